@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,16 @@ class TestSquares:
     def test_one_video_is_too_few(self, footage: Path) -> None:
         with pytest.raises(DatasetError, match="must hold at least 2 videos of 4 frames at 5 a second"):
             read(footage / "coffee.mp4")
+
+    def test_what_is_wrong_with_a_video_is_told_where_too_few_are_left(
+        self, footage: Path, tmp_path: Path
+    ) -> None:
+        shutil.copy(footage / "coffee.mp4", tmp_path)
+        (tmp_path / "notes.mp4").write_text("no video")
+        with pytest.raises(
+            DatasetError, match=r"got 1 of 2 videos; the first .* is .*notes\.mp4: this is text"
+        ):
+            read(tmp_path)
 
     def test_a_damaged_file_of_tensors_is_made_again(self, tmp_path: Path) -> None:
         path = tmp_path / "a" / "b.safetensors"

@@ -96,9 +96,10 @@ def read_squares(
         if on_video is not None:
             on_video(done, len(paths))
     if len(videos) < 2:
+        first = f"; the first that cannot be used is {': '.join(broken[0])}" if broken else ""
         raise DatasetError(
             f"{', '.join(map(str, folders))}: must hold at least 2 videos of {_LEAST_FRAMES} frames at {rate:g} a "
-            f"second (data.options.rate), got {len(videos)} of {len(paths)} videos"
+            f"second (data.options.rate), got {len(videos)} of {len(paths)} videos{first}"
         )
     return videos, broken
 
