@@ -69,6 +69,9 @@ VARIANTS = {
     "one picture of a scene": Variant(options={"scene_images": 1}),
     "QuadLinear-AP alone": Variant(objectives=({"name": "quad_linear_ap"},)),
     "InfoNCE and QuadLinear-AP": Variant(objectives=(_INFO_NCE, {"name": "quad_linear_ap"})),
+    "InfoNCE, QuadLinear-AP, neighbors": Variant(
+        options={"neighbor_seconds": 0.3}, objectives=(_INFO_NCE, {"name": "quad_linear_ap"})
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from vidkin.datasets.collections import find_reader
 from vidkin.models import EncoderConfig
 from vidkin.models.comparator.config import ComparatorConfig
 from vidkin.training.clips.settings import describe_clip_settings
+from vidkin.training.data.file_squares import ImageSettings
 from vidkin.training.data.unlabeled import UnlabeledData
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
@@ -32,6 +33,7 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
         options = {
             **describe_settings(PairSettings),
             "scene_images": describe_settings(UnlabeledData)["scene_images"],
+            "neighbor_seconds": describe_settings(ImageSettings)["neighbor_seconds"],
             "plain": edits,
             "heavy": edits,
         }

@@ -151,9 +151,33 @@ def test_pairs_have_the_same_content_and_the_side_asked_for(images: torch.Tensor
     assert bool((gap(small) < gap(small.roll(1, 0))).all())
 
 
+def test_the_edited_views_of_neighbors_are_mirrored_with_the_images(images: torch.Tensor) -> None:
+    unedited = PairSettings(side=images.shape[-1], plain=EditSettings(), heavy=EditSettings())
+    plain, heavy = make_pairs(images, unedited, 7, images / 2)
+    torch.testing.assert_close(heavy, plain / 2)
+    mirrored = (plain - images).abs().mean((1, 2, 3)) > 0.01
+    assert 0 < int(mirrored.sum()) < len(images)
+    torch.testing.assert_close(plain[mirrored], images[mirrored].flip(3))
+
+
+def test_neighbors_change_no_random_number(images: torch.Tensor) -> None:
+    alone, beside = (make_pairs(images, PairSettings(side=24), 7, *more) for more in ((), (images,)))
+    assert all(map(torch.equal, alone, beside))
+    changed = images.clone()
+    changed[0] = 1 - changed[0]
+    plain, heavy = make_pairs(images, PairSettings(side=24), 7, changed)
+    assert torch.equal(plain, alone[0])
+    assert torch.equal(heavy[1:], alone[1][1:])
+    assert not torch.equal(heavy[0], alone[1][0])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda x, g: make_pairs(x, PairSettings(), 1, x[1:]),
+            r"neighbors must have the shape of the images, \[16",
+        ),
         (lambda x, g: color.to_gray(x[0], g, share=0.5), "images must be"),
         (lambda x, g: color.to_gray(x.to(torch.uint8), g, share=0.5), "images must be"),
         (lambda x, g: color.to_gray(x, g, share=1.5), "share must be"),

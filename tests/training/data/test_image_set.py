@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
-from vidkin.training.data.image_set import ImageSet, ImageSettings, read_images
+from vidkin.training.data.file_squares import ImageSettings
+from vidkin.training.data.frame_neighbors import FrameNeighbors
+from vidkin.training.data.image_set import ImageSet, read_images
 
 
 @pytest.fixture
@@ -48,23 +53,6 @@ def test_squares_groups_and_broken_files(folder: Path) -> None:
     assert pictures[0].shape == (3, 16, 16)
 
 
-def test_frames_come_from_all_over_the_video(folder: Path) -> None:
-    pictures = read_images([folder / "gray.mp4"], ImageSettings(side=8, frames_per_video=4))
-    levels = pictures.images.float().mean((1, 2, 3))
-    torch.testing.assert_close(levels, torch.tensor([0.0, 60.0, 120.0, 180.0]), atol=6.0, rtol=0.0)
-
-
-def test_exif_orientation_is_followed(tmp_path: Path) -> None:
-    image = Image.new("RGB", (40, 20), (0, 0, 0))
-    image.paste((255, 255, 255), (0, 0, 20, 20))
-    exif = Image.Exif()
-    exif[0x0112] = 6  # to be shown turned right by 90 degrees: what is left goes up
-    image.save(tmp_path / "turned.jpg", exif=exif)
-    picture = read_images([tmp_path], ImageSettings(side=8)).images[0].float()
-    assert float(picture[:, :3].mean()) > 240
-    assert float(picture[:, -3:].mean()) < 15
-
-
 def test_cache_is_used_and_notices_changes(folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.safetensors"
     settings = ImageSettings(side=8)
@@ -77,6 +65,54 @@ def test_cache_is_used_and_notices_changes(folder: Path, tmp_path: Path) -> None
     assert first.broken == again.broken
     Image.new("RGB", (10, 10)).save(folder / "red" / "new.png")
     assert len(read_images([folder], settings, cache=cache)) == len(first) + 1
+
+
+def test_a_cache_of_an_earlier_version_is_used(folder: Path, tmp_path: Path) -> None:
+    """The key is the one that was stored before images could have neighbors."""
+    path = folder / "red" / "0.png"
+    state = path.stat()
+    entries = [
+        1,
+        {"side": 8, "frames_per_video": 4},
+        [str(path), ".", 0, state.st_size, state.st_mtime_ns],
+    ]
+    black = torch.zeros(1, 3, 8, 8, dtype=torch.uint8)
+    groups, sources = (torch.zeros(1, dtype=torch.int64) for _ in range(2))
+    ImageSet(black, groups, ["."], sources, ["red/0.png"]).save(
+        tmp_path / "cache", hashlib.sha256(json.dumps(entries).encode()).hexdigest()
+    )
+    near = ImageSettings(side=8, neighbor_seconds=0.3)
+    assert torch.equal(read_images([path], ImageSettings(side=8), cache=tmp_path / "cache").images, black)
+    assert not torch.equal(read_images([path], near, cache=tmp_path / "cache").images, black)
+
+
+def test_neighbors_of_frames_are_stored_and_selected(folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.safetensors"
+    settings = ImageSettings(side=8, frames_per_video=4, neighbor_seconds=0.3)
+    pictures = read_images([folder], settings, cache=cache)
+    assert pictures.neighbors is not None
+    # blue: 2 photographs, gray.mp4: 4 frames, red: 2 photographs
+    assert pictures.neighbors.places.tolist() == [-1, -1, 0, 1, 2, 3, -1, -1]
+    assert pictures.neighbors.squares.shape == (4, 3, 8, 8)
+    assert list(pictures.counts().values()) == [8]
+    again = read_images([folder], settings, cache=cache)
+    assert again.neighbors is not None
+    assert torch.equal(again.neighbors.squares, pictures.neighbors.squares)
+    assert torch.equal(again.neighbors.places, pictures.neighbors.places)
+    part = pictures.select(torch.tensor([5, 0, 3])).neighbors
+    assert part is not None
+    assert part.places.tolist() == [0, -1, 1]
+    assert torch.equal(part.squares, pictures.neighbors.squares[[3, 1]])
+    # Without the setting nothing but the images is stored.
+    assert read_images([folder], ImageSettings(side=8), cache=cache).neighbors is None
+    assert sorted(load_file(cache)) == ["groups", "images", "sources"]
+
+
+def test_neighbors_of_other_images_are_refused() -> None:
+    images, numbers = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64)
+    for squares, places in ((images, numbers[:1]), (images[..., :4], numbers)):
+        with pytest.raises(InvalidArgumentError, match=r"neighbors must be those of 2 images \[3, 8, 8\]"):
+            ImageSet(images, numbers, ["a"], numbers, ["a"], neighbors=FrameNeighbors(squares, places))
 
 
 def test_a_damaged_cache_is_replaced(folder: Path, tmp_path: Path) -> None:
@@ -98,8 +134,3 @@ def test_missing_and_empty_folders(tmp_path: Path) -> None:
         read_images([tmp_path / "none"])
     with pytest.raises(DatasetError, match="no image could be read"):
         read_images([tmp_path])
-
-
-def test_wrong_settings_are_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="at least 1"):
-        ImageSettings(side=0)

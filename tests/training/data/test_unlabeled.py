@@ -12,14 +12,15 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from vidkin.datasets.augmentation import PairSettings
+from vidkin.datasets.augmentation import EditSettings, PairSettings
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
-from vidkin.media import Frames
+from vidkin.media import Frames, write_video
 from vidkin.metric.losses import info_nce_loss
 from vidkin.models import FrameEncoderModel, load_model, read_model_info
 from vidkin.training import ObjectiveRecipe, ScheduleRecipe, build_objective, load_recipe, open_data, train
 from vidkin.training.data.batch import Batch, DrawnItems
+from vidkin.training.data.frame_neighbors import FrameNeighbors
 from vidkin.training.data.image_set import ImageSet
 from vidkin.training.data.unlabeled import UnlabeledData, draw_by_scene, pair_settings, split_images
 
@@ -70,6 +71,20 @@ def image_set(count: int = 6, side: int = 12) -> ImageSet:
 def unlabeled(threads: int = 1, **schedule: Any) -> UnlabeledData:
     settings = ScheduleRecipe(**{"steps": 5, "pairs": 4, "seed": 7, **schedule})
     return UnlabeledData(image_set(), None, PairSettings(side=8), settings, CPU, threads=threads)
+
+
+def with_neighbors(images: ImageSet) -> ImageSet:
+    """The images, of which the first half have the second half as neighbors."""
+    half = len(images) // 2
+    places = torch.cat([torch.arange(half), torch.full((len(images) - half,), -1)])
+    return ImageSet(
+        images.images,
+        images.groups,
+        images.group_names,
+        images.sources,
+        images.source_names,
+        neighbors=FrameNeighbors(images.images[half : 2 * half].clone(), places),
+    )
 
 
 def views_of(data: UnlabeledData, first: int = 0) -> list[torch.Tensor]:
@@ -125,6 +140,99 @@ class TestObjective:
             InvalidArgumentError, match=r"for unlabeled data must be one of .*info_nce.* got 'quadlet'"
         ):
             train(recipe, output=tmp_path)
+
+
+class TestNeighbors:
+    def test_the_edited_views_show_the_neighbors(self) -> None:
+        unedited = PairSettings(side=12, plain=EditSettings(), heavy=EditSettings(), mirror_both=0.0)
+        images = with_neighbors(image_set())
+        data = UnlabeledData(images, None, unedited, ScheduleRecipe(steps=1, pairs=6), CPU)
+        chosen, (plain, edited) = data.pairs(0)
+        # Images 0 to 2 have the neighbors 3 to 5, which are their own.
+        shown = torch.where(chosen < 3, chosen + 3, chosen)
+        assert sorted(chosen.tolist()) == [0, 1, 2, 3, 4, 5]
+        torch.testing.assert_close(plain, images.images[chosen] / 255)
+        torch.testing.assert_close(edited, images.images[shown] / 255)
+
+    def test_only_edited_views_of_frames_with_neighbors_change(self) -> None:
+        settings = ScheduleRecipe(steps=1, pairs=6)
+        alone, beside = (
+            UnlabeledData(images, None, PairSettings(side=8), settings, CPU).pairs(0)
+            for images in (image_set(), with_neighbors(image_set()))
+        )
+        assert torch.equal(alone[0], beside[0])
+        assert torch.equal(alone[1][0], beside[1][0])
+        differ = (alone[1][1] != beside[1][1]).flatten(1).any(1)
+        assert torch.equal(differ, alone[0] < 3)
+
+    def test_validation_shows_the_frames_themselves(self) -> None:
+        model: Any = torch.nn.Module()
+        model.embed = lambda views: torch.nn.functional.normalize(views.flatten(1), dim=1)
+        figures = [
+            UnlabeledData(
+                image_set(), validation, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU
+            ).measure(model, "recall_at_1")
+            for validation in (image_set(), with_neighbors(image_set()))
+        ]
+        assert figures[0] == figures[1]
+
+    def test_data_with_neighbors_are_other_data(self) -> None:
+        images = image_set()
+        other = with_neighbors(images)
+        shifted = with_neighbors(images)
+        assert shifted.neighbors is not None
+        shifted.neighbors.squares[0, 0, 0, 0] ^= 1
+        identities = {
+            UnlabeledData(data, None, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU).identity()
+            for data in (images, other, shifted)
+        }
+        assert len(identities) == 3
+
+    def test_a_run_on_videos_that_was_cut_short_ends_with_the_same_weights(self, tmp_path: Path) -> None:
+        random = np.random.default_rng(1)
+        for number in range(2):
+            (tmp_path / "videos").mkdir(exist_ok=True)
+            frames = random.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
+            write_video(tmp_path / "videos" / f"{number}.mp4", frames, rate=4)
+        recipe = recipe_for(
+            tmp_path / "videos", data={"options": {"neighbor_seconds": 0.3}}, schedule={"pairs": 4}
+        )
+        plain = recipe_for(tmp_path / "videos", schedule={"pairs": 4})
+        train(recipe, output=tmp_path / "whole")
+        train(plain, output=tmp_path / "plain")
+
+        def stop(told: Any) -> None:
+            if told.phase == "training" and told.done == 4:
+                raise OSError("power failure")
+
+        with pytest.raises(OSError, match="power failure"):
+            train(recipe, output=tmp_path / "cut", on_progress=stop)
+        # The cache of the squares, with neighbors, is read again.
+        assert train(recipe, output=tmp_path / "cut").resumed_from == 3
+        whole, cut, without = (
+            load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut", "plain")
+        )
+        assert all(torch.equal(whole[name], cut[name]) for name in whole)
+        assert any(not torch.equal(whole[name], without[name]) for name in whole)
+
+    def test_photographs_alone_have_none(
+        self, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        recipe = recipe_for(folder, data={"options": {"neighbor_seconds": 0.3}}, schedule={"steps": 1})
+        train(recipe, output=tmp_path)
+        assert "data.options.neighbor_seconds = 0.3 has no effect: no video has two frames" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            ("long", r"data.options.neighbor_seconds must be a number, got 'long'"),
+            (-1, r"neighbor_seconds must be a number of seconds from 0 on, got -1"),
+            (float("inf"), r"neighbor_seconds must be a number of seconds from 0 on, got inf"),
+        ],
+    )
+    def test_seconds_that_are_none(self, folder: Path, tmp_path: Path, value: Any, message: str) -> None:
+        with pytest.raises(InvalidArgumentError, match=message):
+            train(recipe_for(folder, data={"options": {"neighbor_seconds": value}}), output=tmp_path)
 
 
 class TestTrain:
@@ -231,7 +339,8 @@ class TestRecipe:
         [
             (
                 {"size": 3},
-                r"\[data.options\] has no setting size; choose from mirror_both, scene_images, plain, heavy",
+                r"\[data.options\] has no setting size; choose from mirror_both, scene_images, neighbor_seconds, "
+                "plain, heavy",
             ),
             ({"heavy": {"blurr": 1}}, r"\[data.options.heavy\] has no setting blurr"),
             ({"heavy": {"warp": {"spin": 1}}}, r"\[data.options.heavy.warp\] has no setting spin"),

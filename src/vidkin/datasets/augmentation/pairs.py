@@ -178,7 +178,10 @@ def edit_images(
 
 
 def make_pairs(
-    images: torch.Tensor, settings: PairSettings, seed: int | torch.Generator
+    images: torch.Tensor,
+    settings: PairSettings,
+    seed: int | torch.Generator,
+    neighbors: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """A nearly plain and a heavily edited view of each image, both [N, 3, side, side] float in 0..1.
 
@@ -186,11 +189,22 @@ def make_pairs(
         images: [N, 3, H, W] uint8, or floating point in 0..1.
         settings: Side and strengths.
         seed: A number, or a generator shared by several calls.
+        neighbors: What the heavily edited views show instead of ``images``, such as the same scenes a moment later. The
+            random numbers are the same as without.
+
+    Raises:
+        InvalidArgumentError: ``neighbors`` has another shape than ``images``.
     """
     random = make_generator(seed)
-    source = to_float(images)
+    sources = [to_float(images)]
+    if neighbors is not None:
+        if neighbors.shape != images.shape:
+            raise InvalidArgumentError(
+                f"neighbors must have the shape of the images, {list(images.shape)}, got {list(neighbors.shape)}"
+            )
+        sources.append(to_float(neighbors))
     if settings.mirror_both > 0.0:
-        turned = torch.rand(len(source), generator=random) < settings.mirror_both
-        source = torch.where(turned[:, None, None, None], source.flip(3), source)
-    plain = edit_images(source, settings.plain, random, side=settings.side)
-    return plain, edit_images(source, settings.heavy, random, side=settings.side)
+        turned = torch.rand(len(images), generator=random) < settings.mirror_both
+        sources = [torch.where(turned[:, None, None, None], source.flip(3), source) for source in sources]
+    plain = edit_images(sources[0], settings.plain, random, side=settings.side)
+    return plain, edit_images(sources[-1], settings.heavy, random, side=settings.side)

@@ -19,7 +19,8 @@ from vidkin._base.atomic import replace_file
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames
-from vidkin.training.data.image_set import find_media, to_square
+from vidkin.training.data.file_squares import to_square
+from vidkin.training.data.image_set import find_media
 
 __all__ = ["VideoSquares", "read_squares", "stored_tensors"]
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch.utils.data import Dataset
@@ -24,9 +22,10 @@ from vidkin._base.atomic import replace_file
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.plain_values import parse_json
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
-from vidkin.media import probe, read_frames
+from vidkin.training.data.file_squares import ImageSettings, Square, read_squares
+from vidkin.training.data.frame_neighbors import FrameNeighbors
 
-__all__ = ["BrokenImage", "ImageSet", "ImageSettings", "MediaFile", "find_media", "read_images", "to_square"]
+__all__ = ["BrokenImage", "ImageSet", "MediaFile", "find_media", "read_images"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,23 +33,6 @@ OnFile = Callable[[int, int], None]
 
 # Part of the cache's key: increment it when the same files would give different squares.
 _REVISION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageSettings:
-    """How images become squares.
-
-    Attributes:
-        side: Side of the squares in pixels. The whole image is squeezed into the square, as views of frames are.
-        frames_per_video: Number of frames taken from each video, evenly spaced over its length.
-    """
-
-    side: int = 96
-    frames_per_video: int = 4
-
-    def __post_init__(self) -> None:
-        if self.side < 1 or self.frames_per_video < 1:
-            raise InvalidArgumentError(f"side and frames_per_video must be at least 1, got {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +44,7 @@ class BrokenImage:
 
 
 class ImageSet(Dataset[torch.Tensor]):
-    """Squares [N, 3, side, side] uint8, each with its scene.
+    """Squares [N, 3, side, side] uint8, each with its scene, and perhaps a neighbor: the same scene a moment later.
 
     Attributes:
         images: [N, 3, side, side] uint8 RGB.
@@ -71,6 +53,7 @@ class ImageSet(Dataset[torch.Tensor]):
         sources: [N] int64, the folder each square comes from.
         source_names: The last two parts of those folders' paths, such as ``flowers/train``.
         broken: Files that could not be read.
+        neighbors: Neighbors of frames of videos; None: no image has one.
 
     Raises:
         InvalidArgumentError: The tensors do not fit together.
@@ -84,6 +67,7 @@ class ImageSet(Dataset[torch.Tensor]):
         sources: torch.Tensor,
         source_names: Sequence[str],
         broken: Sequence[BrokenImage] = (),
+        neighbors: FrameNeighbors | None = None,
     ) -> None:
         if images.ndim != 4 or images.shape[1] != 3 or images.dtype != torch.uint8:
             raise InvalidArgumentError(
@@ -92,12 +76,20 @@ class ImageSet(Dataset[torch.Tensor]):
         for name, values in (("groups", groups), ("sources", sources)):
             if values.shape != images.shape[:1]:
                 raise InvalidArgumentError(f"{name} must be [{len(images)}], got {list(values.shape)}")
+        if neighbors is not None and (
+            neighbors.places.shape != images.shape[:1] or neighbors.squares.shape[1:] != images.shape[1:]
+        ):
+            raise InvalidArgumentError(
+                f"neighbors must be those of {len(images)} images {list(images.shape[1:])}, "
+                f"got those of {len(neighbors.places)} images {list(neighbors.squares.shape[1:])}"
+            )
         self.images = images
         self.groups = groups
         self.group_names = tuple(group_names)
         self.sources = sources
         self.source_names = tuple(source_names)
         self.broken = tuple(broken)
+        self.neighbors = neighbors
 
     def __len__(self) -> int:
         return len(self.images)
@@ -106,7 +98,7 @@ class ImageSet(Dataset[torch.Tensor]):
         return self.images[index]
 
     def counts(self) -> dict[str, int]:
-        """Number of squares from each folder, for a model's provenance."""
+        """Number of images from each folder, for a model's provenance; their neighbors are not counted."""
         sizes = torch.bincount(self.sources, minlength=len(self.source_names)).tolist()
         counts: dict[str, int] = {}
         for name, size in zip(self.source_names, sizes, strict=True):
@@ -122,6 +114,7 @@ class ImageSet(Dataset[torch.Tensor]):
             self.sources[indices],
             self.source_names,
             self.broken,
+            None if self.neighbors is None else self.neighbors.select(indices),
         )
 
     def save(self, path: str | os.PathLike[str], key: str = "") -> None:
@@ -133,6 +126,8 @@ class ImageSet(Dataset[torch.Tensor]):
             "broken": json.dumps([asdict(file) for file in self.broken]),
         }
         tensors = {"images": self.images, "groups": self.groups, "sources": self.sources}
+        if self.neighbors is not None:
+            tensors |= {"neighbors": self.neighbors.squares, "neighbor_places": self.neighbors.places}
         with replace_file(path) as temporary:
             save_file(tensors, temporary, notes)
 
@@ -151,13 +146,18 @@ class ImageSet(Dataset[torch.Tensor]):
                         f"{path}: made from other files or settings; delete it to read them again"
                     )
                 images, groups, sources = (file.get_tensor(name) for name in ("images", "groups", "sources"))
+                neighbors = None
+                if "neighbors" in set(file.keys()):
+                    neighbors = FrameNeighbors(
+                        file.get_tensor("neighbors"), file.get_tensor("neighbor_places")
+                    )
             broken = [BrokenImage(**entry) for entry in parse_json(notes.get("broken", "[]"))]
             group_names, source_names = (
                 parse_json(notes.get(name, "[]")) for name in ("group_names", "source_names")
             )
         except (OSError, SafetensorError, ValueError, TypeError) as error:
             raise DatasetError(f"{path}: {error}; delete it to read the images again") from error
-        return cls(images, groups, group_names, sources, source_names, broken)
+        return cls(images, groups, group_names, sources, source_names, broken, neighbors)
 
 
 def read_images(
@@ -174,7 +174,7 @@ def read_images(
 
     Args:
         folders: Folders or single files.
-        settings: Side of the squares, and frames per video.
+        settings: Side of the squares, frames per video, and how far their neighbors are.
         cache: A file that stores the squares. It is used as long as the files (name, size, time) and settings are the
             same, and rewritten when they change.
         on_file: Callback that receives (files done, total number of files) after each file.
@@ -185,8 +185,11 @@ def read_images(
     settings = settings or ImageSettings()
     roots = [Path(folder) for folder in folders]
     files = find_media(roots)
-    # Changes whenever a file or a setting does.
-    entries: list[Any] = [_REVISION, asdict(settings)]
+    # Changes whenever a file or a setting does; caches without neighbors keep the key they had before there were any.
+    counting = asdict(settings)
+    if not settings.neighbor_seconds:
+        del counting["neighbor_seconds"]
+    entries: list[Any] = [_REVISION, counting]
     for file in files:
         state = file.path.stat()
         entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
@@ -215,35 +218,45 @@ class MediaFile:
 def _read_all(
     files: Sequence[MediaFile], roots: Sequence[Path], settings: ImageSettings, on_file: OnFile | None
 ) -> ImageSet:
-    squares: list[NDArray[np.uint8]] = []
+    squares: list[Square] = []
+    neighbors: list[Square] = []
+    places: list[int] = []
     groups: list[int] = []
     sources: list[int] = []
     numbers: dict[tuple[int, str], int] = {}
     broken: list[BrokenImage] = []
     for done, file in enumerate(files, 1):
         try:
-            images = _read_file(file.path, settings)
+            read = read_squares(file.path, settings)
         # Pillow reports damaged files with any of these.
         except (MediaError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             cause = " ".join(str(error).split()) or type(error).__name__
             broken.append(BrokenImage(str(file.path), cause))
         else:
             number = numbers.setdefault((file.source, file.group), len(numbers))
-            squares.extend(images)
-            groups.extend([number] * len(images))
-            sources.extend([file.source] * len(images))
+            for square, neighbor in read:
+                squares.append(square)
+                places.append(-1 if neighbor is None else len(neighbors))
+                neighbors += [] if neighbor is None else [neighbor]
+            groups.extend([number] * len(read))
+            sources.extend([file.source] * len(read))
         if on_file is not None:
             on_file(done, len(files))
     if not squares:
         raise DatasetError(f"no image could be read: {len(files)} files found, {len(broken)} of them broken")
     return ImageSet(
-        torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).contiguous(),
+        _stack(squares),
         torch.tensor(groups),
         [group for _, group in numbers],
         torch.tensor(sources),
         ["/".join(root.absolute().parts[-2:]) for root in roots],
         broken,
+        FrameNeighbors(_stack(neighbors), torch.tensor(places)) if neighbors else None,
     )
+
+
+def _stack(squares: Sequence[Square]) -> torch.Tensor:
+    return torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).contiguous()
 
 
 def find_media(roots: Iterable[Path]) -> list[MediaFile]:
@@ -264,24 +277,3 @@ def find_media(roots: Iterable[Path]) -> list[MediaFile]:
             elif kind in VIDEO_EXTENSIONS:
                 files.append(MediaFile(path, path.relative_to(root.parent).as_posix(), source))
     return files
-
-
-def _read_file(path: Path, settings: ImageSettings) -> list[NDArray[np.uint8]]:
-    """The square of an image, or the squares of frames from the middles of equal parts of a video."""
-    side = settings.side
-    if path.suffix.lower() in VIDEO_EXTENSIONS:
-        duration = max(probe(path).duration, 1e-3)
-        step = duration / settings.frames_per_video
-        frames = read_frames(
-            path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * side, threads=1
-        )
-        return [to_square(Image.fromarray(image), side) for image in frames.images]
-    with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
-        # JPEG can be decoded at a fraction of its size; twice the side is decoded for a good reduction.
-        image.draft("RGB", (2 * side, 2 * side))
-        return [to_square(ImageOps.exif_transpose(image).convert("RGB"), side)]
-
-
-def to_square(image: Image.Image, side: int) -> NDArray[np.uint8]:
-    """Squeeze the whole image into a square [side, side, 3]."""
-    return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))

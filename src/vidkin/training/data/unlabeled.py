@@ -31,7 +31,7 @@ class UnlabeledData:
     """See :class:`vidkin.training.data.source.TrainingData`.
 
     Attributes:
-        images: Training images.
+        images: Training images. If they have neighbors, the heavily edited views are made from the neighbors.
         validation: Validation images; None without validation.
         settings: How their views are edited.
         schedule: Number of images per step, and the seed of the steps.
@@ -97,10 +97,15 @@ class UnlabeledData:
         """Indices [N] of a step's images, and both views [N, 3, side, side] of each."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         chosen = draw_by_scene(self.images.groups, self.scene_images, generator)[: self.schedule.pairs]
-        return chosen, make_pairs(self.images.images[chosen], self.settings, generator)
+        images, neighbors = self.images.images, self.images.neighbors
+        other = None if neighbors is None else neighbors.of(images, chosen)
+        return chosen, make_pairs(images[chosen], self.settings, generator, other)
 
     def measure(self, model: Encoder, measure: Measure) -> float:
-        """Share of validation images whose heavily edited view is nearest to their own plain view."""
+        """Share of validation images whose heavily edited view is nearest to their own plain view.
+
+        Both views are made from the image itself, also if images have neighbors: figures remain comparable.
+        """
         assert measure == "recall_at_1"
         assert self.validation is not None
         generator = torch.Generator().manual_seed(self.seed)
@@ -118,9 +123,13 @@ class UnlabeledData:
         return (nearest == torch.arange(len(nearest))).float().mean().item()
 
     def identity(self) -> bytes:
-        """Groups and pixels of the images."""
+        """Groups and pixels of the images, and of their neighbors."""
         groups = json.dumps([self.images.group_names, self.images.groups.tolist()])
-        return groups.encode() + hashlib.sha256(self.images.images.numpy().tobytes()).digest()
+        pixels = hashlib.sha256(self.images.images.numpy().tobytes())
+        if self.images.neighbors is not None:
+            pixels.update(self.images.neighbors.squares.numpy().tobytes())
+            pixels.update(self.images.neighbors.places.numpy().tobytes())
+        return groups.encode() + pixels.digest()
 
 
 def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> Tensor:
@@ -148,14 +157,17 @@ def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
     """The edits of a recipe: the defaults of :class:`PairSettings` with the changes in ``data.options``.
 
     Args:
-        options: ``mirror_both``, ``scene_images``, and tables ``plain`` and ``heavy`` with settings of
-            :class:`EditSettings`, in which ``warp`` is a table with settings of :class:`WarpSettings`.
+        options: ``mirror_both``, and tables ``plain`` and ``heavy`` with settings of :class:`EditSettings`, in which
+            ``warp`` is a table with settings of :class:`WarpSettings`; ``scene_images`` and ``neighbor_seconds``, which
+            are no edits, are allowed.
         side: Side of the views in pixels.
 
     Raises:
         InvalidArgumentError: A setting is unknown or not allowed.
     """
-    check_names(options, ("mirror_both", "scene_images", "plain", "heavy"), "data.options")
+    check_names(
+        options, ("mirror_both", "scene_images", "neighbor_seconds", "plain", "heavy"), "data.options"
+    )
     settings = PairSettings(side=side)
     if "mirror_both" in options:
         settings = replace(settings, mirror_both=float(options["mirror_both"]))

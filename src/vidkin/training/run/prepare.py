@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from vidkin._base.toml_tables import from_table
 from vidkin.datasets import LabelledSet, make_excerpts
 from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
 from vidkin.models.collapse import CollapseWatch
@@ -18,7 +19,8 @@ from vidkin.training.classifier.neighbors import store_training_items
 from vidkin.training.data.batch import Batch
 from vidkin.training.data.draws.mining import ClusterDraws
 from vidkin.training.data.draws.online import read_relevance
-from vidkin.training.data.image_set import ImageSettings, read_images
+from vidkin.training.data.file_squares import ImageSettings
+from vidkin.training.data.image_set import read_images
 from vidkin.training.data.inputs import OnItem, prepare_parts
 from vidkin.training.data.labeled import LabeledData
 from vidkin.training.data.source import TrainingData
@@ -139,6 +141,16 @@ def read_unlabeled(
     """
     data = recipe.data
     settings = pair_settings(data.options, side=side)
+    # The table of the options gives a wrong type its message.
+    squares = from_table(
+        ImageSettings,
+        {
+            "side": round(_STORED_SIDE * side),
+            "frames_per_video": data.frames_per_video,
+            "neighbor_seconds": data.options.get("neighbor_seconds", 0.0),
+        },
+        "data.options",
+    )
     cache = None
     if folder is not None and data.cache == "disk":
         cache = folder / CACHE_FOLDER / "images.safetensors"
@@ -146,10 +158,15 @@ def read_unlabeled(
         cache.parent.mkdir(exist_ok=True)
     images = read_images(
         [Path(folder).expanduser() for folder in (data.source, *data.folders)],
-        ImageSettings(side=round(_STORED_SIDE * side), frames_per_video=data.frames_per_video),
+        squares,
         cache=cache,
         on_file=on_item,
     )
+    if squares.neighbor_seconds and images.neighbors is None:
+        logger.warning(
+            "data.options.neighbor_seconds = %g has no effect: no video has two frames as close as that",
+            squares.neighbor_seconds,
+        )
     train, validation = images, None
     if recipe.validation.every:
         train, validation = split_images(images, share=data.validation, seed=data.split_seed)
