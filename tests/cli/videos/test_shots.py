@@ -359,6 +359,14 @@ def test_drop_frame_alone_says_nothing(film: Path) -> None:
     assert "--drop-frame needs --edl FILE" in run(film, "--drop-frame", status=2).err
 
 
+def test_copy_alone_says_nothing(film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--copy needs --split FOLDER" in run(film, "--copy", status=2).err
+    # As a default it is for when videos are split.
+    (tmp_path / "config.toml").write_text("[shots]\ncopy = true\n")
+    monkeypatch.setenv("VIDKIN_CONFIG", str(tmp_path / "config.toml"))
+    assert "3 shots" in run(film).out
+
+
 def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

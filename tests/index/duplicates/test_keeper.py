@@ -172,6 +172,36 @@ def test_other_rules(folder: Path, rule: str, name: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("longer", "shorter", "is_longer"),
+    [
+        (7.8, 6.9, True),
+        (7.0, 6.8, False),  # .35 s
+        (7.0, 6.6, True),
+        (1.0, 0.85, False),  # .2 s
+        (1.0, 0.75, True),
+        (30.0, 29.1, False),  # 1 s
+        (30.0, 28.9, True),
+        (3600.0, 3530.0, False),  # 72 s
+        (3600.0, 3520.0, True),
+    ],
+)
+def test_which_copies_count_as_longer(folder: Path, longer: float, shorter: float, is_longer: bool) -> None:
+    """The shorter one has twice the bit rate, which decides if neither counts as longer."""
+
+    def first_seconds(first: FileRecord, second: FileRecord) -> PairResult:
+        return PairResult(0.9, True, (1.0, 1.0), (Segment(0, 5, 0, 5, 0.9),))
+
+    record = file_of(folder / "original.mp4").record
+    long = FileRecord(replace(record, duration=longer, size=1_000_000, id=1, content_hash="a"))
+    short = FileRecord(
+        replace(record, duration=shorter, size=round(2_000_000 * shorter / longer), id=2, content_hash="b")
+    )
+    for pair in ((long, short), (short, long)):
+        keeper, reason = choose_keeper(pair, "best", first_seconds)
+        assert (keeper, reason) == ((long, "longest") if is_longer else (short, "highest bit rate"))
+
+
 def test_of_equally_long_copies_the_best_is_kept(folder: Path) -> None:
     names = ("enlarged", "gray", "original", "trimmed")
     assert kept(folder, *names, rule="longest") == ("original", "longest, in color")

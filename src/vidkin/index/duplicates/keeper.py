@@ -29,7 +29,7 @@ KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
 """Names of the rules. A folder is accepted as well: its files come first."""
 
 # Version of stored choices: raise it when the same files would get another keeper or reason.
-_REVISION = 1
+_REVISION = 2
 _MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
@@ -38,8 +38,9 @@ _ABOUT = 1.15
 _ABOUT_AS_FAR = 1.6
 # A black and white copy has less than this share of the colorfulness of a copy in color.
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
-# Seconds, and share of its length, by which a copy must be longer to count as longer.
-_LONGER, _LONGER_SHARE = 1.0, 0.02
+# A copy must be longer by more than this to count as longer: of a short one by a share of its length, from 20 s on by a
+# second, from 50 s on by a share again. Copies of any length differ by frames and sound at their ends.
+_ENDS, _SHARE_OF_SHORT, _SECOND, _SHARE_OF_LONG = 0.2, 0.05, 1.0, 0.02
 # Seconds by which the last frames of equally long copies may differ.
 _EQUALLY_LONG = 0.1
 
@@ -67,9 +68,10 @@ def choose_keeper(
     """Choose the file of a group to keep; returns it with the reason in a few words.
 
     ``best`` prefers the content with the most detail (bars, blurred borders and enlarged pixels do not count), then one
-    without a logo or caption that others lack, then colors, no borders, the longest, the highest bit rate at an equal
-    codec, the oldest file. ``largest`` has the most bytes. If the rule is a folder, its
-    files come first. Of several that a rule puts first, the best is chosen.
+    without a logo or caption that others lack, then colors, no borders, the longest (up to 5 % of a short video, a
+    second, or 2 % of a long one do not count), the highest bit rate at an equal codec, the oldest file. ``largest``
+    has the most bytes. If the rule is a folder, its files come first. Of several that a rule puts first, the best is
+    chosen.
 
     Args:
         files: Two or more.
@@ -207,7 +209,7 @@ def _choose(
     widest = max(one.pictures.share for one in candidates)
     keep([one for one in candidates if one.pictures.share >= 0.95 * widest], "no borders")
     longest = max(one.file.record.duration for one in candidates)
-    allowed = longest - max(_LONGER, _LONGER_SHARE * longest)
+    allowed = longest - max(_ENDS, min(_SECOND, _SHARE_OF_SHORT * longest), _SHARE_OF_LONG * longest)
     keep([one for one in candidates if one.file.record.duration >= allowed], "longest")
     if len({one.file.record.codec for one in candidates}) == 1:
         most = max(_bit_rate(one.file) for one in candidates)

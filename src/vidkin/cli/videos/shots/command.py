@@ -34,13 +34,14 @@ from vidkin.cli.videos.shots.options import (
     ThresholdOption,
     TypesOption,
     WorkersOption,
+    check_companions,
     make_export_settings,
     parse_types,
     with_chosen_threshold,
 )
 from vidkin.cli.videos.shots.output import ShotPrinter
 from vidkin.cli.videos.shots.search import ShotSearch
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
     from vidkin.shots import ExportedShots, ExportSettings, ShotDetection, ShotExporter
@@ -49,6 +50,7 @@ __all__ = ["shots"]
 
 
 def shots(
+    context: typer.Context,
     videos: Annotated[list[Path], typer.Argument(help="Videos, and folders of videos.", metavar="VIDEO...")],
     detector: DetectorOption = "default",
     threshold: ThresholdOption = None,
@@ -96,10 +98,7 @@ def shots(
     the same numbers in every list and in the names of pieces and images. Defaults of your own go into the section
     [shots] of the configuration file (see the guide).
     """
-    if drop_frame and edl is None:
-        raise InvalidArgumentError("--drop-frame needs --edl FILE, whose time code it changes")
-    if merge_short and min_length is None:
-        raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
+    check_companions(context)
     form = choose_format(format, json=json)
     to_output = goes_to_output(csv, form)
     targets = {

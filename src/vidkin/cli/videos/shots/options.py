@@ -31,6 +31,7 @@ __all__ = [
     "ThresholdOption",
     "TypesOption",
     "WorkersOption",
+    "check_companions",
     "make_export_settings",
     "parse_types",
     "with_chosen_threshold",
@@ -102,7 +103,8 @@ SplitOption = Annotated[
 CopyOption = Annotated[
     bool,
     typer.Option(
-        "--copy", help="Split without encoding; pieces then begin at key frames, before their shots."
+        "--copy",
+        help="With --split: write without encoding; pieces then begin at key frames, before their shots.",
     ),
 ]
 QualityOption = Annotated[
@@ -153,6 +155,19 @@ def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     if unknown:
         raise InvalidArgumentError(f"--types must be among {', '.join(TRANSITIONS)}, got {unknown[0]!r}")
     return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
+
+
+def check_companions(context: typer.Context) -> None:
+    """Raise :class:`InvalidArgumentError` if an option was given without the one that it changes."""
+    given = context.params
+    if given["drop_frame"] and given["edl"] is None:
+        raise InvalidArgumentError("--drop-frame needs --edl FILE, whose time code it changes")
+    if given["merge_short"] and given["min_length"] is None:
+        raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
+    source = context.get_parameter_source("copy")
+    # In a configuration file it is a preference for whenever videos are split.
+    if given["copy"] and given["split"] is None and source is not None and source.name == "COMMANDLINE":
+        raise InvalidArgumentError("--copy needs --split FOLDER, where the copied pieces are written")
 
 
 def with_chosen_threshold(detector: str, threshold: float | None) -> str:
