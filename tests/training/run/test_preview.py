@@ -61,10 +61,11 @@ def test_a_broken_item_is_black_and_told(tmp_path: Path) -> None:
         assert (image.max() == 0) == (item.category == "red")
 
 
-def test_without_labels_both_views_of_the_first_pairs_are_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["frame-encoder", "frame-encoder-large"])
+def test_without_labels_both_views_of_the_first_pairs_are_shown(name: str, tmp_path: Path) -> None:
     source = write_pictures(tmp_path / "pictures", each=4)
     (source / "broken.png").write_bytes(b"no picture")
-    recipe = load_recipe("frame-encoder")
+    recipe = load_recipe(name)
     recipe = replace(
         recipe,
         data=replace(recipe.data, source=str(source), validation=0.25),
