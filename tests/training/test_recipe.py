@@ -143,7 +143,7 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
         ),
         (
             content(objective={"name": "radial", "c": "x"}),
-            r"objective 'radial': a parameter has the wrong type",
+            r"objective 'radial': c must be a number, got 'x'",
         ),
         (
             content(objective={"name": "radial", "weight": "x"}),

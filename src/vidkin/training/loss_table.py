@@ -145,6 +145,10 @@ def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any
     missing = [key for key in defaults if defaults[key] is inspect.Parameter.empty and key not in parameters]
     if missing:
         raise InvalidArgumentError(f"objective {name!r} needs the parameter {', '.join(missing)}")
+    for key, value in parameters.items():
+        is_number = isinstance(defaults[key], int | float) and not isinstance(defaults[key], bool)
+        if is_number and isinstance(value, str | bool):
+            raise InvalidArgumentError(f"objective {name!r}: {key} must be a number, got {value!r}")
     settled = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in {**defaults, **parameters}.items()

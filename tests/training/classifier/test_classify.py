@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from tests.support.colors import COLORS, color_recipe, write_colors
 from vidkin.datasets import open_labelled
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index
-from vidkin.models import HeadOutputs, TwoHeadNetwork, load_model
+from vidkin.media import write_video
+from vidkin.models import EncoderConfig, HeadOutputs, TwoHeadNetwork, build_model, load_model, save_model
 from vidkin.rendering.classifier.pictures import draw_classifier
 from vidkin.training import (
     DescribedParts,
@@ -25,6 +28,7 @@ from vidkin.training import (
     nearest,
     train,
 )
+from vidkin.training.classifier.neighbors import NEIGHBORS_FILE
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +60,26 @@ def test_files_are_classified_with_their_neighbors(data: Path, model: Path) -> N
         assert distances == sorted(distances)
         assert 0 <= distances[0] <= 4
     assert json.loads(json.dumps(done[0].to_dict()))["neighbors"][0]["label"] == "blue"
+
+
+def test_an_image_given_to_a_model_of_motion_is_listed(data: Path, tmp_path: Path) -> None:
+    config = EncoderConfig(
+        kind="two_head", backbone="small", size=32, classes=2, motion="differences", frames=6, rate=3.0
+    )
+    network = build_model(config)
+    save_model(network, tmp_path / "model", class_names=["still", "moving"])
+    save_file(
+        {"embeddings": torch.eye(2, network.dimension), "labels": torch.arange(2)},
+        tmp_path / "model" / NEIGHBORS_FILE,
+        {"keys": json.dumps(["a.mp4", "b.mp4"])},
+    )
+    video = tmp_path / "gray.mp4"
+    write_video(video, np.full((24, 32, 32, 3), 128, np.uint8), rate=8)
+    done, broken = classify(tmp_path / "model", [data / "test" / "red" / "0.png", video])
+    assert [entry.path for entry in done] == [video]
+    assert [error.cause for error in broken] == [
+        "is an image, but the model classifies motion; give it a video"
+    ]
 
 
 def test_the_stored_training_items(data: Path, model: Path) -> None:

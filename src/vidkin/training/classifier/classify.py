@@ -60,7 +60,7 @@ class ClassifiedFile(Result):
 def classify(
     model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
 ) -> tuple[list[ClassifiedFile], list[MediaError]]:
-    """The class of each file with its nearest training items, and the errors of files that cannot be read.
+    """The class of each file with its nearest training items, and the errors of files that cannot be classified.
 
     Args:
         model: Folder of a model of kind ``two_head``.
@@ -71,7 +71,7 @@ def classify(
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder holds a model of another kind, or a file cannot be the model's input.
+        InvalidArgumentError: The folder holds a model of another kind.
     """
     check_at_least(1, classes=classes)
     check_at_least(0, neighbors=neighbors)
@@ -94,9 +94,8 @@ def classify(
     for file in map(Path, files):
         kind = "image" if file.suffix.lower() in IMAGE_EXTENSIONS else "video"
         if kind == "image" and network.config.takes_clips:
-            raise InvalidArgumentError(
-                f"{file}: is an image, but the model classifies motion; give it videos"
-            )
+            broken.append(MediaError(file, "is an image, but the model classifies motion; give it a video"))
+            continue
         try:
             item = LabelledItem(path=file, category="?", group="?")
             images, _ = read_input(item, kind, network.config)
