@@ -43,8 +43,8 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable ".[train,web]"
 	touch $@
 
-$(DEV_STAMP): $(STAMP)
-	$(PIP) --editable ".[dev]"
+$(DEV_STAMP): $(STAMP) research/pyproject.toml
+	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes]"
 	touch $@
 
 clean:

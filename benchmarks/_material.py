@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from vidkin.experiments.copies import FULL, HALVES, QUICK, SMALL, Recording, find_recordings
+from vidkin.review.copy_material import FULL, HALVES, QUICK, SMALL, Recording, find_recordings
 
 SIZES = {"full": FULL, "small": SMALL, "quick": QUICK}
 

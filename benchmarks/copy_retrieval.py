@@ -23,14 +23,10 @@ from pathlib import Path
 
 from _material import SIZES, material_parser, open_material
 from vidkin._base.plain_values import as_json
-from vidkin.experiments.copies import (
-    CopyStudy,
-    as_page,
-    as_picture_page,
-    choose_extractors,
-    find_recordings,
-    run_copy_study,
-)
+from vidkin.review.copy_material import find_recordings
+from vidkin.review.copy_page import as_picture_page
+from vidkin.review.copy_study import CopyStudy, choose_extractors, run_copy_study
+from vidkin_research.copy_report import as_page
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from vidkin.datasets.made.films import Film
 from vidkin.media import iter_planes
 from vidkin.models.frame_extractor import load_frame_encoder
 from vidkin.shots.band import TransitionNetwork
 from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
 from vidkin.shots.cuts.frame_vectors import GRID
+from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
 

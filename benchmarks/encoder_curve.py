@@ -21,18 +21,13 @@ from typing import Any
 
 import torch
 
-from vidkin.experiments.copies import (
-    SMALL,
-    CopyFigures,
-    CopyStudy,
-    ExtractorChoice,
-    find_recordings,
-    run_copy_study,
-)
 from vidkin.models import load_model
 from vidkin.models.frame_extractor import load_frame_encoder, save_frame_encoder
 from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.rendering.machine import describe_machine
+from vidkin.review.copy_material import SMALL, find_recordings
+from vidkin.review.copy_scores import CopyFigures
+from vidkin.review.copy_study import CopyStudy, ExtractorChoice, run_copy_study
 from vidkin.training import load_recipe, show_recipe, train
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import torch
 
-from vidkin.experiments.retrieval import ComparisonPlan, RunSchedule, comparison_set, open_set
-from vidkin.experiments.retrieval.inputs import stored_frame_features
-from vidkin.experiments.retrieval.methods import Method
-from vidkin.experiments.retrieval.scores import score_validation
-from vidkin.experiments.retrieval.training import Labelled, embed_inputs, train_method
 from vidkin.models import EncoderConfig, build_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.training.recipe import ObjectiveRecipe
+from vidkin_research.retrieval import ComparisonPlan, RunSchedule, comparison_set, open_set
+from vidkin_research.retrieval.inputs import stored_frame_features
+from vidkin_research.retrieval.methods import Method
+from vidkin_research.retrieval.scores import score_validation
+from vidkin_research.retrieval.training import Labelled, embed_inputs, train_method
 
 SEEDS = (0, 1, 2)
 QUADLETS, AP = ObjectiveRecipe(name="all_quadlets"), ObjectiveRecipe(name="hierarchical_ap")

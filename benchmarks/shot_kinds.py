@@ -3,7 +3,7 @@
     python benchmarks/shot_kinds.py --clips FILE [FILE ...] --photographs FOLDER [FOLDER ...] \
         [--detectors default band rule] [--videos 3] [--output FILE.json]
 
-Films of one kind of join each are composed (`vidkin.datasets.made.films`), encoded at crf 18 to 33 and given to every
+Films of one kind of join each are composed (`vidkin_research.made`), encoded at crf 18 to 33 and given to every
 detector; ``rule`` is the one of `vector_rule.py`. Joins inside a scene change at least 8 % of the picture's structure.
 Clips (files or folders) and photographs must be others than those that a detector was trained on.
 """
@@ -21,14 +21,14 @@ import numpy as np
 from train_band import files
 from vector_rule import VectorRule
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.datasets import read_footage
-from vidkin.datasets.made.edited_videos import rgb_pictures
-from vidkin.datasets.made.films import GRADUAL_JOINS, HARD_JOINS, FilmRecipe, compose_film
-from vidkin.datasets.made.films.disturbances import DISTURBANCES
 from vidkin.media import write_video
 from vidkin.metric.measures import DetectionScores
 from vidkin.shots import Cut, detect
 from vidkin.shots.judging import BoundaryLabels, evaluate_cuts
+from vidkin_research.made import GRADUAL_JOINS, HARD_JOINS, FilmRecipe, compose_film
+from vidkin_research.made.disturbances import DISTURBANCES
+from vidkin_research.made.edited_videos import rgb_pictures
+from vidkin_research.made.footage import read_footage
 
 FRAMES = 200
 MIXED = {"other": 0.4, "same": 0.3, "reframed": 0.3}

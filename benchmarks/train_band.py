@@ -20,9 +20,15 @@ import numpy as np
 import torch
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.datasets import Footage, compose, read_footage
 from vidkin.media import FramePlanes
-from vidkin.shots.band import LabeledSequence, fit_thresholds, sequence_scores, train_transitions
+from vidkin_research.detectors.band_training import (
+    LabeledSequence,
+    fit_thresholds,
+    sequence_scores,
+    train_transitions,
+)
+from vidkin_research.made.footage import Footage, read_footage
+from vidkin_research.made.sequences import compose
 
 LENGTH = 256
 

@@ -30,13 +30,14 @@ from torch.nn import functional
 from cut_scores import fit_score, label_proposals
 from train_band import files
 from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.datasets import Footage, compose, read_footage
-from vidkin.datasets.made.edited_videos import rgb_pictures
-from vidkin.datasets.made.films import GRADUAL_JOINS, HARD_JOINS, Film, FilmRecipe, Join, compose_film
 from vidkin.media import FramePlanes, write_video
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.band import TransitionNetwork, band_features
 from vidkin.shots.cuts import CutModel, CutRules
+from vidkin_research.made import GRADUAL_JOINS, HARD_JOINS, Film, FilmRecipe, Join, compose_film
+from vidkin_research.made.edited_videos import rgb_pictures
+from vidkin_research.made.footage import Footage, read_footage
+from vidkin_research.made.sequences import compose
 
 LENGTH = 192
 BATCH, RATE, EPOCHS = 16, 4e-3, 26

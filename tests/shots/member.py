@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
-from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
 from vidkin.shots.train import train_shots
 from vidkin.shots.training_recipes import load_shot_recipe
+from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
+from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
 
 torch.set_num_threads(1)
 for labels, recipe, folder in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):

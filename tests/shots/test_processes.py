@@ -12,11 +12,11 @@ import torch
 from tests.shots.test_train import RECIPE, annotations
 from tests.support.processes import difference, finish, start_processes
 from vidkin.datasets import VideoAnnotation, write_shot_annotations
-from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
-from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
 from vidkin.shots.learned import ShotRules
 from vidkin.shots.train import train_shots
 from vidkin.shots.training_recipes import load_shot_recipe
+from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
+from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
 
 __all__ = ["annotations"]
 

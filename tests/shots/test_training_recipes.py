@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
 from vidkin.shots.learned.training.recipes import ShotPlan
 from vidkin.shots.training_recipes import (
     ShotMethod,
@@ -16,6 +15,7 @@ from vidkin.shots.training_recipes import (
     load_shot_recipe,
     show_shot_recipe,
 )
+from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
 
 TEXT = """
 [shots]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar, cast
 
 from vidkin._base.names import load_attribute
+from vidkin._base.parts import research_hint
 from vidkin.errors import InvalidArgumentError, VidkinError
 
 __all__ = ["Registry"]
@@ -22,7 +23,10 @@ class Registry(Generic[T]):
         entries: Prefix to an entry, or to ``"package.module:attribute"``, so that nothing heavy is imported early.
         usages: Prefix to the way a name with it is written, for lists and messages: ``"timm:<model>"``.
         usage: How names with all other prefixes are written, with ``{prefix}`` as the placeholder.
-        group: Entry point group in which other packages list their entries; built-in entries take precedence.
+        group: Entry point group in which other packages list their entries; built-in entries take precedence. The name
+            of an entry point is a prefix, or how a name with it is written: ``"prefix:<model>"``. The latter also adds
+            the names with an address to a built-in prefix that is written without one.
+        researched: Whether vidkin-research brings more, which messages say while it is not installed.
         error: The class of the error for an unknown name.
     """
 
@@ -34,6 +38,7 @@ class Registry(Generic[T]):
         usages: Mapping[str, str] | None = None,
         usage: str = "{prefix}",
         group: str | None = None,
+        researched: bool = False,
         error: type[VidkinError] = InvalidArgumentError,
     ) -> None:
         self._noun = noun
@@ -41,6 +46,7 @@ class Registry(Generic[T]):
         self._usages = dict(usages or {})
         self._usage = usage
         self._group = group
+        self._researched = researched
         self._error = error
 
     def __contains__(self, prefix: object) -> bool:
@@ -70,26 +76,38 @@ class Registry(Generic[T]):
         if usage is not None:
             self._usages[prefix] = usage
 
-    def find(self, prefix: str) -> T | None:
-        """The entry of a prefix, loaded; None if there is none."""
+    def find(self, prefix: str, *, addressed: bool = False) -> T | None:
+        """The entry of a prefix, loaded; None if there is none.
+
+        Args:
+            prefix: The first part of a name.
+            addressed: Whether an address follows it in the name, as in ``prefix:address``.
+        """
         entry = self._entries.get(prefix)
-        if entry is None:
-            plugins = (plugin for plugin in self._plugins() if plugin.name == prefix)
-            plugin = next(plugins, None)
-            return None if plugin is None else cast("T", plugin.load())
+        adds_addresses = addressed and self._usages.get(prefix, prefix) == prefix
+        if entry is None or adds_addresses:
+            for plugin in self._plugins():
+                own, colon, _ = plugin.name.partition(":")
+                if own == prefix and (entry is None or colon):
+                    return cast("T", plugin.load())
         if isinstance(entry, str):
             entry = self._entries[prefix] = cast("T", load_attribute(entry))
         return entry
 
     def usages(self) -> tuple[str, ...]:
         """How all names are written, entry points included, sorted."""
-        prefixes = {*self._entries, *(plugin.name for plugin in self._plugins())}
-        return tuple(sorted(self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes))
+        prefixes = {*self._entries, *(plugin.name for plugin in self._plugins() if ":" not in plugin.name)}
+        usages = {self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes}
+        return tuple(sorted(usages | {plugin.name for plugin in self._plugins() if ":" in plugin.name}))
 
     def unknown(self, name: str) -> VidkinError:
         """Build the error for an unknown name; it lists the known ones."""
         article = "an" if self._noun[0] in "aeiou" else "a"
-        return self._error(f"{name!r} is not {article} {self._noun}; choose from {', '.join(self.usages())}")
+        hint = research_hint(f"{self._noun}s") if self._researched else ""
+        return self._error(
+            f"{name!r} is not {article} {self._noun}; choose from {', '.join(self.usages())}"
+            + (f"; {hint}" if hint else "")
+        )
 
     def _plugins(self) -> Iterator[importlib.metadata.EntryPoint]:
         return iter(() if self._group is None else importlib.metadata.entry_points(group=self._group))

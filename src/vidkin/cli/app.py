@@ -42,7 +42,7 @@ _START_OVER = ("shots",)
 class _Commands(LazyGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
 
-    table: ClassVar[Mapping[str, LazyCommand]] = {
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
         "index": LazyCommand(
             "vidkin.cli.videos.index:index", "Add videos to the index; only new and changed files are read."
         ),

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from vidkin._base.parts import research_hint
+
 __all__ = ["LazyCommand", "LazyGroup", "new_app"]
 
 
@@ -29,18 +31,34 @@ class LazyCommand(NamedTuple):
         return self.place.endswith(":app")
 
 
+_GROUP = "vidkin.commands"
+
+
 class LazyGroup(TyperGroup):
-    """A group whose commands are listed in a table. A subclass sets ``table``.
+    """A group whose commands are listed in a table, to which other packages add theirs.
+
+    An entry point of the group ``vidkin.commands`` is named as its command is called (``"benchmark.images"``, or
+    ``"images"`` for a command of `vidkin` itself) and leads to a `LazyCommand` in a module that is light to import.
 
     Attributes:
-        table: Name of each command, in the order of the help, and where it is.
+        built_in: Name of each command of a subclass, in the order of the help, and where it is.
+        path: What the name of an entry point has before the command's own: ``"benchmark."``.
+        researched: Whether vidkin-research brings more, which help and errors say while it is not installed.
     """
 
-    table: ClassVar[Mapping[str, LazyCommand]] = {}
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {}
+    path: ClassVar[str] = ""
+    researched: ClassVar[bool] = False
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = _Loaded(self.table)
+        self.commands: Any = _Loaded(self.built_in, self.path)
+
+    @property
+    def table(self) -> Mapping[str, LazyCommand]:
+        """Name of each command, those of installed packages last, and where it is."""
+        table: Mapping[str, LazyCommand] = self.commands.table()
+        return table
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
@@ -50,6 +68,17 @@ class LazyGroup(TyperGroup):
         """Write the names and summaries; imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
+        hint = research_hint("comparisons") if self.researched else ""
+        if hint:
+            formatter.write_paragraph()
+            formatter.write_text(f"{hint[0].upper()}{hint[1:]}.")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command; one that is not there may come with a package that is not installed."""
+        hint = research_hint("comparisons") if self.researched else ""
+        if hint and args and not args[0].startswith("-") and args[0] not in self.commands:
+            ctx.fail(f"No such command {args[0]!r}; {hint}.")
+        return super().resolve_command(ctx, args)
 
 
 def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) -> typer.Typer:
@@ -74,13 +103,20 @@ def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) 
 class _Loaded(Mapping[str, Any]):
     """Commands by name; looking one up imports it."""
 
-    def __init__(self, table: Mapping[str, LazyCommand]) -> None:
-        self._table = table
+    def __init__(self, built_in: Mapping[str, LazyCommand], path: str) -> None:
+        self._built_in = built_in
+        self._path = path
         self._commands: dict[str, Any] = {}
+
+    def table(self) -> Mapping[str, LazyCommand]:
+        """Built-in commands, then those of installed packages."""
+        return {**self._built_in, **self._brought()}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._commands:
-            module, _, attribute = self._table[name].place.partition(":")
+            # Reading what all packages bring takes longer than the help of one command.
+            entry = self._built_in.get(name) or self._brought()[name]
+            module, _, attribute = entry.place.partition(":")
             value = getattr(import_module(module), attribute)
             if not isinstance(value, typer.Typer):
                 single = typer.Typer(
@@ -92,7 +128,21 @@ class _Loaded(Mapping[str, Any]):
         return self._commands[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
+        return iter(self.table())
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table())
+
+    def _brought(self) -> dict[str, LazyCommand]:
+        from importlib.metadata import entry_points
+
+        named = {
+            point.name.removeprefix(self._path): point
+            for point in entry_points(group=_GROUP)
+            if point.name.startswith(self._path)
+        }
+        return {
+            name: point.load()
+            for name, point in named.items()
+            if "." not in name and name not in self._built_in
+        }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STANDARD_OUTPUT",
+    "check_output_file",
     "check_output_path",
     "goes_to_output",
     "has_index",
@@ -145,3 +147,23 @@ def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:
         raise InvalidArgumentError(f"{name}: cannot be written because it is {kind}; name a file")
     if any(item is not None and item.exists() and item.samefile(path) for item in inputs):
         raise InvalidArgumentError(f"{name}: is also an input; choose another output file")
+
+
+def check_output_file(output: Path | None) -> None:
+    """Create the folder, and raise an error before anything is measured if the figures cannot be written.
+
+    Raises:
+        InvalidArgumentError: The path is a folder, or a file cannot be created there.
+    """
+    if output is None:
+        return
+    if output.is_dir():
+        raise InvalidArgumentError(f"--output must name a file, {output} is a folder")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"--output cannot be written in {output.parent}: {error.strerror or error}"
+        ) from error

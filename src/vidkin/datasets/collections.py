@@ -17,25 +17,14 @@ __all__ = ["available_readers", "find_reader", "open_labelled"]
 _READERS: Registry[Callable[..., LabelledSet]] = Registry(
     "reader",
     {
-        "aerial": "vidkin.datasets.readers.aerial:read_aerial",
-        "aircraft": "vidkin.datasets.readers.images.aircraft:read_aircraft",
-        "cars": "vidkin.datasets.readers.images.cars:read_cars",
         "classes": "vidkin.datasets.readers.tree:read_classes",
-        "dogs": "vidkin.datasets.readers.images.dogs:read_dogs",
         "events": "vidkin.datasets.readers.events:read_events",
-        "flowers102": "vidkin.datasets.readers.images.flowers:read_flowers102",
-        "fruit": "vidkin.datasets.readers.fruit:read_fruit",
-        "grocery": "vidkin.datasets.readers.images.grocery:read_grocery",
-        "head_pose": "vidkin.datasets.readers.head_pose:read_head_pose",
         "manifest": "vidkin.datasets.readers.listing:read_manifest",
-        "nabirds": "vidkin.datasets.readers.images.birds:read_nabirds",
-        "omniglot": "vidkin.datasets.readers.images.omniglot:read_omniglot",
-        "pet": "vidkin.datasets.readers.images.pet:read_pet",
         "photographs": "vidkin.datasets.made.labelled_samples:read_photographs",
         "tree": "vidkin.datasets.readers.tree:read_tree",
-        "vb100": "vidkin.datasets.readers.vb100:read_vb100",
-        "zappos": "vidkin.datasets.readers.images.zappos:read_zappos",
     },
+    group="vidkin.readers",
+    researched=True,
 )
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin._base.names import parse_name
+from vidkin._base.parts import research_hint
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
-from vidkin.features.images import open_image_extractor
 from vidkin.features.information import bar_boxes
 from vidkin.features.views import check_views, features_of_views
 from vidkin.features.whitening import Whitening
@@ -108,22 +108,19 @@ class ClassicalExtractor:
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """Open ``classical``, ``classical?views=query``, ``classical?views=both``, or a whole-picture feature:
-    ``classical:<name>``.
-
-    All of them run on the CPU.
+    """Open ``classical``, ``classical?views=query`` or ``classical?views=both``, which run on the CPU.
 
     Raises:
-        UnknownExtractorError: No feature has this name.
+        UnknownExtractorError: Another name.
         InvalidArgumentError: Weights were passed to ``classical``, a setting is unknown, or the whitening is for other
             descriptors.
     """
     parsed = parse_name(name)
-    if parsed.address is not None:
-        return open_image_extractor(name, weights=weights, whitening=whitening)
     if parsed.path != "classical":
+        hint = research_hint("classical features")
         raise UnknownExtractorError(
             f"{name!r} is not an extractor; choose 'classical' or 'classical:<feature>'"
+            + (f"; {hint}" if hint else "")
         )
     views = check_views(parsed.typed_settings({"views": str}).get("views", "none"))
     if weights is not None:

@@ -47,7 +47,7 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
         "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
     },
     usages={
-        "classical": "classical[:<feature>]",
+        "classical": "classical",
         "vidkin": "vidkin",
         "model": "model:<folder>",
         "onnx": "onnx:<file>",
@@ -56,6 +56,7 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     },
     usage="{prefix}:<name>",
     group="vidkin.extractors",
+    researched=True,
     error=UnknownExtractorError,
 )
 _MODEL_PREFIX = "model"
@@ -86,7 +87,7 @@ def open_extractor(
     Args:
         name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
             gradients and texture of the whole frame), ``classical:<feature>`` (one classical description of a whole
-            picture, see :func:`vidkin.features.images.available_features`), ``timm:<model>``, ``torchvision:<model>``,
+            picture, of the package vidkin-research), ``timm:<model>``, ``torchvision:<model>``,
             ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.networks.onnx.OnnxExtractor`), the folder
             of a trained model (``path/to/model`` or ``model:path/to/model``), or a prefix that was registered or
             belongs to an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
@@ -103,7 +104,8 @@ def open_extractor(
         InvalidArgumentError: A setting is invalid.
     """
     name = default_extractor(whitening) if name is None else name
-    factory = _EXTRACTORS.find(_prefix(parse_name(name))) if name else None
+    parsed = parse_name(name) if name else None
+    factory = _EXTRACTORS.find(_prefix(parsed), addressed=parsed.address is not None) if parsed else None
     if factory is None:
         raise _EXTRACTORS.unknown(name)
     return factory(name, weights=weights, whitening=whitening, device=device)

@@ -29,25 +29,19 @@ model, ``prefix:FOLDER``.
 
 _BAND = "vidkin.shots.band.detector:BandDetector"
 _CUTS = "vidkin.shots.cuts.detector:CutDetector"
-_BASELINES = "vidkin.shots.baselines"
 _MODEL_FILE = "config.toml"
 # Other packages list their detectors in their metadata: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(
     "shot detector",
     {
-        "adaptive": f"{_BASELINES}.pyscenedetect:AdaptiveBaseline",
         "band": _BAND,
-        "content": f"{_BASELINES}.pyscenedetect:ContentBaseline",
-        "deepsbd": f"{_BASELINES}.deep_sbd.detector:open_deep_sbd",
         "cuts": _CUTS,
         "default": _CUTS,
         "learned": "vidkin.shots.learned.detector:open_learned",
-        "shotdetect": f"{_BASELINES}.shotdetect:ShotDetectBaseline",
-        "svd": f"{_BASELINES}.svd.detector:SvdBaseline",
-        "transnetv2": f"{_BASELINES}.transnetv2:TransNetV2Detector",
     },
-    usages={"deepsbd": "deepsbd:FOLDER", "learned": "learned:FOLDER"},
+    usages={"learned": "learned:FOLDER"},
     group="vidkin.shot_detectors",
+    researched=True,
 )
 
 

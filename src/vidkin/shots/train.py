@@ -123,8 +123,7 @@ def train_shots(
         MediaError: A video cannot be read.
         TrainingError: The loss is no longer a finite number.
     """
-    plan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe, method="learned")
-    assert isinstance(plan, ShotPlan)
+    plan: ShotPlan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe, method="learned")
     source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
     annotations = list(read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels)
     held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]

@@ -4,65 +4,139 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from vidkin._base.checks import check_choice
+from vidkin._base.parts import research_hint
+from vidkin._base.registry import Registry
 from vidkin._base.toml import format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan, parse_segment_recipe
 from vidkin.shots.learned.training.recipes import ShotPlan, parse_shot_recipe
 
 __all__ = [
-    "SHOT_METHODS",
+    "LEARNED",
     "ShotMethod",
+    "available_shot_methods",
     "available_shot_recipes",
+    "find_shot_method",
     "load_shot_recipe",
     "read_shot_recipe",
+    "shot_method_of",
+    "shot_recipe_tables",
     "show_shot_recipe",
 ]
 
-ShotMethod = Literal["learned", "deepsbd"]
-"""``learned``: a metric on labeled shots, and a rule on its curve. ``deepsbd``: a 3-D CNN on segments."""
 
-SHOT_METHODS: tuple[ShotMethod, ...] = get_args(ShotMethod)
+@dataclass(frozen=True, kw_only=True)
+class ShotMethod:
+    """A way to train a detector from labeled shots; packages list theirs as entry points ``vidkin.shot_methods``.
 
-_DEFAULT: Mapping[ShotMethod, str] = {"learned": "extended", "deepsbd": "deepsbd"}
+    Attributes:
+        name: Name for `vidkin train-shots --method`.
+        title: What is trained, as progress names it.
+        table: The table of a recipe that is this method's own, beside ``[model]``.
+        default: Name of its recipe that is used when none is named.
+        package: Package whose folder ``data`` holds its recipes.
+        plan: Class of its parsed recipes.
+        parse: Function that checks the content of a recipe and returns a plan.
+        tables: Function that returns the tables of a plan, from which ``parse`` makes an equal one.
+        train: Function of (labels, plan, output=, resume=, on_progress=) that trains and returns a report, a
+            `Result` with ``output``; ``on_progress`` receives (current phase, number done, total number). None:
+            `vidkin.train_shots`.
+        row: Function that returns the cells of a report's table by their titles; numbers are texts, too.
+    """
+
+    name: str
+    title: str
+    table: str
+    default: str
+    package: str
+    plan: type[Any]
+    parse: Callable[[Mapping[str, Any]], Any]
+    tables: Callable[[Any], dict[str, dict[str, Any]]]
+    train: Callable[..., Any] | None = None
+    row: Callable[[Any], Mapping[str, str]] | None = None
+
+    def recipes(self) -> dict[str, Traversable]:
+        """The files of the recipes that come with the package, by name."""
+        folder = resources.files(self.package) / "data"
+        return {
+            file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")
+        }
 
 
-def available_shot_recipes() -> tuple[str, ...]:
-    """Names of the recipes that come with the package, sorted."""
-    folder = resources.files("vidkin.shots") / "data"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+def _shot_tables(plan: ShotPlan) -> dict[str, dict[str, Any]]:
+    shots = {entry.name: getattr(plan.shots, entry.name) for entry in fields(plan.shots)}
+    model = {entry.name: getattr(plan.model, entry.name) for entry in fields(plan.model)}
+    return {"shots": shots, "model": {**model, "weights": plan.weights}}
+
+
+LEARNED = ShotMethod(
+    name="learned",
+    title="training",
+    table="shots",
+    default="extended",
+    package="vidkin.shots",
+    plan=ShotPlan,
+    parse=parse_shot_recipe,
+    tables=_shot_tables,
+)
+"""A metric on labeled shots, and a rule on its curve."""
+
+_METHODS: Registry[ShotMethod] = Registry(
+    "method of training shots", {LEARNED.name: LEARNED}, group="vidkin.shot_methods", researched=True
+)
+
+
+def available_shot_methods() -> tuple[str, ...]:
+    """Names of the methods, those of installed packages included, sorted."""
+    return _METHODS.usages()
+
+
+def find_shot_method(name: str) -> ShotMethod:
+    """The method with a name.
+
+    Raises:
+        InvalidArgumentError: No installed package has it.
+    """
+    method = _METHODS.find(name)
+    if method is None:
+        raise _METHODS.unknown(name)
+    return method
+
+
+def available_shot_recipes() -> dict[str, Traversable]:
+    """The recipes that come with the installed packages, sorted by name, and their files."""
+    return dict(sorted((name, file) for method in _methods() for name, file in method.recipes().items()))
 
 
 def load_shot_recipe(
-    source: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, method: ShotMethod | None = None
-) -> ShotPlan | SegmentPlan:
-    """Load a recipe, checked and with all defaults filled in.
+    source: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, method: str | None = None
+) -> Any:
+    """Load a recipe, checked and with all defaults filled in: a `ShotPlan`, or the plan of another method.
 
     Args:
-        source: A TOML file, the name of a recipe that comes with the package, or its content as a mapping; None: the
+        source: A TOML file, the name of a recipe that comes with a package, or its content as a mapping; None: the
             default recipe of the method.
-        method: ``learned`` or ``deepsbd``; None: the method of the recipe, or ``learned`` if it names none.
+        method: One of `available_shot_methods`; None: the method of the recipe, or ``learned`` if it names none.
 
     Raises:
         InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, or a setting is
             unknown or out of range.
     """
-    if method is not None:
-        check_choice("method", method, SHOT_METHODS)
-    content = read_shot_recipe(_DEFAULT[method or "learned"] if source is None else source)
-    own_method: ShotMethod = "deepsbd" if "segments" in content else "learned"
-    if method is not None and method != own_method:
+    chosen = LEARNED if method is None else find_shot_method(method)
+    content = read_shot_recipe(chosen.default if source is None else source)
+    own = next((each for each in _methods() if each is not LEARNED and each.table in content), LEARNED)
+    if method is not None and chosen is not own:
         raise InvalidArgumentError(
-            f"the recipe is of method {own_method!r}, got method {method!r}; choose one of the recipes "
+            f"the recipe is of method {own.name!r}, got method {method!r}; choose one of the recipes "
             f"{', '.join(available_shot_recipes())}, or leave out one of the two"
         )
-    return parse_segment_recipe(content) if own_method == "deepsbd" else parse_shot_recipe(content)
+    return own.parse(content)
 
 
 def read_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -74,26 +148,37 @@ def read_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict
     if isinstance(source, Mapping):
         return dict(source)
     path = Path(source).expanduser()
+    shipped = available_shot_recipes()
     try:
         if path.is_file():
             return parse_toml(path.read_text(encoding="utf-8"))
-        if os.fspath(source) in available_shot_recipes():
-            text = (resources.files("vidkin.shots") / "data" / f"{source}.toml").read_text("utf-8")
-            return parse_toml(text)
+        if os.fspath(source) in shipped:
+            return parse_toml(shipped[os.fspath(source)].read_text("utf-8"))
     except OSError as error:
         raise InvalidArgumentError(f"{path}: the recipe cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"{path}: not TOML: {error}") from error
+    hint = research_hint("recipes")
     raise InvalidArgumentError(
-        f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of {', '.join(available_shot_recipes())}"
+        f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of {', '.join(shipped)}"
+        + (f"; {hint}" if hint else "")
     )
 
 
-def show_shot_recipe(plan: ShotPlan | SegmentPlan) -> str:
+def shot_method_of(plan: Any) -> ShotMethod:
+    """The method that a plan is of."""
+    return next(method for method in _methods() if isinstance(plan, method.plan))
+
+
+def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
+    """The tables of a recipe with every default; :func:`load_shot_recipe` makes an equal plan of them."""
+    return shot_method_of(plan).tables(plan)
+
+
+def show_shot_recipe(plan: Any) -> str:
     """The recipe as TOML with every default visible; :func:`load_shot_recipe` reads it back to an equal plan."""
-    model = {entry.name: getattr(plan.model, entry.name) for entry in fields(plan.model)}
-    if isinstance(plan, SegmentPlan):
-        own = {entry.name: getattr(plan.segments, entry.name) for entry in fields(plan.segments)}
-        return format_toml({"segments": own, "model": model})
-    shots = {entry.name: getattr(plan.shots, entry.name) for entry in fields(plan.shots)}
-    return format_toml({"shots": shots, "model": {**model, "weights": plan.weights}})
+    return format_toml(shot_recipe_tables(plan))
+
+
+def _methods() -> list[ShotMethod]:
+    return [find_shot_method(name) for name in available_shot_methods()]

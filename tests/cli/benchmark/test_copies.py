@@ -10,21 +10,12 @@ import pytest
 
 from tests.cli.conftest import run
 from vidkin.experiments import copies as copies_experiment
-from vidkin.experiments.copies import (
-    FULL,
-    QUICK,
-    CopyMaterial,
-    CopyReport,
-    CopyResults,
-    CopyStudy,
-    ExtractorChoice,
-    GalleryVideo,
-    PairScores,
-    QueryClip,
-    Recording,
-    summarize_copies,
-)
 from vidkin.media import EDITS, EditedSegment
+from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
+from vidkin.review.copy_material import FULL, QUICK, QueryClip, Recording
+from vidkin.review.copy_scores import summarize_copies
+from vidkin.review.copy_search import PairScores
+from vidkin.review.copy_study import CopyReport, CopyResults, CopyStudy, ExtractorChoice
 from vidkin.similarity import Segment
 
 RECORDING = Recording(Path("a.mp4"), "a", "a", 9.0)

@@ -14,7 +14,8 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.json_values import print_json
 
 if TYPE_CHECKING:
-    from vidkin.experiments.copies import CopyFigures, CopyReport
+    from vidkin.review.copy_scores import CopyFigures
+    from vidkin.review.copy_study import CopyReport
 
 __all__ = ["copies"]
 
@@ -45,7 +46,10 @@ def copies(
         ),
     ] = 0.2,
     peers: Annotated[
-        bool, typer.Option("--peers", help="Also measure a pHash per frame, and vPDQ if installed.")
+        bool,
+        typer.Option(
+            "--peers", help="Also measure a pHash per frame, and vPDQ if installed (needs vidkin-research)."
+        ),
     ] = False,
     quick: Annotated[
         bool,
@@ -65,17 +69,12 @@ def copies(
     Every video of the folder counts as showing something else than the others.
     """
     from vidkin._base.atomic import write_text
-    from vidkin.experiments.copies import (
-        FULL,
-        QUICK,
-        CopyStudy,
-        as_picture_page,
-        choose_extractors,
-        find_recordings,
-        run_copy_study,
-    )
-    from vidkin.experiments.runs import check_output_file
+    from vidkin.cli.paths import check_output_file
     from vidkin.media import EDITS
+    from vidkin.rendering.machine import describe_machine
+    from vidkin.review.copy_material import FULL, QUICK, find_recordings
+    from vidkin.review.copy_page import as_picture_page
+    from vidkin.review.copy_study import CopyStudy, choose_extractors, run_copy_study
 
     unknown = sorted(set(edits or ()) - set(EDITS))
     if unknown:
@@ -94,6 +93,7 @@ def copies(
             study,
             find_recordings(folder),
             work,
+            machine=describe_machine(),
             on_progress=lambda done, total, what: bar.update(done, total, detail=what),
         )
     if output is not None:

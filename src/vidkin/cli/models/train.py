@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,7 +105,8 @@ def train(
 
     if recipe is None and not show:
         hint = "`vidkin train NAME` trains one; `vidkin train --show NAME` prints it as a file to edit."
-        list_recipes(available_recipes(), "vidkin.training", "recipes", hint, json=json)
+        files = resources.files("vidkin.training") / "recipes"
+        list_recipes({name: files / f"{name}.toml" for name in available_recipes()}, hint, json=json)
         return
     chosen = _chosen(recipe or available_recipes()[0], data or [], settings or [])
     if show:
@@ -192,21 +194,20 @@ def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe
     return load_recipe(tables)
 
 
-def list_recipes(names: Sequence[str], package: str, folder: str, hint: str, *, json: bool) -> None:
-    """Print the recipes of a package with the comment in their first lines, which describes them.
+def list_recipes(recipes: Mapping[str, Traversable], hint: str, *, json: bool) -> None:
+    """Print recipes with the comment in their first lines, which describes them.
 
     Args:
-        names: Names of the recipes.
-        package, folder: Location of the recipe files.
+        recipes: Names of the recipes and their files.
         hint: Advice on how to use one.
         json: Print a document instead.
     """
     if json:
-        print_json({"recipes": list(names)})
+        print_json({"recipes": list(recipes)})
         return
-    files = resources.files(package) / folder
-    firsts = [(files / f"{name}.toml").read_text("utf-8").splitlines()[0] for name in names]
-    rows = [[name, first.removeprefix("# ")] for name, first in zip(names, firsts, strict=True)]
+    rows = [
+        [name, file.read_text("utf-8").splitlines()[0].removeprefix("# ")] for name, file in recipes.items()
+    ]
     table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
     note(hint)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.toml import parse_toml
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.models.train import is_helper, list_recipes, toml_or_text
 from vidkin.cli.options import JsonOption, parse_setting
@@ -17,13 +16,10 @@ from vidkin.rendering.json_values import print_json
 from vidkin.rendering.text import number
 
 if TYPE_CHECKING:
-    from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
     from vidkin.shots.train import ShotTrainingProgress, ShotTrainingReport
+    from vidkin.shots.training_recipes import ShotMethod
 
 __all__ = ["train_shots"]
-
-# As `vidkin.shots.training_recipes.ShotMethod`, which would import torch.
-ShotMethodChoice = Literal["learned", "deepsbd"]
 
 _EXAMPLE = "shots.steps=100"
 
@@ -43,8 +39,13 @@ def train_shots(
         ),
     ] = None,
     method: Annotated[
-        ShotMethodChoice | None,
-        typer.Option("--method", "-m", help="What to train.", show_default="that of the recipe"),
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="What to train: learned, or a method of an installed package, such as deepsbd.",
+            show_default="that of the recipe",
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)
@@ -74,38 +75,42 @@ def train_shots(
     training, and the thresholds are fitted on these. Run the same command again to resume after an interruption.
     Without LABELS.json the recipes that come with vidkin are listed.
     """
-    from vidkin.shots.baselines.deep_sbd.recipe import SegmentPlan
-    from vidkin.shots.training_recipes import available_shot_recipes, load_shot_recipe, show_shot_recipe
+    from vidkin.shots.training_recipes import (
+        LEARNED,
+        available_shot_recipes,
+        load_shot_recipe,
+        shot_method_of,
+        shot_recipe_tables,
+        show_shot_recipe,
+    )
 
     if labels is None and not show:
         hint = (
             "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
         )
-        list_recipes(available_shot_recipes(), "vidkin.shots", "data", hint, json=json)
+        list_recipes(available_shot_recipes(), hint, json=json)
         return
     plan = load_shot_recipe(recipe, method=method)
-    if rate is not None and isinstance(plan, SegmentPlan):
+    trained = shot_method_of(plan)
+    if rate is not None and trained is not LEARNED:
         raise InvalidArgumentError(
-            "--rate is for recipes with [shots]; DeepSBD reads every frame: leave out --rate, or choose another recipe"
+            f"--rate is for recipes with [shots], this is of method {trained.name}, which reads every frame: leave out "
+            "--rate, or choose another recipe"
         )
     changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
     if changes:
-        plan = load_shot_recipe(_changed(show_shot_recipe(plan), changes), method=method)
+        plan = load_shot_recipe(_changed(shot_recipe_tables(plan), changes), method=method)
     if show or labels is None:
         say(show_shot_recipe(plan).rstrip("\n"))
         return
-    from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
     from vidkin.shots.train import train_shots as train
 
     if is_helper():
         with suppress(KeyboardInterrupt):
-            if isinstance(plan, SegmentPlan):
-                train_deep_sbd(labels, plan, output=output, resume=resume)
-            else:
-                train(labels, plan, output=output, resume=resume)
+            (trained.train or train)(labels, plan, output=output, resume=resume)
         return
-    if isinstance(plan, SegmentPlan):
-        _train_segments(labels, plan, output, resume, json)
+    if trained.train is not None:
+        _train_other(trained, labels, plan, output, resume, json)
         return
     with meter("training") as bar:
 
@@ -148,11 +153,11 @@ def _print(report: ShotTrainingReport, json: bool) -> None:
     say(path_text(report.output).append(": use it with vidkin shots --detector"))
 
 
-def _train_segments(labels: Path, plan: SegmentPlan, output: Path, resume: bool, json: bool) -> None:
-    from vidkin.shots.baselines.deep_sbd.train import train_deep_sbd
-
-    with meter("training DeepSBD") as bar:
-        report = train_deep_sbd(
+def _train_other(method: ShotMethod, labels: Path, plan: Any, output: Path, resume: bool, json: bool) -> None:
+    """Train by a method of another package, and print its report."""
+    assert method.train is not None
+    with meter(method.title) as bar:
+        report = method.train(
             labels,
             plan,
             output=output,
@@ -162,20 +167,15 @@ def _train_segments(labels: Path, plan: SegmentPlan, output: Path, resume: bool,
     if json:
         print_json({"model": report.output, **report.to_dict()})
         return
-    columns = [("trained on", "right"), ("loss", "right"), ("classifier", "left"), ("right", "right")]
-    row = [
-        number(report.trained_videos, "video"),
-        f"{report.loss:.4f}",
-        report.classifier,
-        f"{100 * report.right:.1f} %",
-    ]
-    table(None, columns, [row])
+    row = method.row(report) if method.row is not None else {}
+    if row:
+        columns = [(title, "left" if cell.isalpha() else "right") for title, cell in row.items()]
+        table(None, columns, [list(row.values())])
     say(path_text(report.output).append(": use it with vidkin shots --detector"))
 
 
-def _changed(shown: str, settings: list[str]) -> dict[str, Any]:
+def _changed(content: dict[str, dict[str, Any]], settings: list[str]) -> dict[str, Any]:
     """The content of a recipe with some settings overridden."""
-    content = parse_toml(shown)
     for setting in settings:
         name, value = parse_setting(setting, "--set", _EXAMPLE)
         where, _, field = name.partition(".")

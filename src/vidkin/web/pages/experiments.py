@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
 from vidkin._base.regular_files import open_regular_file
-from vidkin.experiments.stored import (
+from vidkin.review.stored_runs import (
     Curves,
     FigureTable,
     StoredRun,

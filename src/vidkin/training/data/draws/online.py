@@ -3,7 +3,7 @@ feature."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,18 +13,25 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vidkin._base.checks import check_at_least, check_share
+from vidkin._base.names import parse_name
+from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.images import open_feature
 from vidkin.features.whitening import read_safetensors
 from vidkin.metric.sampling import OnlineTripletSampler
 
-__all__ = ["LABELS", "OnlineSettings", "online_triplets", "read_relevance", "relevance_by_feature"]
+__all__ = ["LABELS", "OnlineSettings", "online_triplets", "read_relevance"]
 
 LABELS = "labels"
 """Relevance by labels: the number of levels two items share."""
 
-_FEATURE = "classical:"
 _TENSOR = "relevance"
+
+RelevanceOfImages = Callable[[str, NDArray[np.uint8], Tensor], Tensor]
+"""Relevance [N, N], 0 or more, for the full name, images [N, S, S, 3] and categories [N]."""
+
+_RELEVANCES: Registry[RelevanceOfImages] = Registry(
+    "relevance", {}, group="vidkin.relevances", researched=True
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,8 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
     """Read the relevance of a recipe: None for labels, or a matrix [N, N].
 
     Args:
-        name: ``labels``, ``classical:<feature>``, or a safetensors file with ``relevance`` [N, N], 0 or more.
+        name: ``labels``, a name of an installed package (entry point group ``vidkin.relevances``, such as
+            ``classical:<feature>``), or a safetensors file with ``relevance`` [N, N], 0 or more.
         images: [N, S, S, 3] uint8 images, for a feature.
         categories: [N] int64.
 
@@ -116,13 +124,17 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
     """
     if name == LABELS:
         return None
-    if name.startswith(_FEATURE):
+    parsed = parse_name(name)
+    by_images = _RELEVANCES.find(parsed.prefix, addressed=True) if parsed.address is not None else None
+    if by_images is not None:
         if images is None or images.ndim != 4:
             raise InvalidArgumentError(
                 f"data.relevance {name!r} needs images that are kept in memory; use image data, a model that trains on "
                 "images, and a larger data.memory"
             )
-        return relevance_by_feature(name, images.numpy(), categories)
+        return by_images(name, images.numpy(), categories)
+    if parsed.address is not None and not Path(name).expanduser().is_file():
+        raise _RELEVANCES.unknown(name)
     tensors, _ = read_safetensors(Path(name).expanduser(), purpose=_TENSOR)
     matrix = tensors.get(_TENSOR)
     size = len(categories)
@@ -133,28 +145,6 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
             f"{given}"
         )
     return matrix.float()
-
-
-def relevance_by_feature(name: str, images: NDArray[np.uint8], categories: Tensor) -> Tensor:
-    """Relevance [N, N] in [0, 1]: 1 - distance by a classical feature, scaled by the range within categories; 0 across
-    them.
-
-    Args:
-        name: ``classical:<feature>``.
-        images: [N, S, S, 3] uint8.
-        categories: [N] int64.
-    """
-    feature = open_feature(name.removeprefix(_FEATURE))
-    descriptors = feature.describe(list(images))
-    distances = feature.distances(descriptors, descriptors)
-    same = categories[:, None] == categories[None]
-    same.fill_diagonal_(False)
-    if not bool(same.any()):
-        return torch.zeros_like(distances)
-    low, high = distances[same].min(), distances[same].max()
-    scaled = 1 - (distances - low) / (high - low).clamp_min(1e-12)
-    relevance: Tensor = torch.where(same, scaled.clamp(0, 1), torch.zeros_like(scaled))
-    return relevance
 
 
 def _scale(labels: Tensor, relevance: Tensor | None) -> float:

@@ -1,0 +1,34 @@
+"""Subcommands of `vidkin benchmark`: where each is, and its line in the help; imports none of them."""
+
+from vidkin.cli.lazy import LazyCommand
+
+__all__ = ["CRITICAL", "FGIR", "FGVR", "IMAGES", "LOSSES", "RETRIEVAL", "SHOTS"]
+
+FGVR = LazyCommand(
+    "vidkin_research.commands.retrieval:fgvr",
+    "Compare retrieval losses on labeled videos: QP, NDCG, TP and MAP.",
+)
+FGIR = LazyCommand(
+    "vidkin_research.commands.retrieval:fgir",
+    "Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.",
+)
+RETRIEVAL = LazyCommand(
+    "vidkin_research.commands.public:retrieval",
+    "Measure retrieval on a public benchmark, next to published figures.",
+)
+LOSSES = LazyCommand(
+    "vidkin_research.commands.losses:losses",
+    "Train video comparators without labels, one per loss, and measure them on other videos.",
+)
+IMAGES = LazyCommand(
+    "vidkin_research.commands.images:images",
+    "Compare classical features, network features and trained models on labeled images.",
+)
+SHOTS = LazyCommand(
+    "vidkin_research.commands.shots:shots",
+    "Compare shot detectors: published peers, the default, and detectors trained with each loss.",
+)
+CRITICAL = LazyCommand(
+    "vidkin_research.commands.critical:critical",
+    "Measure how well the trend of a learned distance tells shots in which something happens.",
+)

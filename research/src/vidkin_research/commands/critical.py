@@ -1,0 +1,99 @@
+"""``vidkin benchmark critical``: critical clips found by metrics trained with each loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.console import meter, note, table
+from vidkin.cli.options import JsonOption
+from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import percent
+from vidkin_research.commands.study_options import (
+    FiguresOption,
+    FrameWeightsOption,
+    SaveModelOption,
+    WorkOption,
+)
+
+__all__ = ["critical"]
+
+_QUICK_SEEDS, _QUICK_STEPS = 1, 100
+_COLUMNS = {
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "average_precision": "AP",
+    "spotting": "spotting",
+    "found_f1": "F1, cuts detected",
+    "found_cuts_f1": "cuts F1",
+}
+
+
+def critical(
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            help="Folder with the recordings (intel-iot-devkit sample videos, mdn learning-area), at any depth.",
+            file_okay=False,
+            exists=True,
+        ),
+    ],
+    weights: FrameWeightsOption = None,
+    work: WorkOption = Path("vidkin-benchmark"),
+    output: FiguresOption = None,
+    save: SaveModelOption = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each loss.")] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One seed, 100 steps, no places held out: a few minutes.")
+    ] = False,
+    held_out: Annotated[
+        bool,
+        typer.Option(
+            "--held-out/--no-held-out", help="Also hold out each place in turn: train without it, test on it."
+        ),
+    ] = True,
+    json: JsonOption = False,
+) -> None:
+    """Measure how well the trend of a learned distance tells shots in which something happens.
+
+    Highlight videos are composed of recordings in which something happens. Each loss is trained on one part of every
+    recording and judged on the other, then trained without one place and judged on that place.
+    """
+    from vidkin.cli.paths import check_output_file
+    from vidkin_research.critical import CriticalStudy, run_critical_study
+    from vidkin_research.runs import write_figures
+
+    check_output_file(output)
+    study = CriticalStudy(seeds=seeds, held_out=held_out)
+    if quick:
+        study = CriticalStudy(seeds=_QUICK_SEEDS, steps=_QUICK_STEPS, held_out=False)
+    with meter("critical clips") as bar:
+        report = run_critical_study(
+            study,
+            data,
+            weights=weights,
+            work=work,
+            save=save,
+            output=output,
+            on_progress=lambda done, total, what: bar.update(done, total, detail=what),
+        )
+    write_figures(report, output)
+    if json:
+        print_json(report)
+    else:
+        columns = [("loss", "left"), *((title, "right") for title in _COLUMNS.values())]
+        for split in dict.fromkeys(line["split"] for line in report.summary):
+            rows = [
+                [line["loss"], *(percent(line[name]["mean"], line[name]["deviation"]) for name in _COLUMNS)]
+                for line in report.summary
+                if line["split"] == split
+            ]
+            table(split, columns, rows)
+        note(
+            "Percent. Precision, recall and F1: clips by the combined trend test. AP: clips ranked by score. "
+            "Spotting: AP of the moments within 2 s."
+        )

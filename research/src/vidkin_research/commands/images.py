@@ -1,0 +1,184 @@
+"""``vidkin benchmark images``: classical features, networks and trained models on the same images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vidkin.cli.console import meter, path_text, say, table
+from vidkin.cli.options import JsonOption
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+from vidkin_research.commands.study_options import FrameWeightsOption
+
+if TYPE_CHECKING:
+    from vidkin_research.images import ImageReport, ImageRow, ImageTask
+
+__all__ = ["images"]
+
+
+def images(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder that holds the sets (photos/flowers, labelled/grocery, ...).", exists=True
+        ),
+    ],
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "-s",
+            help="flowers, grocery, fruit, omniglot, aerial, or pictures: DATA itself, class/file; repeatable.",
+            show_default="flowers and grocery",
+        ),
+    ] = None,
+    chosen_rows: Annotated[
+        list[str] | None,
+        typer.Option("--row", "-r", help="Rows whose name contains this; repeatable.", show_default="all"),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Runs of each row that depends on the seed.")
+    ] = 3,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the images, pixels.")] = 112,
+    per_class: Annotated[
+        int, typer.Option("--per-class", min=0, help="Images of each class and part; 0 takes all.")
+    ] = 0,
+    long_tail: Annotated[
+        float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
+    ] = 1.0,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of rows that train.")] = 300,
+    learning_rate: Annotated[
+        float, typer.Option("--learning-rate", help="Of rows that fine-tune a network; above 0.")
+    ] = 0.002,
+    weights: FrameWeightsOption = None,
+    sweeps: Annotated[
+        bool,
+        typer.Option(
+            "--sweeps",
+            help="Measure lambda, embedding length, collapse and the time of a step instead of the rows.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder of report and runs. A second call resumes.", file_okay=False
+        ),
+    ] = Path("vidkin-benchmark/images"),
+    json: JsonOption = False,
+) -> None:
+    """Compare classical features, network features and trained models on labeled images.
+
+    Top-1, triplet precision, Recall@K and the time of one image, and a picture of what every row ranks first for the
+    same test images. Each run is stored when it is done. Run the same command again to resume an interrupted
+    comparison.
+    """
+    with meter("starting"):
+        from vidkin._base.atomic import write_text
+        from vidkin._base.outputs import create_output_folder
+        from vidkin_research.images import IMAGE_SETS, ROWS, as_page, open_task, run_image_study
+        from vidkin_research.runs import write_figures
+
+    known = {chosen.name: chosen for chosen in IMAGE_SETS}
+    names = sets or ["flowers", "grocery"]
+    if unknown := sorted(set(names) - set(known)):
+        raise InvalidArgumentError(f"a set must be one of {', '.join(known)}, got {unknown[0]!r}")
+    rows = [row for row in ROWS if not chosen_rows or any(part in row.name for part in chosen_rows)]
+    if not rows:
+        listed = "; ".join(row.name for row in ROWS)
+        raise InvalidArgumentError(
+            f"--row must be part of the name of a row, got {', '.join(chosen_rows or ())}; rows are {listed}"
+        )
+    create_output_folder(output)
+    tasks = [
+        open_task(
+            known[name],
+            data,
+            size=size,
+            per_class=per_class,
+            long_tail=long_tail,
+            weights=weights,
+            steps=steps,
+            learning_rate=learning_rate,
+        )
+        for name in names
+    ]
+    if sweeps:
+        _sweep(tasks, output, seeds, json=json)
+        return
+    with meter("images") as bar:
+        report = run_image_study(
+            rows,
+            tasks,
+            output,
+            seeds=range(seeds),
+            on_progress=lambda done, total, what: bar.update(done, total, detail=what),
+        )
+    write_text(output / "images.md", as_page(report))
+    write_figures(report, output / "images.json")
+    drawn = _draw_rankings(rows, tasks, output)
+    if json:
+        print_json(report)
+        return
+    _print(report, rows)
+    for picture in drawn:
+        say(path_text(picture).append(": what each row ranks first"))
+    say(path_text(output / "images.md").append(": the whole report, beside images.json"))
+
+
+def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
+    from vidkin_research.spread import spread
+
+    for name, sizes in report.sets.items():
+        lines = []
+        for row in rows:
+            runs = [run for run in report.runs if (run.set, run.row) == (name, row.name)]
+            figures = [[run.top_1 for run in runs], [run.triplet_precision for run in runs]]
+            figures.append([run.recalls[0] for run in runs])
+            lines.append([row.name, *(f"{100 * spread(values)['mean']:.1f}" for values in figures)])
+        table(
+            f"{name}: {sizes[0]} classes, {sizes[2]} test images",
+            [("row", "left"), ("top-1 %", "right"), ("triplets %", "right"), ("R@1 %", "right")],
+            lines,
+        )
+
+
+def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output: Path) -> list[Path]:
+    """Draw what every row ranks first, one picture for each set, and return the files."""
+    from vidkin.rendering.retrieval_picture import draw_retrieval
+    from vidkin_research.images import read_rankings
+
+    drawn = []
+    for task in tasks:
+        # A run of an earlier version has no rankings.
+        if rankings := read_rankings(rows, task, output):
+            drawn.append(output / f"rankings-{task.name.replace(', ', '-')}.png")
+            draw_retrieval(task.test.labelled, rankings, drawn[-1], gallery_split="test")
+    return drawn
+
+
+def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) -> None:
+    from vidkin._base.atomic import write_text
+    from vidkin_research.images import draw_sweeps, run_sweeps, sweeps_page
+
+    reports = []
+    for task in tasks:
+        with meter("sweeps") as bar:
+            reports.append(
+                run_sweeps(
+                    task,
+                    output,
+                    seeds=range(seeds),
+                    on_progress=lambda done, total, what: bar.update(done, total or None, detail=what),
+                )
+            )
+        path = output / f"sweeps-{task.name}.md"
+        write_text(path, sweeps_page(reports[-1]))
+        draw_sweeps(reports[-1], path.with_suffix(".png"))
+        if not json:
+            say(path_text(path).append(" and .png"))
+    if json:
+        print_json({"sweeps": reports})

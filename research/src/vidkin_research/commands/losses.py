@@ -1,0 +1,95 @@
+"""``vidkin benchmark losses``: which loss trains a comparator best without labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.console import meter, path_text, say, table
+from vidkin.cli.options import JsonOption
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.json_values import print_json
+
+__all__ = ["losses"]
+
+
+def losses(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders or files: videos that share no footage.", exists=True),
+    ],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="A training method; repeatable.", show_default="all"),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 400,
+    views: Annotated[
+        int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")
+    ] = 12,
+    extractor: Annotated[
+        str, typer.Option("--extractor", "-e", help="Extractor that describes the frames.")
+    ] = "vidkin",
+    test: Annotated[float, typer.Option("--test", help="Share of the videos to measure on.")] = 0.4,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder of report, picture, descriptors and runs. A second call resumes.",
+            file_okay=False,
+        ),
+    ] = Path("vidkin-benchmark/losses"),
+    json: JsonOption = False,
+) -> None:
+    """Train video comparators without labels, one per loss, and measure them on other videos.
+
+    Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
+    """
+    from dataclasses import replace
+
+    from vidkin._base.atomic import write_text
+    from vidkin._base.outputs import create_output_folder
+    from vidkin_research.losses import ABLATION, LOSSES, LossStudy, as_page, draw_losses, run_loss_study
+    from vidkin_research.runs import write_figures
+    from vidkin_research.spread import spread
+
+    known = {method.name: method for method in (*LOSSES, *ABLATION)}
+    unknown = sorted(set(methods or ()) - set(known))
+    if unknown:
+        raise InvalidArgumentError(f"unknown method {unknown[0]!r}; choose from {', '.join(known)}")
+    study = LossStudy(
+        methods=tuple(known[name] for name in methods or known),
+        clips=replace(LossStudy().clips, views=views),
+        extractor=extractor,
+        steps=steps,
+        seeds=tuple(range(seeds)),
+        test=test,
+    )
+    create_output_folder(output)
+    with meter("losses") as bar:
+        report = run_loss_study(
+            study,
+            folders,
+            output,
+            on_progress=lambda done, total, what: bar.update(done, total, detail=what),
+        )
+    write_text(output / "losses.md", as_page(report))
+    draw_losses(report, output / "losses.png")
+    write_figures(report, output / "losses.json")
+    if json:
+        print_json(report)
+        return
+    rows = []
+    for method in study.methods:
+        runs = [run for run in report.runs if run.method == method.name]
+        figures = [spread([run.map for run in runs]), spread([run.micro_ap for run in runs])]
+        rows.append([method.name, *(f"{figure['mean']:.3f}" for figure in figures)])
+    table(
+        f"{report.test[1]} stretches of {report.test[0]} videos",
+        [("method", "left"), ("mAP", "right"), ("micro-AP", "right")],
+        rows,
+    )
+    say(path_text(output / "losses.md").append(": the whole report, beside losses.png and losses.json"))

@@ -1,0 +1,192 @@
+"""Training of the DeepSBD network: segments of 16 frames from labeled videos, classes none, gradual, sharp."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import DeepSBDNetwork
+from vidkin.models.engine import take_steps
+from vidkin.models.processes.shares import average_gradients, compute_in_shares, share_steps
+from vidkin.models.resume.steps import StepStore
+from vidkin.models.schedules import OneCycle
+from vidkin.shots.learned.video_frames import VideoFrames
+from vidkin_research.detectors.deep_sbd_rules import CLASSES
+
+__all__ = ["LabeledFrames", "SegmentTraining", "segment_class", "segments_by_class", "train_on_segments"]
+
+# A segment is gradual if it contains this many frames of a transition.
+_MIN_GRADUAL = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabeledFrames:
+    """Small images of all frames of a video, with its cuts.
+
+    Attributes:
+        images: [T, S, S, 3] uint8, or frames that are decoded again when they are drawn.
+        hard: First frames of new shots.
+        gradual: First and last frames of gradual transitions.
+    """
+
+    images: NDArray[np.uint8] | VideoFrames
+    hard: tuple[int, ...]
+    gradual: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTraining:
+    """The result of a training.
+
+    Attributes:
+        losses: Cross entropy of every step.
+        right: Share of the segments of the last tenth of the steps that were classified correctly.
+        seconds: Wall-clock time.
+    """
+
+    losses: tuple[float, ...] = field(repr=False)
+    right: float
+    seconds: float
+
+
+def segment_class(first: int, frames: int, hard: Sequence[int], gradual: Sequence[tuple[int, int]]) -> int:
+    """Class of the segment of ``frames`` frames from ``first``, as an index of `CLASSES`.
+
+    ``sharp`` if a cut lies between two of its frames; ``gradual`` if it shares at least 4 frames with a transition
+    (or all of a shorter one); ``none`` otherwise.
+    """
+    if any(first < cut < first + frames for cut in hard):
+        return 2
+    for start, end in gradual:
+        shared = min(end + 1, first + frames) - max(start, first)
+        if shared >= min(_MIN_GRADUAL, end - start + 1):
+            return 1
+    return 0
+
+
+def train_on_segments(
+    network: DeepSBDNetwork,
+    videos: Sequence[LabeledFrames],
+    *,
+    steps: int = 300,
+    batch: int = 24,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 5e-4,
+    seed: int = 0,
+    store: StepStore | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
+) -> SegmentTraining:
+    """Train on segments drawn evenly from the classes, half of them mirrored, with random brightness and contrast.
+
+    AdamW with one cycle of the learning rate, cross entropy. Deterministic under the seed on one machine, also if the
+    training was interrupted in between: the segments of a step depend on the seed and the step alone.
+
+    Args:
+        network: Trained in place, left in eval mode.
+        videos: With images of the network's size.
+        steps: Number of optimizer steps.
+        batch: Number of segments per step.
+        learning_rate: The highest of the cycle.
+        weight_decay: Weight decay of AdamW.
+        seed: Decides which segments are drawn and how they are changed.
+        store: Stores the state now and then, and continues from what it stored; None stores nothing.
+        on_progress: Called after each step with its number (from 1) and the loss.
+
+    Raises:
+        InvalidArgumentError: There are no segments without a cut, or none with one, images have another size, or what
+            was stored is of another training.
+    """
+    frames, size = network.config.frames, network.config.size
+    for number, video in enumerate(videos):
+        shape = video.images[:1].shape
+        if shape[1:] != (size, size, 3):
+            raise InvalidArgumentError(
+                f"images of video {number} must be [T, {size}, {size}, 3], got {[len(video.images), *shape[1:]]}"
+            )
+    places = segments_by_class(videos, frames)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    began = time.monotonic()
+    store = store or StepStore()
+    first = store.restore(network, optimizer)
+    taken = take_steps(
+        network,
+        share_steps(_classify, seed, first),
+        optimizer,
+        _segments(videos, places, frames, steps=range(first, steps), batch=batch, seed=seed),
+        schedule=OneCycle(max(steps, 1) + 1),
+        clip=5.0,
+        first=first,
+        on_gradients=average_gradients,
+    )
+    store.follow(
+        taken,
+        network,
+        optimizer,
+        on_step=None if on_progress is None else lambda step, terms: on_progress(step, terms["loss"]),
+    )
+    network.eval()
+    network.class_names = CLASSES
+    tail = [terms["right"] for terms in store.terms[-max(1, steps // 10) :]]
+    losses = tuple(terms["loss"] for terms in store.terms)
+    return SegmentTraining(losses, sum(tail) / max(1, len(tail)), time.monotonic() - began)
+
+
+def segments_by_class(videos: Sequence[LabeledFrames], frames: int) -> list[list[tuple[int, int]]]:
+    """(video, first frame) of all segments of ``frames`` frames, for each of `CLASSES`.
+
+    Raises:
+        InvalidArgumentError: There are no segments without a cut, or none with one.
+    """
+    places: list[list[tuple[int, int]]] = [[] for _ in CLASSES]
+    for number, video in enumerate(videos):
+        for first in range(len(video.images) - frames + 1):
+            places[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
+    if not places[0] or not any(places[1:]):
+        counts = ", ".join(f"{len(segments)} {name}" for name, segments in zip(CLASSES, places, strict=True))
+        raise InvalidArgumentError(
+            f"videos must have segments of {frames} frames with a cut and without one, got {counts}; add videos"
+        )
+    return places
+
+
+def _segments(
+    videos: Sequence[LabeledFrames],
+    places: list[list[tuple[int, int]]],
+    frames: int,
+    *,
+    steps: range,
+    batch: int,
+    seed: int,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Segments [batch, 3, frames, S, S] and their classes [batch] for each step, drawn evenly from the classes."""
+    present = np.array([place for place, segments in enumerate(places) if segments])
+    for step in steps:
+        random = np.random.default_rng((seed, step))
+        labels = present[random.integers(len(present), size=batch)]
+        chosen = [places[label][random.integers(len(places[label]))] for label in labels]
+        inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
+        yield inputs, torch.from_numpy(labels.astype(np.int64))
+
+
+def _classify(network: DeepSBDNetwork, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    segments, classes = batch
+    logits = compute_in_shares(lambda rows: network(segments[rows]), len(segments))
+    right = (logits.detach().argmax(dim=1) == classes).float().mean()
+    return {"loss": nn.functional.cross_entropy(logits, classes), "right": right}
+
+
+def _segment(video: LabeledFrames, first: int, frames: int, random: np.random.Generator) -> Tensor:
+    """A segment [3, frames, S, S] from 0 to 1, randomly changed."""
+    images = video.images[first : first + frames]
+    if random.random() < 0.5:
+        images = images[:, :, ::-1]
+    inputs = torch.from_numpy(np.ascontiguousarray(images)).permute(3, 0, 1, 2).float() / 255
+    gain, shift = random.uniform(0.8, 1.2), random.uniform(-0.08, 0.08)
+    return (inputs * gain + shift).clamp(0, 1)

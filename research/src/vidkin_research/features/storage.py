@@ -1,0 +1,173 @@
+"""Open classical features by name and store them in files: fitted values as tensors, settings as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Any
+
+import torch
+
+from vidkin._base.names import parse_name
+from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import parse_json
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.whitening import read_safetensors
+from vidkin_research.features.color import ColorHistogram
+from vidkin_research.features.feature import ImageFeature
+from vidkin_research.features.fisher import FisherVectors
+from vidkin_research.features.hashed import HashedHistograms
+from vidkin_research.features.hog import GradientHistogram
+from vidkin_research.features.oasis import BilinearSimilarity
+from vidkin_research.features.textons import TextonPyramid
+from vidkin_research.features.wavelet import WaveletSignature
+from vidkin_research.features.words import VisualWords
+
+__all__ = ["available_features", "feature_digest", "load_feature", "open_feature", "save_feature"]
+
+PathLike = str | os.PathLike[str]
+
+_CLASSES: dict[str, type[Any]] = {
+    feature.name: feature
+    for feature in (
+        *(WaveletSignature, ColorHistogram, VisualWords, FisherVectors, GradientHistogram),
+        *(TextonPyramid, HashedHistograms, BilinearSimilarity),
+    )
+}
+# Features that come fitted with the package; docs/decisions.md describes the photographs.
+_SHIPPED = (VisualWords.name, FisherVectors.name, TextonPyramid.name, HashedHistograms.name)
+_FORMAT = "vidkin.image_feature"
+
+
+def available_features() -> tuple[str, ...]:
+    """Names of all classical features of images, in the order of the published table."""
+    return tuple(_CLASSES)
+
+
+def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
+    """Open the feature with a name.
+
+    Args:
+        name: One of :func:`available_features`; settings follow a question mark: ``color?space=hsv``.
+        weights: A file written by :func:`save_feature`. Without one, fitted features are loaded from the package.
+
+    Raises:
+        UnknownExtractorError: No feature has this name.
+        InvalidArgumentError: A setting is invalid, the file holds another feature, or a file is required.
+    """
+    parsed = parse_name(name)
+    if parsed.path not in _CLASSES:
+        raise UnknownExtractorError(
+            f"{name!r} is not a classical feature; choose from {', '.join(available_features())}"
+        )
+    make = _CLASSES[parsed.path]
+    # Annotations are text; a field that is neither a number nor text cannot be a setting.
+    types = {field.name: int if field.type == "int" else str for field in fields(make)}
+    plain = all(field.type not in ("torch.Tensor", "ImageFeature") for field in fields(make))
+    settings = parsed.typed_settings(types if plain else {})
+    if weights is not None:
+        feature = load_feature(weights)
+        if feature.name != parsed.path or settings:
+            raise InvalidArgumentError(
+                f"{os.fspath(weights)} holds the feature {feature.name!r} with settings of its own, got {name!r}; "
+                f"open it as 'classical:{feature.name}'"
+            )
+        return feature
+    if plain:
+        made: ImageFeature = make(**settings)
+        return made
+    if parsed.path not in _SHIPPED:
+        raise InvalidArgumentError(
+            f"the feature {parsed.path!r} is learned from labels; name a file of it as weights (written by "
+            "vidkin_research.features.save_feature)"
+        )
+    return _shipped(parsed.path)
+
+
+def save_feature(feature: ImageFeature, path: PathLike) -> None:
+    """Write a feature as safetensors: fitted tensors, and settings as JSON in the metadata.
+
+    Raises:
+        MediaError: The file cannot be written; an existing file is not changed.
+    """
+    from safetensors.torch import save
+
+    tensors: dict[str, torch.Tensor] = {}
+    settings = _take_apart(feature, "", tensors)
+    # A file without tensors is not valid.
+    tensors = tensors or {"nothing": torch.zeros(1)}
+    metadata = {"format": _FORMAT, "version": "1", "feature": json.dumps(settings)}
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+    with open_output(path) as partial:
+        partial.write_bytes(content)
+
+
+def load_feature(path: PathLike) -> ImageFeature:
+    """Read a file written by :func:`save_feature`.
+
+    Raises:
+        InvalidArgumentError: The file is missing, is not safetensors, or contains something else.
+    """
+    tensors, metadata = read_safetensors(path, purpose="feature")
+    if metadata.get("format") != _FORMAT:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature"
+        )
+    try:
+        return _put_together(parse_json(metadata["feature"]), "", tensors)
+    # Features can hold others; too many inside each other are a RecursionError.
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidArgumentError) as error:
+        raise InvalidArgumentError(f"{os.fspath(path)}: damaged feature file: {error!r}") from error
+
+
+def feature_digest(feature: ImageFeature) -> str:
+    """SHA-256 of the settings and fitted numbers: features with the same digest give the same descriptors."""
+    tensors: dict[str, torch.Tensor] = {}
+    digest = hashlib.sha256(json.dumps(_take_apart(feature, "", tensors), sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _take_apart(feature: ImageFeature, prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The settings with the feature's name, including features inside it; its tensors are added to ``tensors``."""
+    settings: dict[str, Any] = {"name": feature.name}
+    for field in fields(feature):  # type: ignore[arg-type]
+        value = getattr(feature, field.name)
+        if isinstance(value, torch.Tensor):
+            tensors[prefix + field.name] = value
+        elif hasattr(value, "describe"):
+            settings[field.name] = _take_apart(value, f"{prefix}{field.name}.", tensors)
+        else:
+            settings[field.name] = value
+    return settings
+
+
+def _put_together(
+    settings: Mapping[str, Any], prefix: str, tensors: Mapping[str, torch.Tensor]
+) -> ImageFeature:
+    make = _CLASSES[settings["name"]]
+    values: dict[str, Any] = {}
+    for field in fields(make):
+        value = settings.get(field.name)
+        if isinstance(value, Mapping):
+            values[field.name] = _put_together(value, f"{prefix}{field.name}.", tensors)
+        elif field.name in settings:
+            values[field.name] = value
+        else:
+            tensor = tensors[prefix + field.name]
+            # Half precision is enough for a codebook in a file, but not for arithmetic.
+            values[field.name] = tensor.float() if tensor.is_floating_point() else tensor
+    feature: ImageFeature = make(**values)
+    return feature
+
+
+@cache
+def _shipped(name: str) -> ImageFeature:
+    with as_file(files("vidkin_research.features") / "data" / f"{name}.safetensors") as path:
+        return load_feature(path)

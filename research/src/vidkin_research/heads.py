@@ -1,0 +1,91 @@
+"""One frozen frame network whose features are computed once, and a new head on it for every run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.atomic import replace_file
+from vidkin.models import ClipEncoder, EncoderConfig, build_model
+from vidkin.shots.learned import video_features
+from vidkin_research.runs import OnStudyProgress
+
+__all__ = ["FRAME_NETWORK", "HeadStore"]
+
+FRAME_NETWORK = "timm:mobilenetv2_100?pad_type=same"
+
+
+class HeadStore:
+    """Clip encoders on one frozen frame network, and the features of videos, stored in a folder.
+
+    Args:
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        folder: Folder of the features, where an interrupted experiment finds its earlier work.
+        window: Number of frames in a clip.
+        network: The frame network.
+        size: Pixels along each side of a frame.
+        units: Number of units of the fully connected layer and of the LSTM.
+    """
+
+    def __init__(
+        self,
+        weights: Path | None,
+        folder: Path,
+        *,
+        window: int,
+        network: str = FRAME_NETWORK,
+        size: int = 128,
+        units: int = 128,
+    ) -> None:
+        self._weights = weights
+        self._folder = folder
+        self._config = EncoderConfig(
+            kind="clip",
+            backbone=network,
+            trainable="head",
+            hidden=units,
+            lstm=units,
+            frames=window,
+            size=size,
+            fit="stretch",
+            mean=(0.5, 0.5, 0.5),
+            std=(0.5, 0.5, 0.5),
+        )
+        self._network: ClipEncoder | None = None
+        self._key = ""
+
+    def model(self, seed: int) -> ClipEncoder:
+        """A new head on the frame network, in eval mode."""
+        model = build_model(self._config, weights=self._weights, seed=seed)
+        assert isinstance(model, ClipEncoder)
+        return model.eval()
+
+    def features(
+        self, paths: Sequence[Path], *, on_progress: OnStudyProgress | None = None
+    ) -> list[NDArray[np.float32]]:
+        """Features [T, F] of all frames of each video."""
+        features: list[NDArray[np.float32]] = []
+        for done, path in enumerate(paths):
+            if on_progress is not None:
+                on_progress(done, len(paths), path.name)
+            if self._network is None:
+                self._network = self.model(0)
+                config = self._config
+                of_network = hashlib.sha256(f"{config.backbone} {config.size} {config.fit}".encode())
+                for name, tensor in sorted(self._network.backbone.state_dict().items()):
+                    of_network.update(name.encode() + tensor.contiguous().numpy().tobytes())
+                self._key = of_network.hexdigest()
+            # The name identifies the features: these bytes, through this network.
+            digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
+            stored = self._folder / f"{digest}.npy"
+            if not stored.is_file():
+                rows = video_features(self._network, path, size=self._config.size).rows
+                self._folder.mkdir(parents=True, exist_ok=True)
+                with replace_file(stored) as temporary, temporary.open("wb") as file:
+                    np.save(file, rows, allow_pickle=False)
+            features.append(np.load(stored, allow_pickle=False))
+        return features

@@ -1,0 +1,55 @@
+"""Images: classical features, networks and trained models on the same sets.
+
+To add a row: write a class with ``describe`` and ``distances`` (:class:`FittedRow`, with ``classify`` if it
+classifies), wrap it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put that into a tuple in
+`ROWS`.
+"""
+
+from vidkin_research.images.classical_rows import CLASSICAL_ROWS
+from vidkin_research.images.contract import FittedRow, ImagePart, ImageRow, ImageTask
+from vidkin_research.images.figures import RECALLS, MeasuredRow, RowFigures, measure_row
+from vidkin_research.images.network_rows import NETWORK_ROWS
+from vidkin_research.images.page import as_page
+from vidkin_research.images.ranking_rows import RANKING_ROWS
+from vidkin_research.images.sets import IMAGE_SETS, ImageCollection, open_task
+from vidkin_research.images.study import ImageReport, Rankings, read_rankings, run_image_study
+from vidkin_research.images.sweeps import (
+    SweepReport,
+    draw_sweeps,
+    run_sweeps,
+    sweeps_page,
+    time_steps,
+)
+from vidkin_research.images.two_head_rows import TWO_HEAD_ROWS
+
+__all__ = [
+    "CLASSICAL_ROWS",
+    "IMAGE_SETS",
+    "NETWORK_ROWS",
+    "RANKING_ROWS",
+    "RECALLS",
+    "ROWS",
+    "TWO_HEAD_ROWS",
+    "FittedRow",
+    "ImageCollection",
+    "ImagePart",
+    "ImageReport",
+    "ImageRow",
+    "ImageTask",
+    "MeasuredRow",
+    "Rankings",
+    "RowFigures",
+    "SweepReport",
+    "as_page",
+    "draw_sweeps",
+    "measure_row",
+    "open_task",
+    "read_rankings",
+    "run_image_study",
+    "run_sweeps",
+    "sweeps_page",
+    "time_steps",
+]
+
+ROWS: tuple[ImageRow, ...] = (*CLASSICAL_ROWS, *NETWORK_ROWS, *RANKING_ROWS, *TWO_HEAD_ROWS)
+"""All rows, in the order of the tables."""

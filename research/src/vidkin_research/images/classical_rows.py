@@ -1,0 +1,120 @@
+"""Rows of classical features, fitted to the training images, and of OASIS, learned from their labels."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vidkin_research.features import (
+    BilinearSimilarity,
+    ColorHistogram,
+    FisherVectors,
+    GradientHistogram,
+    HashedHistograms,
+    ImageFeature,
+    TextonPyramid,
+    VisualWords,
+    WaveletSignature,
+)
+from vidkin_research.images.contract import ImageRow, ImageTask
+
+__all__ = ["CLASSICAL_ROWS", "ClassicalRow", "draw_label_triplets", "fit_feature"]
+
+# Number of images for fitting a codebook, and of triplets for OASIS.
+_PICTURES = 700
+_TRIPLETS = 50_000
+
+
+class ClassicalRow:
+    """A classical feature with its published distance."""
+
+    def __init__(self, feature: ImageFeature) -> None:
+        self.feature = feature
+
+    def describe(self, images: NDArray[np.uint8]) -> Tensor:
+        """Descriptors [N, D]."""
+        return self.feature.describe(list(images))
+
+    def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
+        """Distances [Q, G]; lower is more similar, and values can be below 0."""
+        return self.feature.distances(queries, gallery)
+
+
+def fit_feature(name: str, task: ImageTask, seed: int) -> ImageFeature:
+    """Fit the feature with a name to at most 700 training images, or OASIS to 50,000 triplets of all of them.
+
+    Args:
+        name: One of :func:`vidkin_research.features.available_features`.
+        task: Task whose training images are used.
+        seed: Seed of the choice of images, the codebooks and the triplets.
+    """
+    order = np.random.default_rng(seed).permutation(len(task.train))[:_PICTURES]
+    pictures = list(task.train.images[order])
+    # A codebook cannot have more words than a tenth of the patches that it is fitted to.
+    most = max(8, len(pictures) * 6)
+    if name == "words":
+        return VisualWords.fit(pictures, words=min(2048, most), seed=seed)
+    if name == "fisher":
+        return FisherVectors.fit(pictures, gaussians=min(128, most), seed=seed)
+    if name == "textons":
+        return TextonPyramid.fit(pictures, textons=min(1024, most), seed=seed)
+    if name in ("hash_kpca", "oasis"):
+        words = VisualWords.fit(pictures, words=min(512, most), seed=seed)
+        hashed = HashedHistograms.fit(pictures, words=words, seed=seed)
+        if name == "hash_kpca":
+            return hashed
+        triplets = draw_label_triplets(task.train.labels[:, 1], _TRIPLETS, seed=seed)
+        return BilinearSimilarity.fit(hashed, hashed.describe(list(task.train.images)), triplets)
+    plain: dict[str, ImageFeature] = {
+        "wavelet": WaveletSignature(),
+        "color": ColorHistogram(),
+        "hog": GradientHistogram(),
+    }
+    return plain[name]
+
+
+def draw_label_triplets(labels: Tensor, count: int, *, seed: int = 0) -> list[tuple[int, int, int]]:
+    """Draw triplets of rows (query, another of its class, one of another class), uniformly over all queries with both.
+
+    Args:
+        labels: [N] int64 class numbers.
+        count: Number of triplets.
+        seed: Seed of the draws.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    same = labels[:, None] == labels[None]
+    other = ~same
+    same.fill_diagonal_(False)
+    able = (same.any(dim=1) & other.any(dim=1)).nonzero()[:, 0]
+    if not len(able):
+        return []
+    queries = able[torch.randint(len(able), (count,), generator=generator)]
+    drawn = [
+        torch.multinomial(allowed[queries].float(), 1, generator=generator)[:, 0] for allowed in (same, other)
+    ]
+    return list(zip(queries.tolist(), drawn[0].tolist(), drawn[1].tolist(), strict=True))
+
+
+def _fit_row(task: ImageTask, seed: int, *, name: str) -> ClassicalRow:
+    return ClassicalRow(fit_feature(name, task, seed))
+
+
+# In the order of the published table; those without a codebook are the same for every seed.
+CLASSICAL_ROWS: tuple[ImageRow, ...] = tuple(
+    ImageRow(f"classical: {title}", partial(_fit_row, name=name), group="classical", is_seeded=seeded)
+    for title, name, seeded in (
+        ("wavelet", "wavelet", False),
+        ("color", "color", False),
+        ("SIFT-like words", "words", True),
+        ("SIFT-like Fisher", "fisher", True),
+        ("HOG", "hog", False),
+        ("SPMK textons", "textons", True),
+        ("L1HashKPCA", "hash_kpca", True),
+        ("OASIS", "oasis", True),
+    )
+)
+"""The seven features and OASIS, each with its published distance."""

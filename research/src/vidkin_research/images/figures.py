@@ -1,0 +1,108 @@
+"""The figures of a row: classification, and retrieval among the test images."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vidkin.metric.measures import accuracy, graded_relevance, recall_at_k, triplet_precision
+from vidkin_research.images.contract import FittedRow, ImageTask
+
+__all__ = ["RECALLS", "MeasuredRow", "RowFigures", "measure_row"]
+
+RECALLS = (1, 4, 8, 16)
+"""K of Recall@K."""
+
+# Queries of the ranking pictures, and results of each.
+_QUERIES, _RESULTS = 4, 8
+
+
+@dataclass(frozen=True)
+class RowFigures:
+    """One run of one row on one set; shares in [0, 1], higher is better.
+
+    Attributes:
+        set: Name of the set.
+        row: Name of the row.
+        group: Group of the row.
+        seed: Seed of the fit.
+        top_1: Share of test images classified correctly, by the row's own classifier or else by the nearest training
+            image.
+        macro: Mean over the classes of that share.
+        triplet_precision: Share of triplets of test images (query, another of its class, one of another class) in
+            which the first is nearer.
+        recalls: Recall@K among the test images, for each K of `RECALLS`: another of the class among the first K.
+        seconds_to_fit: Wall-clock time of the fit.
+        milliseconds: Wall-clock time of describing one test image.
+    """
+
+    set: str
+    row: str
+    group: str
+    seed: int
+    top_1: float
+    macro: float
+    triplet_precision: float
+    recalls: tuple[float, ...]
+    seconds_to_fit: float
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """A run of a row with an excerpt of its rankings.
+
+    Attributes:
+        figures: The figures.
+        nearest: For four test images, evenly spread and the same for every row, their number and those of the eight
+            test images nearest to them, nearest first.
+    """
+
+    figures: RowFigures
+    nearest: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+def measure_row(
+    fitted: FittedRow, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float
+) -> MeasuredRow:
+    """Describe both parts once and measure."""
+    images = task.test.images
+    began = time.perf_counter()
+    test = fitted.describe(images)
+    spent = time.perf_counter() - began
+    labels = task.test.labels
+    classify = getattr(fitted, "classify", None)
+    predicted: Tensor
+    if classify is not None:
+        predicted = classify(test)
+    else:
+        nearest = fitted.distances(test, fitted.describe(task.train.images)).argmin(dim=1)
+        predicted = task.train.labels[nearest, 1]
+    scores = -fitted.distances(test, test)
+    # One level of labels: items of another class are negatives, whatever their category.
+    relevance = graded_relevance(labels[:, 1:], labels[:, 1:])
+    valid = ~torch.eye(len(labels), dtype=torch.bool)
+    level = float(relevance.max())
+    precision = triplet_precision(scores, relevance, weighting="triplets", positive_level=level, valid=valid)
+    assert not isinstance(precision, Tensor)
+    recalls = [recall_at_k(scores, relevance, k, valid=valid) for k in RECALLS]
+    chosen = torch.linspace(0, len(labels) - 1, min(_QUERIES, len(labels))).round().long()
+    others = scores[chosen].scatter(1, chosen[:, None], -torch.inf)
+    order = others.argsort(dim=1, descending=True, stable=True)[:, : min(_RESULTS, len(labels) - 1)]
+    figures = RowFigures(
+        set=task.name,
+        row=row,
+        group=group,
+        seed=seed,
+        top_1=accuracy(predicted, labels[:, 1]),
+        macro=accuracy(predicted, labels[:, 1], average="macro"),
+        triplet_precision=float(precision),
+        recalls=tuple(float(recall) for recall in recalls if not isinstance(recall, Tensor)),
+        seconds_to_fit=seconds_to_fit,
+        milliseconds=1000 * spent / len(images),
+    )
+    ranked = zip(chosen.tolist(), order.tolist(), strict=True)
+    return MeasuredRow(figures, tuple((query, tuple(results)) for query, results in ranked))

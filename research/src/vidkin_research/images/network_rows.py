@@ -1,0 +1,49 @@
+"""Rows without training: features of an unchanged network."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from vidkin.models import Encoder, EncoderConfig, build_model
+from vidkin_research.images.contract import ImageRow, ImageTask
+
+__all__ = ["NETWORK_ROWS"]
+
+_CHUNK = 32
+
+
+class NetworkFeatures:
+    """The pooled features of a frozen network, compared by the cosine."""
+
+    def __init__(self, task: ImageTask, seed: int, *, backbone: str) -> None:
+        config = EncoderConfig(kind="image", backbone=backbone, trainable="head", size=task.train.size)
+        weights = task.weights if backbone.startswith("timm:") else None
+        self._model: Encoder = build_model(config, weights=weights, seed=seed).eval()
+
+    @torch.no_grad()
+    def describe(self, images: NDArray[np.uint8]) -> Tensor:
+        """Unit vectors [N, F]."""
+        parts = []
+        for chunk in np.array_split(images, -(-len(images) // _CHUNK)):
+            inputs = torch.from_numpy(chunk).movedim(-1, 1).float() / 255
+            parts.append(nn.functional.normalize(self._model.backbone_features(inputs), dim=1))
+        return torch.cat(parts)
+
+    def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
+        """1 - cosine, [Q, G]."""
+        return 1 - queries @ gallery.T
+
+
+NETWORK_ROWS: tuple[ImageRow, ...] = tuple(
+    ImageRow(name, partial(NetworkFeatures, backbone=backbone), group="network", is_seeded=False)
+    for name, backbone in (
+        ("ConvNet features, vidkin", "vidkin"),
+        ("ConvNet features, MobileNetV2", "timm:mobilenetv2_100?pad_type=same"),
+    )
+)
+"""The encoder that comes with vidkin, and MobileNetV2 trained on ImageNet."""

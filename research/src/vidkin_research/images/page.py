@@ -1,0 +1,49 @@
+"""A study of images as Markdown: a table for each set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from vidkin_research.images.figures import RECALLS, RowFigures
+from vidkin_research.images.study import ImageReport
+from vidkin_research.spread import spread
+
+__all__ = ["as_page"]
+
+_COLUMNS: dict[str, Callable[[RowFigures], float]] = {
+    "top-1": lambda run: 100 * run.top_1,
+    "macro": lambda run: 100 * run.macro,
+    "triplet precision": lambda run: 100 * run.triplet_precision,
+    **{f"R@{k}": lambda run, place=place: 100 * run.recalls[place] for place, k in enumerate(RECALLS)},  # type: ignore[misc]
+    "ms an image": lambda run: run.milliseconds,
+    "s to fit": lambda run: run.seconds_to_fit,
+}
+
+
+def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
+    """The tables as Markdown, with rows in their order and these sentences at the end."""
+    lines = [
+        "# Images: classical features, networks, trained models",
+        "",
+        f"{report.machine}. Percent, mean ± sample standard deviation over the seeds. top-1 and macro: classified by "
+        "the row's own classifier, or else by the nearest training image. Triplet precision and Recall@K (R@K): among "
+        "the test images.",
+    ]
+    for name, (classes, train, test) in report.sets.items():
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            f"{classes} classes, {train:,} training and {test:,} test images.",
+            "",
+        ]
+        lines += [f"| | {' | '.join(_COLUMNS)} |", "|---|" + "---|" * len(_COLUMNS)]
+        runs = [run for run in report.runs if run.set == name]
+        for row in dict.fromkeys(run.row for run in runs):
+            cells = []
+            for figure in _COLUMNS.values():
+                figures = spread([figure(run) for run in runs if run.row == row])
+                more = "" if figures["deviation"] is None else f" ± {figures['deviation']:.1f}"
+                cells.append(f"{figures['mean']:.1f}{more}")
+            lines.append(f"| {row} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *notes, ""])

@@ -1,0 +1,159 @@
+"""The sets of images that rows are compared on, from folders in their published layout."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vidkin._base.checks import check_positive
+from vidkin.datasets import LabelledItem, make_frame_excerpts, make_split, open_labelled
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin_research.images.contract import ImagePart, ImageTask
+
+__all__ = ["IMAGE_SETS", "ImageCollection", "open_task"]
+
+# Stills of a turntable video, and of a clip of the sky.
+_STILLS = 4
+_STILL_FRAMES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageCollection:
+    """A collection of the comparison.
+
+    Attributes:
+        name: Name on the command line.
+        folder: Folder of the collection inside the folder of the data.
+        reader: Reader of :func:`vidkin.datasets.open_labelled`.
+        options: Options of the reader.
+        fit: How images are made square.
+        about: Classes and split in one sentence.
+    """
+
+    name: str
+    folder: str
+    reader: str
+    options: dict[str, Any] = field(default_factory=dict)
+    fit: str = "crop"
+    about: str
+
+
+IMAGE_SETS: tuple[ImageCollection, ...] = (
+    ImageCollection(
+        name="flowers",
+        folder="photos/flowers",
+        reader="classes",
+        about="photographs of 5 flowers, its own split",
+    ),
+    ImageCollection(
+        name="grocery",
+        folder="labelled/grocery",
+        reader="grocery",
+        about="photographs of 81 products, its own split",
+    ),
+    ImageCollection(
+        name="fruit",
+        folder="labelled/fruit",
+        reader="fruit",
+        about="stills of turntable videos of 67 varieties, another axis of rotation for the test",
+    ),
+    ImageCollection(
+        name="omniglot",
+        folder="labelled/omniglot",
+        reader="omniglot",
+        fit="letterbox",
+        about="drawings of 242 characters, drawers 1-12 for training and 16-20 for the test",
+    ),
+    ImageCollection(
+        name="aerial",
+        folder="labelled/aerial",
+        reader="aerial",
+        about="stills of clips of four flying things by two sensors, whole recordings in one part",
+    ),
+    ImageCollection(
+        name="pictures", folder="", reader="classes", about="your own images, class/file or split/class/file"
+    ),
+)
+
+
+def open_task(
+    chosen: ImageCollection,
+    data: str | os.PathLike[str],
+    *,
+    size: int = 112,
+    per_class: int = 0,
+    long_tail: float = 1.0,
+    weights: Path | None = None,
+    steps: int = 300,
+    learning_rate: float = 0.002,
+) -> ImageTask:
+    """Training and test images of a set.
+
+    Args:
+        chosen: The set.
+        data: The folder that holds ``chosen.folder``, or that folder's parent.
+        size: Side of the images in pixels.
+        per_class: Number of images per class and part, evenly spread over the class; 0 takes all.
+        long_tail: Size of the smallest training class as a share of the largest: the k-th of C classes keeps
+            ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
+        weights: Weights of MobileNetV2.
+        steps: Number of optimizer steps of rows that train.
+        learning_rate: Learning rate of rows that fine-tune a network.
+
+    Raises:
+        DatasetError: The collection is missing or incomplete, or has fewer than two classes.
+        InvalidArgumentError: A setting is out of range.
+    """
+    if not 0 < long_tail <= 1 or per_class < 0:
+        raise InvalidArgumentError(
+            f"long_tail must be above 0 and at most 1 and per_class at least 0, got {long_tail} and {per_class}"
+        )
+    check_positive(learning_rate=learning_rate)
+    nested = Path(data) / chosen.folder
+    source = nested if nested.is_dir() else Path(data) / Path(chosen.folder).name
+    labelled = open_labelled(source, reader=chosen.reader, **chosen.options)
+    if labelled.kind == "video":
+        labelled = make_frame_excerpts(labelled, count=_STILLS, frames=_STILL_FRAMES)
+    if "train" not in labelled.split_counts():
+        labelled = make_split(labelled, test=0.3, validation=0.0)
+    # A class without training images cannot be recognized, and one without test images is never queried.
+    known = {item.label for item in labelled.part("train").items}
+    train = _limited(labelled.part("train").items, per_class, long_tail)
+    test = _limited((item for item in labelled.part("test").items if item.label in known), per_class, 1.0)
+    whole = replace(labelled, items=(*train, *test), names=None)
+    if len(whole.part("train").subcategories()) < 2 or not test:
+        raise DatasetError(
+            f"{source}: must have at least 2 classes with training images, and test images of them, got "
+            f"{len(train)} training and {len(test)} test images of {', '.join(whole.subcategories()) or 'no class'}"
+        )
+    return ImageTask(
+        chosen.name if long_tail == 1 else f"{chosen.name}, long-tailed",
+        ImagePart(whole.part("train"), size, chosen.fit),
+        ImagePart(whole.part("test"), size, chosen.fit),
+        weights,
+        steps,
+        learning_rate,
+    )
+
+
+def _limited(items: Iterable[LabelledItem], per_class: int, long_tail: float) -> list[LabelledItem]:
+    by_class: defaultdict[str, list[LabelledItem]] = defaultdict(list)
+    for item in items:
+        by_class[item.label].append(item)
+    last = max(1, len(by_class) - 1)
+    chosen: list[LabelledItem] = []
+    for place, name in enumerate(sorted(by_class)):
+        members = by_class[name]
+        count = min(len(members), per_class or len(members))
+        count = max(2, round(count * long_tail ** (place / last))) if long_tail < 1 else count
+        chosen += [
+            members[index]
+            for index in np.linspace(0, len(members) - 1, min(count, len(members))).round().astype(int)
+        ]
+    return chosen

@@ -1,0 +1,210 @@
+"""The effect of the two-head settings: lambda, length of the embedding, soft and hard margin, time of a step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from vidkin.models.engine import read_terms
+from vidkin.models.randomness import seeded
+from vidkin.rendering.figures import new_figure, write_figure
+from vidkin_research.images.contract import ImageRow, ImageTask
+from vidkin_research.images.figures import RowFigures
+from vidkin_research.images.study import run_image_study
+from vidkin_research.images.two_head_rows import VARIANTS, TwoHeadVariant, fit_two_head, start_two_head
+from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
+
+__all__ = [
+    "CollapseCurve",
+    "StepTime",
+    "SweepReport",
+    "draw_sweeps",
+    "run_sweeps",
+    "sweeps_page",
+    "time_steps",
+]
+
+_LAMBDAS = (0.1, 0.5, 1.0, 2.0, 5.0)
+_DIMENSIONS = (16, 64, 256, 512)
+_MARGINS: Mapping[str, TwoHeadVariant] = {
+    "soft margin": VARIANTS["two-head, hard (soft margin)"],
+    "hard margin .2": VARIANTS["two-head, hard (margin .2)"],
+}
+# Number of points of a curve.
+_POINTS = 10
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Processor time of a step.
+
+    Attributes:
+        row: Name of the variant.
+        seconds: Median time over the steps.
+        ratio: Ratio to the median of softmax alone, whose steps were interleaved with these.
+    """
+
+    row: str
+    seconds: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class CollapseCurve:
+    """Mean distance of pairs of embeddings of a batch, in [0, 2], during a training.
+
+    Attributes:
+        margin: Name of the margin.
+        distances: Means over tenths of the training.
+    """
+
+    margin: str
+    distances: Sequence[float]
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """The result of the sweeps on one set.
+
+    Attributes:
+        set: Name of the set.
+        runs: Runs of semi-hard with each lambda and each length.
+        curves: Curves of hardest triplets with both margins, over ten times the steps.
+        times: Step times of every variant.
+    """
+
+    set: str
+    runs: Sequence[RowFigures]
+    curves: Sequence[CollapseCurve]
+    times: Sequence[StepTime]
+
+
+def run_sweeps(
+    task: ImageTask,
+    work: Path,
+    *,
+    seeds: Sequence[int] = (0,),
+    timed: int = 5,
+    on_progress: OnStudyProgress = lambda *told: None,
+) -> SweepReport:
+    """Train with each setting; finished runs in ``work`` are not repeated, except times.
+
+    Args:
+        task: The set.
+        work: Folder of finished runs.
+        seeds: Number of runs of each lambda and length.
+        timed: Number of timed steps of each variant, after one that is not timed.
+        on_progress: Callback that receives the runs done, the total number of runs, and the current step.
+    """
+    variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
+    variants |= {
+        f"embedding of {length}": TwoHeadVariant("semi_hard", model={"embedding": length})
+        for length in _DIMENSIONS
+    }
+    rows = [ImageRow(name, partial(fit_two_head, variant=variant)) for name, variant in variants.items()]
+    report = run_image_study(rows, [task], work, seeds=seeds, on_progress=on_progress)
+    longer = replace(task, steps=10 * task.steps)
+    curves = []
+    for margin, variant in _MARGINS.items():
+        on_progress(0, 0, f"collapse, {margin}")
+        path = run_path(
+            work / "collapse",
+            (task.name, task.train.size, len(task.train), longer.steps, task.learning_rate, margin),
+        )
+
+        def run(margin: str = margin, variant: TwoHeadVariant = variant) -> object:
+            terms = read_terms(fit_two_head(longer, seeds[0], variant=variant).steps)
+            width = -(-len(terms) // _POINTS)
+            tenths = [terms[first : first + width] for first in range(0, len(terms), width)]
+            means = [sum(step["distance"] for step in tenth) / len(tenth) for tenth in tenths]
+            return asdict(CollapseCurve(margin, means))
+
+        curves.append(CollapseCurve(**load_or_run(path, run)))
+    on_progress(0, 0, "time of a step")
+    return SweepReport(task.name, report.runs, curves, time_steps(task, steps=timed))
+
+
+def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(VARIANTS)) -> list[StepTime]:
+    """Processor time of a training step of each variant, measured in turn, so that all have the same load.
+
+    Args:
+        task: The set.
+        steps: Number of steps of each variant, after one that is not timed.
+        rows: Names of variants, the first of which the others are compared with.
+    """
+    with seeded(0):
+        longer = replace(task, steps=steps + 1)
+        running = {name: start_two_head(longer, 0, variant=VARIANTS[name])[1] for name in rows}
+        spent: dict[str, list[float]] = {name: [] for name in rows}
+        for _ in range(steps + 1):
+            for name, training in running.items():
+                began = time.process_time()
+                next(training)
+                spent[name].append(time.process_time() - began)
+    seconds = {name: median(values[1:]) for name, values in spent.items()}
+    return [StepTime(name, value, value / seconds[rows[0]]) for name, value in seconds.items()]
+
+
+def draw_sweeps(report: SweepReport, path: Path) -> None:
+    """Draw top-1, R@1 and R@4 over lambda and over the length of the embedding, the curves of both margins, and the
+    time of a step of every variant.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    figure = new_figure(10.0, 7.0)
+    axes = figure.subplots(2, 2)
+    for axis, prefix, title in (
+        (axes[0][0], "lambda ", "lambda"),
+        (axes[0][1], "embedding of ", "length of the embedding"),
+    ):
+        names = [name for name in dict.fromkeys(run.row for run in report.runs) if name.startswith(prefix)]
+        runs = [[run for run in report.runs if run.row == name] for name in names]
+        for label, figures in (
+            ("top-1", [[run.top_1 for run in each] for each in runs]),
+            ("R@1", [[run.recalls[0] for run in each] for each in runs]),
+            ("R@4", [[run.recalls[1] for run in each] for each in runs]),
+        ):
+            values = [100 * sum(each) / len(each) for each in figures]
+            axis.plot([float(name.removeprefix(prefix)) for name in names], values, marker="o", label=label)
+        axis.set(xscale="log", xlabel=title, ylabel="%")
+        axis.legend()
+    for curve in report.curves:
+        axes[1][0].plot(range(1, len(curve.distances) + 1), curve.distances, marker="o", label=curve.margin)
+    axes[1][0].set(xlabel="tenth of ten times the steps", ylabel="mean distance of pairs", ylim=(0, None))
+    axes[1][0].legend()
+    axes[1][1].barh([step.row for step in report.times], [step.ratio for step in report.times])
+    axes[1][1].axvline(1.0, color="black", linewidth=1)
+    axes[1][1].invert_yaxis()
+    axes[1][1].set(xlabel="time of a step, softmax alone = 1")
+    write_figure(figure, path)
+
+
+def sweeps_page(report: SweepReport) -> str:
+    """The sweeps as Markdown."""
+    lines = ["# Settings of the two heads", "", f"Set {report.set}, semi-hard triplets beside cross entropy."]
+    lines += ["", "| | top-1 | macro | R@1 | R@4 |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(run.row for run in report.runs):
+        runs = [run for run in report.runs if run.row == name]
+        figures = [[run.top_1, run.macro, *run.recalls[:2]] for run in runs]
+        means = [100 * sum(column) / len(runs) for column in zip(*figures, strict=True)]
+        lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in means)} |")
+    lines += [
+        "",
+        "Mean distance of pairs of embeddings over tenths of a training of ten times the steps:",
+        "",
+    ]
+    lines += [
+        f"* {curve.margin}: {', '.join(f'{value:.2f}' for value in curve.distances)}"
+        for curve in report.curves
+    ]
+    lines += ["", "Processor time of a step of 32 images, in turn with softmax alone:", "", "| | s | ratio |"]
+    lines += [
+        "|---|---|---|",
+        *(f"| {step.row} | {step.seconds:.3f} | {step.ratio:.3f} |" for step in report.times),
+    ]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,180 @@
+"""Rows that fine-tune a pretrained network: softmax alone, and with each metric loss on the embedding head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vidkin.metric.losses.distances import squared_distances
+from vidkin.models import EncoderConfig, HeadOutputs, TwoHeadNetwork, build_model
+from vidkin.models.engine import Step, check_finite, read_terms, take_steps
+from vidkin.models.randomness import seeded
+from vidkin.training.data.draws.mining import ClusterDraws
+from vidkin.training.data.inputs import Inputs
+from vidkin.training.data.labeled import LabeledData
+from vidkin.training.loss_table import settle_parameters
+from vidkin.training.objectives import build_objective
+from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
+from vidkin.training.run.optimization import make_optimizer, make_schedule
+from vidkin_research.images.contract import ImageRow, ImageTask
+
+__all__ = [
+    "TWO_HEAD_ROWS",
+    "VARIANTS",
+    "FittedTwoHead",
+    "TwoHeadVariant",
+    "fit_two_head",
+    "start_two_head",
+]
+
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class TwoHeadVariant:
+    """A way to train the two heads.
+
+    Attributes:
+        loss: Name of the objective besides cross entropy; empty: softmax alone, with the penultimate layer as
+            embedding.
+        weight: Weight lambda of that objective.
+        parameters: Parameters of the objective that differ from its defaults.
+        model: Settings of the model that differ from those of all other variants.
+        balanced: For softmax alone: use batches of classes and items like the others, instead of random items.
+    """
+
+    loss: str = ""
+    weight: float = 1.0
+    parameters: Mapping[str, Any] | None = None
+    model: Mapping[str, Any] | None = None
+    balanced: bool = False
+
+    def objectives(self) -> Sequence[ObjectiveRecipe]:
+        """Terms of the loss."""
+        # With weight 0 the second term only decides the batches.
+        name, weight = (self.loss, self.weight) if self.loss else ("semi_hard", 0.0)
+        terms = [ObjectiveRecipe(name="classification", parameters=settle_parameters("classification", {}))]
+        if self.loss or self.balanced:
+            parameters = settle_parameters(name, self.parameters or {})
+            terms.append(ObjectiveRecipe(name=name, weight=weight, parameters=parameters))
+        return terms
+
+
+class FittedTwoHead:
+    """A trained classifier as a row.
+
+    Args:
+        model: The trained model, in eval mode.
+        steps: Number of steps taken.
+    """
+
+    def __init__(self, model: TwoHeadNetwork, steps: Sequence[Step]) -> None:
+        self.model = model.eval()
+        self.steps = steps
+
+    @torch.no_grad()
+    def describe(self, images: NDArray[np.uint8]) -> HeadOutputs:
+        """All outputs of images [N, S, S, 3]."""
+        parts = []
+        for chunk in np.array_split(images, -(-len(images) // 32)):
+            outputs = self.model(torch.from_numpy(chunk).movedim(-1, 1).float() / 255)
+            parts.append((outputs.logits, outputs.embeddings, outputs.pooled))
+        return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def distances(self, queries: HeadOutputs, gallery: HeadOutputs) -> Tensor:
+        """Squared distances of embeddings, [Q, G]."""
+        return squared_distances(queries.embeddings, gallery.embeddings)
+
+    def classify(self, described: HeadOutputs) -> Tensor:
+        """The class with the largest logit, [N]."""
+        return described.logits.argmax(dim=1)
+
+
+def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> FittedTwoHead:
+    """Fine-tune MobileNetV2 on the training images: SGD with linear decay to 0, 32 images per step.
+
+    Raises:
+        WeightsUnavailableError: The weights are not given and not available from the hub.
+        TrainingError: The loss is no longer a finite number.
+    """
+    with seeded(seed):
+        model, training = start_two_head(task, seed, variant=variant)
+        steps = []
+        for step in training:
+            check_finite(step.number, read_terms([step])[0])
+            steps.append(step)
+    return FittedTwoHead(model, steps)
+
+
+def start_two_head(
+    task: ImageTask, seed: int, *, variant: TwoHeadVariant
+) -> tuple[TwoHeadNetwork, Iterator[Step]]:
+    """The model of a variant and the steps of its training, which are taken on demand."""
+    settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
+    config = EncoderConfig(
+        kind="two_head",
+        backbone="timm:mobilenetv2_100?pad_type=same",
+        size=task.train.size,
+        fit="crop",
+        classes=task.classes,
+        **settings,
+    )
+    schedule = ScheduleRecipe(
+        steps=task.steps,
+        quadlets=8,
+        optimizer="sgd",
+        learning_rate=task.learning_rate,
+        head_factor=1.0,
+        weight_decay=0.0,
+        decay="linear",
+        seed=seed,
+    )
+    model = build_model(config, weights=task.weights, seed=seed)
+    assert isinstance(model, TwoHeadNetwork)
+    inputs = Inputs(
+        labelled=task.train.labelled,
+        labels=task.train.labels,
+        broken=(),
+        stored=torch.from_numpy(task.train.images),
+        lengths=None,
+        are_features=False,
+        config=model.config,
+        augmentation=("flip", "crop"),
+    )
+    objective = build_objective(variant.objectives(), model, classes=task.classes, seed=seed)
+    clusters = ClusterDraws(task.train.labels[:, 1], model.dimension) if variant.loss == "magnet" else None
+    data = LabeledData(inputs, None, schedule, _CPU, model=model, clusters=clusters)
+    return model, take_steps(
+        model,
+        objective,
+        make_optimizer(schedule, model.parameter_groups(task.learning_rate, head_factor=1.0), objective),
+        data.batches(objective.draws, first=0),
+        schedule=make_schedule(schedule),
+        clip=schedule.clip,
+    )
+
+
+VARIANTS: Mapping[str, TwoHeadVariant] = {
+    "softmax alone": TwoHeadVariant(),
+    "softmax alone, balanced batches": TwoHeadVariant(balanced=True),
+    "two-head, hard (soft margin)": TwoHeadVariant("batch_hard"),
+    "two-head, hard (margin .2)": TwoHeadVariant("batch_hard", parameters={"margin": 0.2}),
+    "two-head, semi-hard": TwoHeadVariant("semi_hard"),
+    "two-head, center": TwoHeadVariant("center", weight=0.003),
+    "two-head, triplet-center": TwoHeadVariant("triplet_center"),
+    "two-head, magnet": TwoHeadVariant("magnet"),
+}
+"""Softmax alone on random and on balanced batches, and with each metric loss beside it (lambda 1, center .003)."""
+
+TWO_HEAD_ROWS: tuple[ImageRow, ...] = tuple(
+    ImageRow(name, partial(fit_two_head, variant=variant), group="two-head")
+    for name, variant in VARIANTS.items()
+)
+"""The variants as rows."""

@@ -1,0 +1,252 @@
+"""Comparators trained without labels on some videos by different losses, and measured on others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vidkin._base.checks import check_at_least
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import open_extractor
+from vidkin.metric.measures import mean_average_precision, micro_average_precision
+from vidkin.models.comparator.comparator import Comparator, build_comparator
+from vidkin.models.comparator.config import ComparatorConfig
+from vidkin.models.engine import take_steps
+from vidkin.models.schedules import Decay
+from vidkin.training.clips.batch import ClipBatch, make_batch
+from vidkin.training.clips.data import ClipData
+from vidkin.training.clips.objective import ComparatorObjective
+from vidkin.training.clips.settings import ClipSettings
+from vidkin.training.clips.squares import read_squares
+from vidkin.training.clips.stored import store_views, teacher_vectors
+from vidkin.training.clips.views import ClipFeatures, ViewMaker
+from vidkin.training.clips.windows import Window, cut_windows, split_windows
+from vidkin.training.loss_table import settle_parameters
+from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
+from vidkin_research.losses.methods import ABLATION, LOSSES, LossMethod
+from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
+
+__all__ = ["LossFigures", "LossReport", "LossStudy", "run_loss_study"]
+
+_CPU = torch.device("cpu")
+# Number of strong views of a test stretch: every clip is compared with every other.
+_TEST_VIEWS = 2
+# Quantiles of a distribution of scores.
+_SHARES = (0.01, 0.25, 0.5, 0.75, 0.99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossStudy:
+    """Settings of the comparison.
+
+    Attributes:
+        methods: Ways to train.
+        clips: Settings of clips and their edits; `views` strong views of each stretch are made.
+        extractor: Extractor that describes frames.
+        test: Share of the videos used for testing rather than training.
+        steps: Number of optimizer steps.
+        pairs: Number of clips per step, with two views each.
+        learning_rate: Learning rate of AdamW, with cosine decay.
+        seeds: Seeds of weights and draws, with one run each.
+        split_seed: Seed of the division of the videos and of all edits.
+    """
+
+    methods: Sequence[LossMethod] = (*LOSSES, *ABLATION)
+    clips: ClipSettings = field(
+        default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=12)
+    )
+    extractor: str = "vidkin"
+    test: float = 0.4
+    steps: int = 400
+    pairs: int = 8
+    learning_rate: float = 1e-3
+    seeds: Sequence[int] = (0, 1, 2)
+    split_seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_at_least(1, steps=self.steps, views=self.clips.views, methods=len(self.methods))
+        check_at_least(2, pairs=self.pairs)
+        if not 0 < self.test < 1:
+            raise InvalidArgumentError(f"test must be above 0 and below 1, got {self.test}")
+
+
+@dataclass(frozen=True, slots=True)
+class LossFigures:
+    """One run, measured on test videos: each weak view is a query for the strong views of its stretch.
+
+    Attributes:
+        method: Name of the method.
+        seed: Seed of weights and draws.
+        map: Mean average precision.
+        micro_ap: Average precision of all pairs in one list.
+        positives: Quantiles .01, .25, .5, .75, .99 of the scores of positive pairs, in [0, 1].
+        negatives: The same quantiles for pairs of different videos.
+        own_map: Learned map of one test stretch, weak against strong view.
+        other_map: Learned map of the weak view against a view of another video.
+    """
+
+    method: str
+    seed: int
+    map: float
+    micro_ap: float
+    positives: Sequence[float]
+    negatives: Sequence[float]
+    own_map: Sequence[Sequence[float]]
+    other_map: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class LossReport:
+    """The result of a study.
+
+    Attributes:
+        study: Settings of the comparison.
+        train: Numbers of training videos and stretches.
+        test: Numbers of test videos and stretches.
+        runs: One entry per method and seed.
+    """
+
+    study: LossStudy
+    train: tuple[int, int]
+    test: tuple[int, int]
+    runs: Sequence[LossFigures]
+
+
+def run_loss_study(
+    study: LossStudy,
+    folders: Sequence[Path],
+    work: Path,
+    *,
+    on_progress: OnStudyProgress = lambda *told: None,
+) -> LossReport:
+    """Train and measure every method with every seed; finished runs in ``work`` are not repeated.
+
+    Args:
+        study: Settings of the comparison.
+        folders: Folders of unrelated videos.
+        work: Folder of descriptors and finished runs, created if missing.
+        on_progress: Callback that receives the runs done, the total number of runs, and the current step.
+
+    Raises:
+        DatasetError: There are too few videos.
+        InvalidArgumentError: There would be fewer than two training or test videos.
+    """
+    torch.manual_seed(0)
+    total = len(study.methods) * len(study.seeds)
+    data, test = _read(
+        study, folders, work, lambda done, count: on_progress(0, total, f"videos: {done} of {count}")
+    )
+    content = hashlib.sha256(data.identity() + repr(asdict(study.clips)).encode()).hexdigest()
+    runs: list[LossFigures] = []
+    for seed in study.seeds:
+        for method in study.methods:
+            on_progress(len(runs), total, f"{method.name}, seed {seed}")
+            settings = (content, study.steps, study.pairs, study.learning_rate, study.test, method, seed)
+            stored = load_or_run(
+                run_path(work / "runs", settings),
+                lambda method=method, seed=seed: asdict(_run(study, method, seed, data, test)),  # type: ignore[misc]
+            )
+            runs.append(LossFigures(**stored))
+    on_progress(total, total, "done")
+    numbers = [[window.video for window in part] for part in (data.windows, test.windows)]
+    train_size, test_size = ((len(set(videos)), len(videos)) for videos in numbers)
+    return LossReport(study, train_size, test_size, runs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TestClips:
+    """Test stretches: all weak views, then all strong ones."""
+
+    windows: Sequence[Window]
+    batch: ClipBatch
+
+
+def _read(
+    study: LossStudy, folders: Sequence[Path], work: Path, on_video: Callable[[int, int], None]
+) -> tuple[ClipData, _TestClips]:
+    clips = study.clips
+    videos, broken = read_squares(
+        folders, rate=clips.rate, side=clips.side, cache=work / "frames", on_video=on_video
+    )
+    train, test = split_windows(cut_windows(videos, clips.window), share=study.test, seed=study.split_seed)
+    if not test:
+        raise InvalidArgumentError(
+            f"training and test need two videos each, got {len(videos)} videos and a test share of {study.test}"
+        )
+    extractor = open_extractor(study.extractor, device="cpu")
+    maker = ViewMaker(videos, clips, extractor, study.split_seed)
+    made = [
+        store_views(part, maker, cache=work / "views", most_bytes=2**32, on_video=on_video)
+        for part in (train, test)
+    ]
+    teacher = teacher_vectors(videos, extractor, cache=work / "teacher", on_video=on_video)
+    schedule = ScheduleRecipe(steps=study.steps, pairs=min(study.pairs, len(train)))
+    data = ClipData(
+        name="videos",
+        broken=tuple(broken),
+        windows=train,
+        validation=(),
+        maker=maker,
+        schedule=schedule,
+        device=_CPU,
+        stored=made[0],
+        teacher=teacher,
+    )
+    views: list[ClipFeatures] = [made[1][window.number][0] for window in test]
+    views += [view for window in test for view in made[1][window.number][1 : 1 + _TEST_VIEWS]]
+    return data, _TestClips(test, make_batch(views))
+
+
+def _run(study: LossStudy, method: LossMethod, seed: int, data: ClipData, test: _TestClips) -> LossFigures:
+    dimension = test.batch.values.shape[-1]
+    config = ComparatorConfig.from_mapping(
+        {"extractor": study.extractor, "dimension": dimension, "symmetric": True, **method.model}
+    )
+    model = build_comparator(config, weights="random", seed=seed)
+    if method.terms:
+        schedule = ScheduleRecipe(steps=study.steps, pairs=data.schedule.pairs, seed=seed)
+        data.schedule = schedule
+        objective = ComparatorObjective(
+            [
+                ObjectiveRecipe(name=name, weight=weight, parameters=settle_parameters(name, {}))
+                for name, weight in method.terms
+            ]
+        )
+        optimizer = torch.optim.AdamW(model.parameters(), lr=study.learning_rate, weight_decay=0.01)
+        decay = Decay(kind="cosine", steps=study.steps, warm_up=study.steps // 10)
+        for _ in take_steps(
+            model, objective, optimizer, data.batches(("clips",), first=0), schedule=decay, clip=1.0
+        ):
+            continue
+    return _measure(model.eval(), method.name, seed, test)
+
+
+@torch.no_grad()
+def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossFigures:
+    count, batch = len(test.windows), test.batch
+    comparison = model(batch.values, batch.lengths)
+    scores, relevance = comparison.scores[:count, count:], batch.relevance[:count, count:]
+    counted = relevance >= 0
+    options = {"valid": counted, "ties": "expected"}
+    partner = int((relevance[0] == 1).nonzero()[0, 0]) + count
+    stranger = int((relevance[0] == 0).nonzero()[0, 0]) + count
+    return LossFigures(
+        name,
+        seed,
+        float(mean_average_precision(scores, relevance.clamp(min=0), **options)),  # type: ignore[arg-type]
+        micro_average_precision(scores, relevance.clamp(min=0), **options),  # type: ignore[arg-type]
+        _quantiles(scores[relevance == 1]),
+        _quantiles(scores[relevance == 0]),
+        comparison.learned_maps[0, partner].clamp(-1, 1).tolist(),
+        comparison.learned_maps[0, stranger].clamp(-1, 1).tolist(),
+    )
+
+
+def _quantiles(scores: Tensor) -> list[float]:
+    values: list[float] = scores.float().quantile(torch.tensor(_SHARES)).tolist()
+    return values

@@ -1,0 +1,21 @@
+"""Films composed of footage and photographs, with every transition and disturbance known."""
+
+from vidkin_research.made.film import (
+    GRADUAL_JOINS,
+    HARD_JOINS,
+    SCENE_DISTURBANCES,
+    Film,
+    FilmRecipe,
+    Join,
+    compose_film,
+)
+
+__all__ = [
+    "GRADUAL_JOINS",
+    "HARD_JOINS",
+    "SCENE_DISTURBANCES",
+    "Film",
+    "FilmRecipe",
+    "Join",
+    "compose_film",
+]

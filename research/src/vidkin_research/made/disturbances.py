@@ -1,0 +1,123 @@
+"""Disturbances in the pictures of a shot that look like cuts but are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.made.scenes import ShotPictures
+
+__all__ = ["DISTURBANCES", "disturb"]
+
+DISTURBANCES = ("flash", "compression", "dropped", "repeated", "pop-up", "logo fade", "exposure")
+
+_NEUTRAL = 128.0
+_SHORTEST = 12
+
+
+def disturb(pictures: ShotPictures, kind: str, random: np.random.Generator) -> ShotPictures:
+    """The pictures [T, 3, H, W] with a disturbance of this kind; shots below 12 frames are returned as they are.
+
+    Raises:
+        InvalidArgumentError: The kind is none of `DISTURBANCES`.
+    """
+    if kind not in DISTURBANCES:
+        raise InvalidArgumentError(f"kind must be one of {', '.join(DISTURBANCES)}, got {kind!r}")
+    if len(pictures) < _SHORTEST:
+        return pictures
+    return _WAYS[kind](pictures, random)
+
+
+def _flash(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
+    for _ in range(random.integers(1, 4)):
+        length = int(random.integers(1, 4))
+        start = int(random.integers(3, len(pictures) - 7))
+        strength = random.uniform(0.3, 1)
+        parts = np.linspace(1, 0, length + 3)[: length + 2] if random.random() < 0.5 else np.ones(length)
+        luma = 255.0 if random.random() < 0.85 else 0.0
+        for frame, part in zip(pictures[start:], parts * strength, strict=False):
+            frame[0] += (luma - frame[0]) * part
+            frame[1:] += (_NEUTRAL - frame[1:]) * part
+    return pictures
+
+
+def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
+    """Detail is lost from key frame to key frame and comes back at once, in steps of coarse blocks."""
+    period = int(random.integers(8, 40))
+    phase = int(random.integers(period))
+    strength = random.uniform(0.4, 1)
+    height, width = (side // 4 * 4 for side in pictures.shape[2:])
+    coarse = pictures.copy()
+    blocks = (
+        pictures[:, :, :height, :width].reshape(len(pictures), 3, height // 4, 4, width // 4, 4).mean((3, 5))
+    )
+    blocks = np.round(blocks / 8) * 8
+    coarse[:, :, :height, :width] = blocks.repeat(4, 2).repeat(4, 3)
+    parts = strength * ((np.arange(len(pictures)) + phase) % period / period)
+    lost = parts.astype(np.float32)[:, None, None, None]
+    mixed: ShotPictures = pictures * (1 - lost) + coarse * lost
+    return mixed
+
+
+def _dropped(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
+    """Two to five frames are missing, now and then; the shot stands still at its end for as long."""
+    numbers = np.arange(len(pictures))
+    for _ in range(random.integers(1, 4)):
+        numbers[int(random.integers(3, len(pictures))) :] += int(random.integers(2, 6))
+    kept: ShotPictures = pictures[numbers.clip(max=len(pictures) - 1)]
+    return kept
+
+
+def _repeated(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
+    """Every frame twice to four times, or a still moment after which the picture catches up."""
+    numbers = np.arange(len(pictures))
+    if random.random() < 0.5:
+        held = int(random.integers(2, 5))
+        return pictures[numbers // held * held]
+    span = int(random.integers(3, 10))
+    start = int(random.integers(1, len(pictures) - span))
+    numbers[start : start + span] = start
+    return pictures[numbers]
+
+
+def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> ShotPictures:
+    # Where a caption, a logo or a panel is, and its luma.
+    shape = pictures.shape[2:]
+    height, width = shape
+    area = np.zeros(shape, np.bool_)
+    rows, columns = int(height * random.uniform(0.1, 0.4)), int(width * random.uniform(0.15, 0.7))
+    top, left = int(random.integers(0, height - rows + 1)), int(random.integers(0, width - columns + 1))
+    covered = area[top : top + rows, left : left + columns]
+    covered[:] = True if random.random() < 0.4 else random.random(covered.shape) < 0.5
+    luma = float(random.choice([16, 200, 235, random.uniform(16, 235)]))
+    start = int(random.integers(2, len(pictures) - 6))
+    end = min(len(pictures), start + int(random.integers(8, 80)))
+    place = np.arange(len(pictures), dtype=np.float32)
+    shown = np.minimum((place - start + 1) / edge, (end - place) / edge).clip(0, 1)
+    layer = np.array([luma, _NEUTRAL, _NEUTRAL], np.float32)[:, None]
+    for frame, part in zip(pictures, shown, strict=True):
+        if part:
+            frame[:, area] += (layer - frame[:, area]) * part
+    return pictures
+
+
+def _exposure(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
+    """The camera corrects its exposure within some frames."""
+    start, span = int(random.integers(1, len(pictures) - 4)), int(random.integers(2, 20))
+    course = ((np.arange(len(pictures)) - start) / span).clip(0, 1)
+    gain = np.exp(random.uniform(-0.6, 0.6) * course).astype(np.float32)
+    pictures[:, 0] = (pictures[:, 0] * gain[:, None, None]).clip(0, 255)
+    return pictures
+
+
+_WAYS: dict[str, Callable[[ShotPictures, np.random.Generator], ShotPictures]] = {
+    "flash": _flash,
+    "compression": _compression,
+    "dropped": _dropped,
+    "repeated": _repeated,
+    "pop-up": lambda pictures, random: _overlay(pictures, random, 1),
+    "logo fade": lambda pictures, random: _overlay(pictures, random, int(random.integers(5, 20))),
+    "exposure": _exposure,
+}

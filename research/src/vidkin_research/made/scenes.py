@@ -1,0 +1,232 @@
+"""Scenes that can be shown at any moment and in any framing, for cuts inside one scene."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin_research.made.footage import Clip
+
+__all__ = ["ClipScene", "Course", "Framing", "Scene", "ShotPictures", "Sprite", "StageScene", "draw_sprite"]
+
+ShotPictures = NDArray[np.float32]
+"""[T, 3, H, W] luma and chroma, 0 to 255."""
+Times = NDArray[np.float64]
+"""[T] frames since the scene began; any number."""
+
+_NEUTRAL = 128.0
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """The visible part of a scene, and its brightness.
+
+    Attributes:
+        scale: Share of the scene's height and width, in (0, 1].
+        down: Where the part lies: 0 at the top, 1 at the bottom.
+        across: 0 at the left, 1 at the right.
+        gain: Factor applied to luma.
+        lift: Constant added to luma.
+        tint: Constants added to the two chroma planes.
+    """
+
+    scale: float = 1.0
+    down: float = 0.5
+    across: float = 0.5
+    gain: float = 1.0
+    lift: float = 0.0
+    tint: tuple[float, float] = (0.0, 0.0)
+
+
+class Scene(Protocol):
+    """An event that can be filmed."""
+
+    def pictures(self, times: Times, framing: Framing) -> ShotPictures:
+        """[T, 3, H, W] at these moments, graded as the framing says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A smooth course over time: waves that add up, and a steady drift that turns back at its ends.
+
+    Attributes:
+        reach: Amplitude of each wave.
+        period: Frames of each wave.
+        phase: Phase of each wave in radians.
+        drift: Total distance of the drift, there and back.
+        span: Frames of the drift one way.
+        start: Frames by which the drift is ahead.
+        step: Distance of one quick move, after which it stays there.
+        step_at: When the quick move begins.
+        step_span: Frames of the quick move.
+    """
+
+    reach: tuple[float, ...] = ()
+    period: tuple[float, ...] = ()
+    phase: tuple[float, ...] = ()
+    drift: float = 0.0
+    span: float = 100.0
+    start: float = 0.0
+    step: float = 0.0
+    step_at: float = 0.0
+    step_span: float = 1.0
+
+    def at(self, times: Times) -> NDArray[np.float64]:
+        """Values at these moments."""
+        values = np.zeros(len(times))
+        for reach, period, phase in zip(self.reach, self.period, self.phase, strict=True):
+            values += reach * np.sin(2 * np.pi * times / period + phase)
+        part = ((times + self.start) / self.span) % 2
+        values += self.drift * np.where(part > 1, 2 - part, part)
+        moved = np.clip((times - self.step_at) / self.step_span, 0, 1)
+        values += self.step * moved**2 * (3 - 2 * moved)
+        return values
+
+    @classmethod
+    def draw(
+        cls, random: np.random.Generator, reach: float, *, fastest: float = 20, slowest: float = 300
+    ) -> Course:
+        """Three waves of random periods whose reaches add up to at most ``reach``."""
+        periods = np.exp(random.uniform(np.log(fastest), np.log(slowest), 3))
+        shares = random.dirichlet(np.ones(3)) * reach
+        return cls(tuple(shares), tuple(periods), tuple(random.uniform(0, 2 * np.pi, 3)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipScene:
+    """A real clip, played there and back.
+
+    Attributes:
+        clip: A clip without cuts.
+        speed: Frames of the clip per frame of the scene.
+        mirrored: Whether left and right are exchanged.
+        shake: Shake of the camera in shares of the height: down and across.
+    """
+
+    clip: Clip
+    speed: float = 1.0
+    mirrored: bool = False
+    shake: tuple[Course, Course] = (Course(), Course())
+
+    def pictures(self, times: Times, framing: Framing) -> ShotPictures:
+        height, width = self.clip.luma.shape[1:]
+        length = len(self.clip)
+        around = (times * self.speed).astype(np.int64) % (2 * (length - 1))
+        numbers = np.where(around >= length, 2 * (length - 1) - around, around)
+        rows, columns = _grid(times, framing, (height, width), (height, width), self.shake)
+        if self.mirrored:
+            columns = width - 1 - columns
+        seen = [
+            picture[:, row[:, None], column[None]]
+            for picture, row, column in zip(self.clip.pictures(numbers), rows, columns, strict=True)
+        ]
+        return _grade(np.stack(seen), framing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sprite:
+    """An object or person that moves in front of a background.
+
+    Attributes:
+        image: [3, h, w] uint8 picture of the sprite.
+        mask: [h, w], where the sprite is visible.
+        down: Where its top is, in shares of the background's height.
+        across: Where its left side is, in shares of the width.
+    """
+
+    image: NDArray[np.uint8]
+    mask: NDArray[np.bool_]
+    down: Course
+    across: Course
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageScene:
+    """A photograph as the background, moving sprites in front of it, and a camera.
+
+    Attributes:
+        background: [3, h, w] uint8.
+        size: H and W of the pictures.
+        sprites: The sprites; later ones are in front.
+        camera: Movement in shares of the background's height: down and across.
+        zoom: Logarithm of the factor by which the camera sees less.
+        blur: Whether fast camera moves smear the picture sideways.
+    """
+
+    background: NDArray[np.uint8]
+    size: tuple[int, int]
+    sprites: tuple[Sprite, ...] = ()
+    camera: tuple[Course, Course] = (Course(), Course())
+    zoom: Course = field(default_factory=Course)
+    blur: bool = False
+
+    def pictures(self, times: Times, framing: Framing) -> ShotPictures:
+        sides = self.background.shape[1:]
+        rows, columns = _grid(times, framing, sides, self.size, self.camera, np.exp(-self.zoom.at(times)))
+        seen = np.empty((len(times), 3, *self.size), np.float32)
+        for place, (row, column) in enumerate(zip(rows, columns, strict=True)):
+            seen[place] = self.background[:, row[:, None], column[None]]
+        for sprite in self.sprites:
+            tops = (sprite.down.at(times) * sides[0]).astype(np.int64)
+            lefts = (sprite.across.at(times) * sides[1]).astype(np.int64)
+            for place, (top, left) in enumerate(zip(tops, lefts, strict=True)):
+                draw_sprite(seen[place], sprite, rows[place] - top, columns[place] - left)
+        if self.blur:
+            # Blur each picture sideways by half of what the camera moved.
+            step = np.abs(np.diff(columns, axis=1)).mean() + 1e-6
+            shifts = np.abs(np.gradient(columns.mean(1))) if len(times) > 1 else np.zeros(1)
+            for picture, moved in zip(seen, shifts, strict=True):
+                width = int(min(moved / step / 2, picture.shape[2] / 4))
+                if width >= 2:
+                    total = np.cumsum(np.pad(picture, ((0, 0), (0, 0), (width, 0)), mode="edge"), axis=2)
+                    picture[:] = (total[:, :, width:] - total[:, :, :-width]) / width
+        return _grade(seen, framing)
+
+
+def draw_sprite(
+    picture: NDArray[np.float32], sprite: Sprite, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> None:
+    """Draw into a picture [3, H, W] whose rows and columns are these of the sprite."""
+    height, width = sprite.mask.shape
+    down = np.flatnonzero((rows >= 0) & (rows < height))
+    across = np.flatnonzero((columns >= 0) & (columns < width))
+    if not len(down) or not len(across):
+        return
+    area = slice(down[0], down[-1] + 1), slice(across[0], across[-1] + 1)
+    taken = rows[area[0]].clip(0, height - 1)[:, None], columns[area[1]].clip(0, width - 1)[None]
+    # A background that goes on mirrored shows the sprite twice: what lies between is not part of it.
+    seen = (rows[area[0]] == taken[0][:, 0])[:, None] & (columns[area[1]] == taken[1][0])[None]
+    part = picture[:, area[0], area[1]]
+    np.copyto(part, sprite.image[:, taken[0], taken[1]], where=sprite.mask[taken] & seen)
+
+
+def _grid(
+    times: Times,
+    framing: Framing,
+    sides: tuple[int, ...],
+    size: tuple[int, int],
+    camera: tuple[Course, Course],
+    factor: NDArray[np.float64] | float = 1.0,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows [T, H] and columns [T, W] of the source that are seen; beyond its edges it continues mirrored."""
+    places = []
+    # The part that is seen has the shape of the picture and fits into the source.
+    step = min(sides[0] / size[0], sides[1] / size[1])
+    shares = np.broadcast_to(framing.scale * factor, times.shape)
+    for side, count, where, course in zip(sides, size, (framing.down, framing.across), camera, strict=True):
+        length = shares * step * count
+        start = (side - length) * where + course.at(times) * sides[0]
+        indices = (start[:, None] + (np.arange(count) + 0.5) * (length / count)[:, None]).astype(np.int64)
+        indices = np.abs(indices) % (2 * side)
+        places.append(np.where(indices >= side, 2 * side - 1 - indices, indices))
+    return places[0], places[1]
+
+
+def _grade(pictures: ShotPictures, framing: Framing) -> ShotPictures:
+    pictures[:, 0] = pictures[:, 0] * framing.gain + framing.lift
+    pictures[:, 1] += framing.tint[0]
+    pictures[:, 2] += framing.tint[1]
+    return pictures.clip(0, 255, out=pictures)

@@ -1,0 +1,221 @@
+"""The page of a comparison: tables, sentences that interpret them, and pictures of what each method ranks first."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from vidkin._base.atomic import write_text
+from vidkin._base.plain_values import as_json
+from vidkin.errors import MediaError
+from vidkin.rendering.machine import describe_machine
+from vidkin.rendering.retrieval_picture import draw_retrieval
+from vidkin_research.retrieval.methods import method_named
+from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
+from vidkin_research.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH
+from vidkin_research.retrieval.sets import comparison_set, open_set
+from vidkin_research.retrieval.summary import GEOMETRY, MEASURES, Row, Summary
+from vidkin_research.retrieval.training import volume_items
+
+__all__ = ["as_page", "write_report"]
+
+_HEADINGS = (
+    *("QP", "QP 15,000", "TP", "NDCG", "MAP", "MAP subcategory", "R@1"),
+    *("QP gallery", "TP gallery"),
+)
+# Methods shown in the picture in addition to our method chosen by validation.
+_PICTURED = ("triplet", "quadlet", "radial_detached")
+
+
+def write_report(
+    name: str,
+    plan: ComparisonPlan,
+    data: Path,
+    runs: Sequence[ComparisonRun],
+    summaries: Sequence[Summary],
+    output: Path,
+    *,
+    title: str,
+    broken: Sequence[MediaError] = (),
+) -> dict[str, Any]:
+    """Write ``name.json``, ``name.md`` and a picture for every collection; the figures, as in the JSON file.
+
+    Args:
+        name: Name of the files.
+        plan: Settings of the comparison.
+        data: Folder of the collections.
+        runs: All runs.
+        summaries: Means of the runs, from `summarize`.
+        output: Folder of the files.
+        title: Title of the page.
+        broken: Items left out.
+    """
+    machine = describe_machine()
+    report = {
+        "command": name,
+        "machine": machine,
+        "plan": plan,
+        "sets": summaries,
+        "broken": [(error.path, error.cause) for error in broken],
+    }
+    figures: dict[str, Any] = as_json(report)
+    write_text(output / f"{name}.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    page = as_page(summaries, plan, title=title, machine=machine)
+    # Draw one picture for each collection; the lines that show them on the page.
+    lines = []
+    for summary in summaries:
+        pictured = [*_PICTURED, *([summary.verdict.ours] if summary.verdict.ours else [])]
+        rates = {row.method: row.learning_rate for row in summary.chosen or summary.common}
+        ranked = {
+            method_named(run.method).title: {int(number): row for number, row in run.ranked.items()}
+            for method in pictured
+            for run in runs
+            if run.set == summary.set
+            and run.method == method
+            and run.seed == plan.seeds[0]
+            and run.learning_rate == rates[method]
+        }
+        if not ranked:
+            continue
+        picture = output / f"{name}-{summary.set}.png"
+        draw_retrieval(open_set(comparison_set(summary.set), data), ranked, picture)
+        lines += [
+            "",
+            f"Retrieval on {summary.set}: queries on the left (evenly spaced test items, not picked), results of the "
+            "first seed; green: same subcategory, blue: same category, red: another category.",
+            "",
+            f"![Retrieval on {summary.set}]({picture.name})",
+        ]
+    page += "\n".join(lines)
+    write_text(output / f"{name}.md", page.rstrip() + "\n")
+    return figures
+
+
+def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, machine: str) -> str:
+    """The tables and their interpretation as Markdown.
+
+    Args:
+        summaries: From `summarize`.
+        plan: Settings of the comparison.
+        title: Title of the page.
+        machine: The machine it ran on.
+    """
+    rates = ", ".join(f"{rate:g}" for rate in plan.learning_rates)
+    has_volume = any(method_named(name).input == "pixels" for name in plan.methods)
+    reduced = [
+        "",
+        "3D-CNN is reduced so that it can train on a CPU; its row does not measure the published network: "
+        f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, {volume_items(plan.schedule)} "
+        f"items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from pixels, starting from "
+        "random weights.",
+    ]
+    lines = [
+        f"# {title}",
+        "",
+        f"Mean +- standard deviation over {len(plan.seeds)} seeds, percent. {plan.schedule.steps} steps of "
+        f"{plan.schedule.quadlets} quadlets (methods on batches see as many items), AdamW, weight decay "
+        f"{plan.schedule.weight_decay:g}, gradient clipped at {plan.schedule.clip:g}; published margins for "
+        f"all. Learning rates tried for every method: {rates}. Frozen `{plan.backbone}`, fully connected "
+        f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; for images a second layer), L2.",
+        "",
+        "Two protocols for quadlets, named as in `vidkin evaluate`. *Test quadlets*, the protocol of the paper: all "
+        "four items are from the test split; QP and TP count all quadlets, QP 15,000 draws that many, as the paper "
+        "does. "
+        "*Gallery quadlets*: q is from the test split, p, i and n are from the training split, which contains other "
+        "recordings (columns QP gallery and TP gallery). NDCG, MAP and R@1 rank the training split for every item of "
+        "the test split: for MAP positives and intermediates are relevant, for MAP subcategory and R@1 only "
+        "positives. "
+        f"{machine}",
+        *(reduced if has_volume and any(summary.video for summary in summaries) else []),
+        "",
+    ]
+    for summary in summaries:
+        lines += [f"## {summary.set}", "", f"{summary.about[0].upper()}{summary.about[1:]}.", ""]
+        rate = comparison_set(summary.set).rate
+        if rate is not None:
+            lines += [
+                f"Training clips move: each step takes {plan.frames} consecutive frames at {rate:g} a second, from a "
+                "new random position of the video. Evaluation does not change.",
+                "",
+            ]
+        lines += [f"Every method at learning rate {plan.learning_rates[0]:g}:", ""]
+        lines += _table(summary.common)
+        if summary.chosen:
+            lines += ["", "Every method at the learning rate with the best QP on the validation split:", ""]
+            lines += _table(summary.chosen)
+        lines += ["", *_sentences(summary), "", *_geometry(summary.chosen or summary.common), ""]
+    return "\n".join(lines)
+
+
+def _sentences(summary: Summary) -> list[str]:
+    verdict = summary.verdict
+    sentences = []
+    if verdict.radial_over_triplet is not None and verdict.needed is not None:
+        word = "more" if verdict.radial_over_triplet > verdict.needed else "not more"
+        sentences.append(
+            f"* Radial (no gradient through R) minus Triplet: {verdict.radial_over_triplet:+.1f} points of QP, {word} "
+            f"than two standard deviations of the difference ({verdict.needed:.1f})."
+        )
+    if verdict.ours is not None and verdict.ours_over_radial is not None:
+        sentences.append(
+            f"* Ours, chosen on the validation split: {method_named(verdict.ours).title}; "
+            f"{verdict.ours_over_radial:+.1f} points of QP against Radial (no gradient through R)."
+        )
+    if verdict.order is not None:
+        pairs = "; ".join(f"{better} above {worse}" for better, worse in verdict.reversed_pairs) or "none"
+        sentences.append(
+            f"* Order compared with the published one: Spearman {verdict.order:+.2f}; pairs in the opposite order by "
+            f"more than two standard deviations: {pairs}."
+        )
+    for row in summary.common:
+        if row.collapsed:
+            sentences.append(
+                f"* Collapse warning: {row.title} at rate {row.learning_rate:g}, {row.collapsed} of {row.seeds} runs; "
+                f"mean distance of two embeddings at the end {row.distance:.2f}."
+            )
+    return sentences
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "| method | " + " | ".join(_HEADINGS) + " | validation QP | rate | collapsed | seconds |",
+        "|---" * (len(_HEADINGS) + 5) + "|",
+    ]
+    best = max(row.mean["qp"] for row in rows)
+    for row in rows:
+        cells = []
+        for name in MEASURES:
+            spread = f" +- {row.deviation[name]:.1f}" if row.seeds > 1 else ""
+            has_value = not math.isnan(row.mean[name])
+            cells.append(f"{row.mean[name]:.1f}{spread}" if has_value else "")
+        if row.mean["qp"] == best:
+            cells[0] = f"**{cells[0]}**"
+        rate = f"{row.learning_rate:g}" if row.learning_rate else ""
+        collapsed = f"{row.collapsed} of {row.seeds}" if row.collapsed else ""
+        lines.append(
+            f"| {row.title} | "
+            + " | ".join(cells)
+            + f" | {row.validation:.1f} | {rate} | {collapsed} | {row.seconds:.0f} |"
+        )
+    return lines
+
+
+def _geometry(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "Details of QP (test quadlets; the same runs as the last table): how often each of its two orders holds, "
+        "mean squared distances, and the share of (q, p, i) in the training split for which no n on the unit sphere "
+        "can satisfy Radial's (3R)^2 <= d(n, X).",
+        "",
+        "| method | QP | d(q,p) < d(q,i) | d(q,i) < d(q,n) | d(q,p) | d(q,i) | d(q,n) | unreachable |",
+        "|---" * 8 + "|",
+    ]
+    for row in rows:
+        orders = f"{row.mean['order_inside']:.1f} | {row.mean['order_across']:.1f}"
+        distances = " | ".join(f"{row.mean[name]:.2f}" for name in GEOMETRY if name.startswith("distance"))
+        lines.append(
+            f"| {row.title} | {row.mean['qp']:.1f} | {orders} | {distances} | {row.mean['unreachable']:.0f} |"
+        )
+    return lines

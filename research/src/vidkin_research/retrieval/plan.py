@@ -1,0 +1,110 @@
+"""The settings of a comparison, and one run of it as stored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+
+from vidkin._base.plain_values import short_digest
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.retrieval.methods import METHODS, method_named
+from vidkin_research.retrieval.sets import comparison_set
+from vidkin_research.retrieval.training import RunSchedule
+
+__all__ = ["ComparisonPlan", "ComparisonRun"]
+
+# Part of the protocol: a run stored before a measurement was added must be repeated.
+_MEASURED = "test and gallery quadlets"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPlan:
+    """Settings of the comparison.
+
+    Every method gets the same steps and learning rates, and every method but 3D-CNN the same frozen features, head and
+    number of items a step. 3D-CNN learns from pixels (`vidkin_research.retrieval.prepared`): at an eighth of its
+    width, from 32 pixels a side and an eighth of the items a step, because a clip costs it about forty times as much.
+
+    Attributes:
+        sets: Names of collections, see `COMPARISON_SETS`.
+        methods: Names of methods, see `METHODS`; 3D-CNN is left out for images.
+        seeds: Seeds of weights and draws.
+        schedule: Steps and other settings; its learning rate is ignored.
+        learning_rates: All seeds are run at the first. The first seed is also run at the others; the rate with the
+            best QP on the validation split is chosen, and all seeds are run at that.
+        backbone: The frozen frame network.
+        hidden: Units of the fully connected layer.
+        units: Units of the LSTM (of a second layer for images), the length of an embedding.
+        frames: Number of frames in a clip.
+
+    Raises:
+        InvalidArgumentError: A name is unknown or repeated, or there is no seed, set, method or learning rate.
+    """
+
+    sets: tuple[str, ...]
+    methods: tuple[str, ...] = tuple(method.name for method in METHODS)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    schedule: RunSchedule = field(default_factory=RunSchedule)
+    learning_rates: tuple[float, ...] = (1e-3, 3e-3, 3e-4, 1e-4)
+    backbone: str = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
+    hidden: int = 128
+    units: int = 128
+    frames: int = 10
+
+    def __post_init__(self) -> None:
+        for name in self.sets:
+            comparison_set(name)
+        for name in self.methods:
+            method_named(name)
+        for what in ("sets", "methods", "seeds", "learning_rates"):
+            values = getattr(self, what)
+            if not values:
+                raise InvalidArgumentError(f"{what} must have at least one entry, got none")
+            if len(set(values)) < len(values):
+                # Each would count as one more training.
+                raise InvalidArgumentError(f"{what} must be different, got {', '.join(map(str, values))}")
+        for rate in self.learning_rates:
+            if not (rate > 0 and math.isfinite(rate)):
+                raise InvalidArgumentError(f"a learning rate must be a number above 0, got {rate}")
+
+    def protocol(self) -> str:
+        """A digest of all settings that change the result of a run, so that other runs are not mixed in."""
+        schedule = asdict(replace(self.schedule, learning_rate=0.0))
+        parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
+        return short_digest(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRun:
+    """One method on one collection from one seed, as it is stored.
+
+    Attributes:
+        set: Name of the collection.
+        method: Name of the method.
+        seed: Seed of weights and draws.
+        learning_rate: Learning rate of the training; 0 for a method that is not trained.
+        validation: ``qp`` and ``qp_gallery`` of the validation split, the only basis of choices.
+        test: Measures of the test split, from `score_retrieval`.
+        training: The fields of `TrainedMethod`.
+        collapsed: Whether nearly all embeddings ended at one place.
+        ranked: Numbers of the nearest training items by number of the test item, for the picture.
+    """
+
+    set: str
+    method: str
+    seed: int
+    learning_rate: float
+    validation: dict[str, float]
+    test: dict[str, float]
+    training: dict[str, float | None]
+    collapsed: bool
+    ranked: dict[str, list[int]]
+
+    @property
+    def choice(self) -> float:
+        """The figure by which learning rates and methods are chosen: QP on the validation split.
+
+        Over test quadlets, all four items of the validation split; if there is none, over gallery quadlets.
+        """
+        figure = self.validation["qp"]
+        return self.validation["qp_gallery"] if math.isnan(figure) else figure

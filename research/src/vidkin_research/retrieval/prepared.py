@@ -1,0 +1,154 @@
+"""A collection made ready for training: encoder configuration, features, labels and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from vidkin.datasets import LabelledItem, LabelledSet
+from vidkin.models import Encoder, EncoderConfig, build_model
+from vidkin.training.data.inputs import Inputs, prepare_inputs
+from vidkin_research.retrieval.inputs import collection_key, read_pixels, stored_frame_features
+from vidkin_research.retrieval.methods import Method
+from vidkin_research.retrieval.plan import ComparisonPlan
+from vidkin_research.retrieval.sets import ComparisonSet, PathLike
+from vidkin_research.retrieval.training import Labelled
+
+__all__ = ["VOLUME_SIZE", "VOLUME_WIDTH", "PreparedSet"]
+
+VOLUME_SIZE = 32
+"""Pixels along each side of what 3D-CNN sees; 112 as published."""
+VOLUME_WIDTH = 0.125
+"""Width of 3D-CNN here as a share of the published one."""
+
+
+class PreparedSet:
+    """A collection ready for training; features and pixels are computed when first needed.
+
+    Args:
+        plan: Encoder, frames and frozen network.
+        chosen: The collection.
+        labelled: Items of the collection.
+        weights: Safetensors file with the weights of the frozen network; None takes those from the hub.
+        folder: Folder of features and runs.
+        on_progress: Callback that receives the current step and the share done, in [0, 1].
+    """
+
+    def __init__(
+        self,
+        plan: ComparisonPlan,
+        chosen: ComparisonSet,
+        labelled: LabelledSet,
+        weights: PathLike | None,
+        folder: Path,
+        on_progress: Callable[[str, float], None] | None,
+    ) -> None:
+        self.plan, self.chosen, self.labelled, self.folder = plan, chosen, labelled, folder
+        self._on_progress = on_progress
+        config = EncoderConfig(
+            kind="clip" if chosen.video else "image",
+            backbone=plan.backbone,
+            trainable="head",
+            hidden=plan.hidden,
+            lstm=plan.units,
+            embedding=0 if chosen.video else plan.units,
+            frames=plan.frames,
+            rate=chosen.rate,
+            size=chosen.size,
+        )
+        # One frozen backbone serves all runs; each gets only a new head.
+        self._encoder = build_model(config, weights=weights)
+        self.key = collection_key(self._encoder, labelled)
+        if chosen.rate is not None:
+            self.key += f"-moving-{chosen.rate:g}"
+        coarse, fine = labelled.labels()
+        self._labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
+        self._splits = [item.split for item in labelled.items]
+        self._features: Tensor | None = None
+        self._pixels: Tensor | None = None
+        self._moving: dict[bool, Inputs] = {}
+
+    def parts(self, *, pixels: bool = False) -> dict[str, Labelled]:
+        """Inputs and labels of train, validation and test: frozen features, or pixels for C3D.
+
+        Of a collection with a rate the training split also holds whole videos, of which training takes moving clips.
+        """
+        inputs = self._pixels if pixels else self._features
+        if inputs is None and pixels:
+            inputs = self._pixels = read_pixels(
+                self.labelled,
+                size=VOLUME_SIZE,
+                frames=self.plan.frames,
+                on_item=lambda done, count: self.report("frames", done / count),
+            )
+        elif inputs is None:
+            inputs = self._features = stored_frame_features(
+                self._encoder,
+                self.labelled,
+                cache=self.folder / "features",
+                on_item=lambda done, count: self.report("frame features", done / count),
+            )
+        everything = Labelled(inputs, self._labels)
+        parts = {
+            split: everything.part(
+                torch.tensor([place for place, own in enumerate(self._splits) if own == split])
+            )
+            for split in ("train", "validation", "test")
+        }
+        if self.chosen.rate is not None:
+            # The videos of the training split, each once, and the number of the video of each train item.
+            items = self.labelled.part("train").items
+            # Files in an archive share its path and are distinguished by their member names.
+            videos: dict[tuple[Path, str], LabelledItem] = {}
+            for item in items:
+                videos.setdefault((item.path, item.member), replace(item, start=0.0, end=None))
+            numbers = {place: number for number, place in enumerate(videos)}
+            if pixels not in self._moving:
+                self._moving[pixels] = prepare_inputs(
+                    self._new_volume(0) if pixels else self._encoder,
+                    self.labelled.with_items(videos.values()),
+                    features=not pixels,
+                    cache=None if pixels else self.folder / "features",
+                    moving=True,
+                    on_item=lambda done, count: self.report("whole videos", done / count),
+                )
+            moving = self._moving[pixels]
+            sources = torch.tensor([numbers[item.path, item.member] for item in items])
+            parts["train"] = replace(parts["train"], moving=moving, sources=sources)
+        return parts
+
+    def new_encoder(self, method: Method, seed: int) -> Encoder:
+        """A new C3D, or the shared backbone with a new head."""
+        if method.input == "pixels":
+            return self._new_volume(seed)
+        # Fresh weights for the head, as `build_model` makes them.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for name, part in self._encoder.named_children():
+                if name != "backbone" and isinstance(part, nn.Linear):
+                    nn.init.xavier_uniform_(part.weight)
+                    nn.init.zeros_(part.bias)
+                elif name != "backbone" and isinstance(part, nn.LSTM):
+                    part.reset_parameters()
+        return self._encoder.train()
+
+    def report(self, text: str, share: float) -> None:
+        """Report the current step and its share done."""
+        if self._on_progress is not None:
+            self._on_progress(f"{self.chosen.name}: {text}", share)
+
+    def _new_volume(self, seed: int) -> Encoder:
+        config = EncoderConfig(
+            kind="c3d",
+            width=VOLUME_WIDTH,
+            batch_norm=True,
+            classes=len(self.labelled.subcategories()),
+            frames=self.plan.frames,
+            rate=self.chosen.rate,
+            size=VOLUME_SIZE,
+        )
+        return build_model(config, seed=seed)

@@ -1,0 +1,200 @@
+"""Train an encoder by one method from one seed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import Encoder
+from vidkin.models.collapse import collapse_threshold
+from vidkin.models.engine import read_terms, take_steps
+from vidkin.training.data.batch import Batch, DrawnItems
+from vidkin.training.data.draws.streams import balanced_sizes, index_stream
+from vidkin.training.data.inputs import Inputs
+from vidkin.training.objectives import WeightedObjective, build_objective
+from vidkin_research.retrieval.methods import Method
+
+__all__ = ["Labelled", "RunSchedule", "TrainedMethod", "embed_inputs", "train_method", "volume_items"]
+
+OnStep = Callable[[int, float], None]
+
+# Share of the mean distance before training; less is a collapse.
+_COLLAPSED_SHARE = 1 / 3
+_WATCHED = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSchedule:
+    """Settings shared by all methods.
+
+    Attributes:
+        steps: Number of steps of the optimizer (AdamW).
+        quadlets: Tuples per step. Methods on batches see as many items as these have members, 3D-CNN an eighth
+            of them.
+        learning_rate: Learning rate, the same at every step.
+        weight_decay: Weight decay of AdamW.
+        clip: Maximum gradient norm.
+    """
+
+    steps: int = 500
+    quadlets: int = 32
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-3
+    clip: float = 5.0
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Inputs of an encoder with their labels.
+
+    Attributes:
+        inputs: [N, T, F] or [N, F] frame features; for C3D [N, T, 3, S, S] uint8.
+        labels: [N, 2] int64 (category, subcategory); subcategory numbers are unique across categories.
+        moving: Whole items, from which training takes clips at random positions instead of ``inputs``.
+        sources: [N] int64 number of the whole item each input comes from.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    moving: Inputs | None = None
+    sources: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.labels.shape != (len(self.inputs), 2):
+            raise InvalidArgumentError(
+                f"labels must be [{len(self.inputs)}, 2] for {len(self.inputs)} inputs, got {list(self.labels.shape)}"
+            )
+
+    def part(self, indices: Tensor) -> Labelled:
+        """The inputs and labels at these places, none of which moves."""
+        return Labelled(self.inputs[indices], self.labels[indices])
+
+    def draw(self, places: Tensor, generator: torch.Generator) -> Tensor:
+        """The inputs of a training step at these places: features, or images from 0 to 1."""
+        if self.moving is not None and self.sources is not None:
+            return self.moving.take(self.sources[places], device=torch.device("cpu"), generator=generator)[0]
+        inputs = self.inputs[places]
+        return inputs.float() / 255.0 if inputs.dtype == torch.uint8 else inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedMethod:
+    """The embeddings before and after a training.
+
+    Attributes:
+        loss: Mean loss over the last tenth of the steps; None if nothing was trained.
+        distance_before: Mean distance of two training items before the first step, in [0, 2].
+        distance: Mean distance of two training items at the end.
+        seconds: Processor time.
+    """
+
+    loss: float | None
+    distance_before: float
+    distance: float
+    seconds: float
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the mean distance fell below a third of its start, so that nearly all items are at one place."""
+        return self.distance < collapse_threshold(self.distance_before, _COLLAPSED_SHARE)
+
+
+def train_method(
+    model: Encoder,
+    method: Method,
+    train: Labelled,
+    schedule: RunSchedule,
+    *,
+    seed: int,
+    on_step: OnStep | None = None,
+) -> TrainedMethod:
+    """Train the head of an encoder (or all of C3D) in place and leave it in eval mode.
+
+    Args:
+        model: An encoder whose ``head`` takes the inputs, or C3D, whose ``classify`` does.
+        method: The method to train with; one without objectives leaves the model unchanged.
+        train: Inputs and labels of the training split.
+        schedule: Steps, batches and learning rate.
+        seed: Seed of the draws.
+        on_step: Callback that receives the number and the loss of every step.
+    """
+    watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_WATCHED]
+    before = _mean_distance(model, train.inputs[watched])
+    began = time.process_time()
+    losses = []
+    if method.objectives:
+        classes = int(train.labels[:, 1].max()) + 1
+        objective = build_objective(method.objectives, model, classes=classes, seed=seed)
+        parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
+        optimizer = torch.optim.AdamW(
+            parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay
+        )
+        batches = _batches(objective, method, train, schedule, seed)
+        for step in take_steps(model, objective, optimizer, batches, clip=schedule.clip):
+            losses.append(read_terms([step])[0]["loss"])
+            if on_step is not None:
+                on_step(step.number, losses[-1])
+        model.eval()
+    seconds = time.process_time() - began
+    tail = losses[-max(1, len(losses) // 10) :]
+    return TrainedMethod(
+        loss=sum(tail) / len(tail) if tail else None,
+        distance_before=before,
+        distance=_mean_distance(model, train.inputs[watched]),
+        seconds=seconds,
+    )
+
+
+@torch.inference_mode()
+def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
+    """Unit vectors [N, D] of inputs as in `Labelled`, made piece by piece."""
+    training = model.training
+    model.eval()
+    pieces = torch.split(inputs, 256)
+    if inputs.dtype == torch.uint8:
+        vectors = [model.embed(piece.float() / 255.0) for piece in pieces]
+    else:
+        vectors = [model.head(piece) for piece in pieces]  # type: ignore[operator]
+    model.train(training)
+    return torch.cat(vectors)
+
+
+def volume_items(schedule: RunSchedule) -> int:
+    """Items a step of 3D-CNN: an eighth of the others', as a clip costs it about forty times as much as a head."""
+    return 4 * max(1, schedule.quadlets // 8)
+
+
+def _batches(
+    objective: WeightedObjective, method: Method, train: Labelled, schedule: RunSchedule, seed: int
+) -> Iterator[Batch]:
+    """The batches of every step; methods that draw alike see the same items."""
+    pixels = method.input == "pixels"
+    quadlets = volume_items(schedule) // 4 if pixels else schedule.quadlets
+    streams = {
+        draw: index_stream(
+            draw,
+            train.labels,
+            steps=schedule.steps,
+            quadlets=quadlets,
+            sizes=balanced_sizes(train.labels, 4 * quadlets, repeat=True) if draw == "batches" else (),
+            seed=seed,
+        )
+        for draw in objective.draws
+    }
+    for step, drawn in enumerate(zip(*streams.values(), strict=True)):
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+        batch = {}
+        for draw, places in zip(streams, drawn, strict=True):
+            batch[draw] = DrawnItems(
+                train.draw(places, generator), None, train.labels[places], are_features=not pixels
+            )
+        yield Batch(batch)
+
+
+def _mean_distance(model: Encoder, inputs: Tensor) -> float:
+    return float(torch.pdist(embed_inputs(model, inputs)).mean())

@@ -1,0 +1,133 @@
+"""Stored results of experiments, so that an interrupted one resumes where it stopped and never mixes data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vidkin._base.atomic import write_text
+from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import as_json, parse_json
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "OnStudyProgress",
+    "Report",
+    "check_same_data",
+    "load_or_run",
+    "run_path",
+    "write_figures",
+]
+
+OnStudyProgress = Callable[[int, int, str], None]
+"""Called with the steps done, all steps (0 where unknown), and the current step."""
+
+# Results that depend on the data; features are stored under a digest of theirs.
+_DATA_DEPENDENT = ("runs", "highlights", "composed-train", "composed-test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The result of an experiment.
+
+    Attributes:
+        what: Title of the experiment.
+        machine: The machine it ran on.
+        settings: Everything except the data that the figures depend on.
+        minutes: Wall-clock time in minutes, without stored runs.
+        summary: Means over the seeds, one entry per line of the tables.
+        runs: One entry per run.
+    """
+
+    what: str
+    machine: str
+    settings: Mapping[str, Any]
+    minutes: float
+    summary: Sequence[Mapping[str, Any]]
+    runs: Sequence[Mapping[str, Any]]
+
+
+def load_or_run(
+    path: Path, run: Callable[[], Any], *, is_current: Callable[[Any], bool] | None = None
+) -> Any:
+    """The JSON value stored in a file, or the result of ``run``, which is then stored there.
+
+    Args:
+        path: The file; its folder is created when needed.
+        run: Function that makes the result, which must consist of JSON values.
+        is_current: Function that tells whether a stored value can be used; None uses every stored value.
+    """
+    if path.is_file():
+        stored = parse_json(path.read_text(encoding="utf-8"))
+        if is_current is None or is_current(stored):
+            return stored
+    result = run()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(result, indent=1) + "\n")
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def run_path(folder: Path, settings: Sequence[object]) -> Path:
+    """The file for the run with these settings: its name is a digest of them."""
+    return folder / f"{hashlib.sha256(repr(tuple(settings)).encode()).hexdigest()[:20]}.json"
+
+
+def write_figures(report: object, output: Path | None) -> None:
+    """Write a report as JSON, if a file is named.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    if output is not None:
+        with open_output(output) as partial:
+            partial.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
+
+
+def check_same_data(
+    work: Path, experiment: str, inputs: Mapping[str, Path | None], *, outputs: Sequence[Path | None] = ()
+) -> None:
+    """Record which data the results stored in ``work`` are about, and refuse to mix in results on other data.
+
+    Args:
+        work: Folder of the stored results.
+        experiment: Name of the experiment.
+        inputs: Files or folders by command-line option. Files are identified by name and size.
+        outputs: Files the experiment writes outside ``work``; they are ignored within a folder of the data.
+
+    Raises:
+        InvalidArgumentError: ``work`` has results on other data, or cannot be written.
+    """
+    own = [path.absolute() for path in (work, *outputs) if path is not None]
+    contents = {option: _digest_of_contents(path, own) for option, path in inputs.items()}
+    record = work / f"{experiment}-data.json"
+    try:
+        if record.is_file() and any((work / name).is_dir() for name in _DATA_DEPENDENT):
+            before = parse_json(record.read_text(encoding="utf-8"))
+            changed = [option for option, content in contents.items() if before.get(option) != content]
+            if changed:
+                raise InvalidArgumentError(
+                    f"{work} has results of runs with other data ({', '.join(changed)}), which must not be mixed; "
+                    "choose another folder with --work"
+                )
+        else:
+            work.mkdir(parents=True, exist_ok=True)
+            write_text(record, json.dumps(contents))
+    except OSError as error:
+        raise InvalidArgumentError(f"--work {work} cannot be used: {error.strerror or error}") from error
+
+
+def _digest_of_contents(path: Path | None, own: Sequence[Path]) -> str | None:
+    """A digest of the names and sizes of files, without those in ``own``; None for no path."""
+    if path is None:
+        return None
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    listed = [
+        (each.name if each == path else each.relative_to(path).as_posix(), each.stat().st_size)
+        for each in files
+        if not any(each.absolute().is_relative_to(one) for one in own)
+    ]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:20]

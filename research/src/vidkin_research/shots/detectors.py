@@ -1,0 +1,136 @@
+"""The cuts found by each kind of detector: by name, learned from labeled shots, and DeepSBD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vidkin.datasets import VideoAnnotation
+from vidkin.media import iter_frames
+from vidkin.media.squares import fit_to_square
+from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
+from vidkin.shots import DetectedCut, detect
+from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules
+from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
+from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
+from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments
+from vidkin_research.heads import HeadStore
+from vidkin_research.runs import OnStudyProgress
+from vidkin_research.shots.material import LabelledVideo, annotation_of
+
+__all__ = [
+    "TrainedCuts",
+    "detect_by_name",
+    "train_and_detect",
+    "train_and_detect_segments",
+]
+
+# Peers that merge cuts closer than half a second would miss the composed ones on purpose.
+_KEEP_SHORT_SHOTS = "min_scene_len=1"
+_MERGING = ("content", "adaptive")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCuts:
+    """Cuts of every evaluated video, and the report on the preceding training."""
+
+    cuts: dict[Path, list[DetectedCut]]
+    training: dict[str, Any]
+
+
+def detect_by_name(name: str, videos: Sequence[LabelledVideo]) -> dict[Path, list[DetectedCut]]:
+    """Cuts by a registered detector; peers that merge close cuts are told to keep them."""
+    address = f"{name}?{_KEEP_SHORT_SHOTS}" if name in _MERGING else name
+    return {video.path: list(detect(video.path, address).cuts) for video in videos}  # type: ignore[arg-type]
+
+
+def train_and_detect(
+    store: HeadStore,
+    recipe: ShotRecipe,
+    composed: Sequence[LabelledVideo],
+    highlights: Sequence[VideoAnnotation],
+    videos: Sequence[LabelledVideo],
+    *,
+    save: Path | None,
+    on_progress: OnStudyProgress,
+) -> TrainedCuts:
+    """Cuts of ``videos`` by the extended rule, trained on composed and highlight videos, fitted on the composed ones.
+
+    Args:
+        store: Store of features and heads.
+        recipe: Loss, window, steps and seed.
+        composed: Composed videos.
+        highlights: Highlight videos.
+        videos: The videos to evaluate.
+        save: Folder for the model, if it is to be saved.
+        on_progress: Callback while features are computed.
+    """
+    features = store.features([video.path for video in composed], on_progress=on_progress)
+    labels = [annotation_of(video, len(rows)) for video, rows in zip(composed, features, strict=True)]
+    others = store.features([label.video for label in highlights], on_progress=on_progress)
+    clips = ShotClips(
+        [torch.from_numpy(rows) for rows in (*features, *others)],
+        [*labels, *highlights],
+        window=recipe.window,
+    )
+    model = store.model(recipe.seed)
+    report = train_on_shots(model, clips, recipe)
+    encode = encode_with(model)
+    rules = fit_shot_rules(
+        features,
+        [[(shot.start, shot.end) for shot in label.shots] for label in labels],
+        encode,
+        window=recipe.window,
+        fitted_on="training split of the composed videos of `vidkin benchmark shots`",
+    )
+    if save is not None:
+        save_model(model, save, notes={"trained_by": "vidkin benchmark shots", "loss": recipe.loss})
+        rules.save(save)
+    judged = store.features([video.path for video in videos], on_progress=on_progress)
+    cuts = {
+        video.path: list(find_shots(rows, encode, rules).detected_cuts(range(len(rows))).cuts)
+        for video, rows in zip(videos, judged, strict=True)
+    }
+    gradual = None if rules.gradual is None else rules.gradual.threshold
+    training = {
+        "seconds": report.seconds,
+        "collapsed": report.collapsed,
+        "distance": report.distance,
+        "thresholds": {"cut": rules.cut.threshold, "gradual": gradual},
+    }
+    return TrainedCuts(cuts, training)
+
+
+def train_and_detect_segments(
+    composed: Sequence[LabelledVideo],
+    videos: Sequence[LabelledVideo],
+    *,
+    size: int,
+    width: float,
+    steps: int,
+    seed: int,
+) -> TrainedCuts:
+    """Cuts of ``videos`` by DeepSBD, reduced to a share ``width`` of its channels and trained on composed videos."""
+    config = EncoderConfig(
+        kind="deep_sbd", width=width, size=size, frames=16, classes=3, batch_norm=True, fit="stretch"
+    )
+    network = build_model(config, seed=seed)
+    assert isinstance(network, DeepSBDNetwork)
+    films = []
+    for video in composed:
+        batches = iter_frames(video.path, rate=None, short_side=size)
+        frames = np.stack(
+            [fit_to_square(image, size, "stretch") for batch in batches for image in batch.images]
+        )
+        films.append(LabeledFrames(frames, video.labels.hard, video.labels.gradual))
+    report = train_on_segments(network, films, steps=steps, seed=seed)
+    cuts = {
+        video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts) for video in videos
+    }
+    return TrainedCuts(cuts, {"seconds": report.seconds, "right": report.right})  # type: ignore[arg-type]

@@ -1,0 +1,149 @@
+"""The material for training and evaluating shot detectors: composed videos of two splits, and edited videos."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from vidkin._base.atomic import write_text
+from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.plain_values import parse_json
+from vidkin.datasets import ShotAnnotation, VideoAnnotation
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots.judging import BoundaryLabels, read_boundary_labels
+from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
+from vidkin_research.made.footage import read_footage
+from vidkin_research.runs import OnStudyProgress
+
+__all__ = ["TEST_CLIPS", "LabelledVideo", "annotation_of", "composed_part", "edited_videos"]
+
+TEST_CLIPS = (
+    *(
+        "pig",
+        "rabbit",
+        "pattern",
+        "doorknob",
+        "night",
+        "no",
+        "please",
+        "school",
+        "sister",
+        "sorry",
+        "student",
+    ),
+    "thanks",
+)
+"""Clips whose names start with one of these make the test split; the default detector was not trained on them."""
+
+# Recordings used in highlight videos are left out of both composed parts.
+_HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
+_MOST_PHOTOGRAPHS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledVideo:
+    """A video and its labeled cuts."""
+
+    path: Path
+    labels: BoundaryLabels
+    fps: float = 25.0
+
+
+def edited_videos(folder: Path) -> list[LabelledVideo]:
+    """The videos of a folder with labels in its ``truth.json``.
+
+    Raises:
+        InvalidArgumentError: There are no labels, or a video is missing.
+    """
+    labels = read_boundary_labels(folder / "truth.json")
+    if not labels:
+        raise InvalidArgumentError(f"{folder / 'truth.json'}: has no labels")
+    missing = [name for name in labels if not (folder / name).is_file()]
+    if missing:
+        raise InvalidArgumentError(f"{folder}: labeled videos are missing: {', '.join(missing)}")
+    return [LabelledVideo(folder / name, own) for name, own in labels.items()]
+
+
+def composed_part(
+    clips: Path,
+    photographs: Path | None,
+    folder: Path,
+    *,
+    test: bool,
+    videos: int,
+    frames: int,
+    size: tuple[int, int],
+    on_progress: OnStudyProgress,
+) -> list[LabelledVideo]:
+    """Composed videos of the training or the test split; those of an earlier call with the same settings are reused.
+
+    Clips whose names start with one of `TEST_CLIPS` make the test split, all others except the recordings of the
+    highlight videos the training split. Every fifth photograph belongs to the test split.
+
+    Args:
+        clips: Folder of single-shot clips.
+        photographs: Folder of photographs that add scenes; None for none.
+        folder: Where the composed videos are stored.
+        test: Whether to compose the test split.
+        videos: Number of videos.
+        frames: Number of frames in each video.
+        size: Height and width.
+        on_progress: Callback while clips are read and videos are written.
+
+    Raises:
+        InvalidArgumentError: There are no clips for this split.
+    """
+    settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
+    record = folder / "made.json"
+    if not record.is_file() or parse_json(record.read_text(encoding="utf-8")) != settings:
+        chosen = [
+            path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS) == test
+        ]
+        chosen = [path for path in chosen if not path.name.startswith(_HIGHLIGHTS)]
+        if not chosen:
+            part = "test" if test else "training"
+            raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} split")
+        stills = _files(photographs, IMAGE_EXTENSIONS) if photographs is not None else []
+        own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
+        step = max(1, len(own) // _MOST_PHOTOGRAPHS)
+        on_progress(0, len(chosen), "reading clips")
+        footage = read_footage(
+            chosen,
+            own[::step],
+            height=size[0],
+            width=size[1],
+            on_progress=lambda done, total: on_progress(done, total, "reading clips and photographs"),
+        )
+        build_composed(
+            folder,
+            footage,
+            videos=videos,
+            frames=frames,
+            seed=int(test),
+            on_progress=lambda done, total: on_progress(done, total, "composing videos"),
+        )
+        write_text(record, json.dumps(settings))
+    labels = read_boundary_labels(folder / COMPOSED_LABELS)
+    return [LabelledVideo(folder / name, own) for name, own in labels.items()]
+
+
+def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
+    """The shots of a video with this many frames: the stretches between its cuts and transitions."""
+    edges = sorted(
+        [(cut, cut) for cut in video.labels.hard]
+        + [(first, last + 1) for first, last in video.labels.gradual]
+    )
+    shots = []
+    start = 0
+    for end, following in edges:
+        if end > start:
+            shots.append(ShotAnnotation(start, end))
+        start = max(start, following)
+    if start < frames:
+        shots.append(ShotAnnotation(start, frames))
+    return VideoAnnotation(video.path, video.fps, tuple(shots))
+
+
+def _files(folder: Path, extensions: frozenset[str]) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions)

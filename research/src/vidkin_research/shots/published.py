@@ -1,0 +1,161 @@
+"""The published training and rule for cuts as a row of the comparison, reduced so that it runs on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vidkin.datasets import VideoAnnotation
+from vidkin.models import ClipEncoder, build_model, save_model
+from vidkin.shots.learned import (
+    ShotLoss,
+    ShotPlan,
+    encode_with,
+    find_shots,
+    fit_shot_rules,
+    parse_shot_recipe,
+    read_video_frames,
+    video_features,
+)
+from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned.training.head import train_on_shots
+from vidkin.shots.learned.video_frames import count_in
+from vidkin.shots.training_recipes import read_shot_recipe
+from vidkin_research.runs import OnStudyProgress
+from vidkin_research.shots.detectors import TrainedCuts
+from vidkin_research.shots.material import LabelledVideo, annotation_of
+
+__all__ = ["PublishedDetector", "train_and_detect_published"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedDetector:
+    """The published rule and training, reduced so that it runs on a CPU.
+
+    Attributes:
+        network: The frame network, trained end to end; the paper uses AlexNet.
+        size: Pixels along each side of a frame; 224 with AlexNet.
+        units: Number of units of the fully connected layer and of the LSTM; the paper uses 512 for the first.
+        steps: Number of training steps.
+        tuples: Number of quadlets, and of triplets, per step.
+        window: Number of frames in a clip, as in the paper.
+        rate: Frames per second, as in the paper.
+        loss: The loss, as in the paper.
+        learning_rate: Learning rate of the frame network; the layers after it learn ten times as fast, as in the
+            paper.
+    """
+
+    network: str
+    size: int = 64
+    units: int = 128
+    steps: int = 30
+    tuples: int = 2
+    window: int = 40
+    rate: float = 20.0
+    loss: ShotLoss = "radial"
+    learning_rate: float = 1e-4
+
+    @property
+    def title(self) -> str:
+        """Name in tables: the rule and its reductions."""
+        backbone = self.network.partition(":")[2].partition("?")[0] or self.network
+        return (
+            f"published rule, {self.loss}, {backbone} of {self.size} px trained along, {self.steps} steps of "
+            f"{self.tuples} + {self.tuples} tuples"
+        )
+
+    def plan(self, seed: int) -> ShotPlan:
+        """The recipe ``published`` with these settings."""
+        content = read_shot_recipe("published")
+        content["shots"] |= {
+            "loss": self.loss,
+            "window": self.window,
+            "rate": self.rate,
+            "steps": self.steps,
+            "quadlets": self.tuples,
+            "triplets": self.tuples,
+            "learning_rate": self.learning_rate,
+            "seed": seed,
+        }
+        content["model"] |= {
+            "backbone": self.network,
+            "size": self.size,
+            "hidden": self.units,
+            "lstm": self.units,
+            "mean": [0.5, 0.5, 0.5],
+            "std": [0.5, 0.5, 0.5],
+        }
+        return parse_shot_recipe(content)
+
+
+def train_and_detect_published(
+    detector: PublishedDetector,
+    weights: Path | None,
+    composed: Sequence[LabelledVideo],
+    highlights: Sequence[VideoAnnotation],
+    videos: Sequence[LabelledVideo],
+    *,
+    seed: int,
+    save: Path | None,
+    on_progress: OnStudyProgress,
+) -> TrainedCuts:
+    """Cuts of ``videos`` by the published rule, after training the whole encoder on the same data as the others.
+
+    Args:
+        detector: The reduced settings.
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        composed: Composed videos; the threshold is fitted on them, too.
+        highlights: Highlight videos.
+        videos: The videos to evaluate.
+        seed: Seed of weights and draws.
+        save: Folder for the detector, if it is to be saved.
+        on_progress: Callback while frames are read.
+    """
+    plan = detector.plan(seed)
+    model = build_model(plan.model, weights=weights, seed=seed)
+    assert isinstance(model, ClipEncoder)
+    sources, labels = [], []
+    labeled = [(video.path, video) for video in composed] + [(one.video, one) for one in highlights]
+    for done, (path, own) in enumerate(labeled):
+        on_progress(done, len(labeled), path.name)
+        frames, count = read_video_frames(path, size=plan.model.size, rate=detector.rate)
+        annotation = own if isinstance(own, VideoAnnotation) else annotation_of(own, count)
+        sources.append(frames)
+        labels.append(count_in(annotation, frames.numbers, fps=detector.rate))
+    clips = ShotClips(sources, labels, window=detector.window)
+    report = train_on_shots(
+        model,
+        clips,
+        plan.shots,
+        on_progress=lambda step, terms: on_progress(step, plan.shots.steps, f"loss {terms['loss']:.3f}"),
+    )
+    encode = encode_with(model)
+    rules = fit_shot_rules(
+        [
+            video_features(model, video.path, size=detector.size, rate=detector.rate).rows
+            for video in composed
+        ],
+        [[(shot.start, shot.end) for shot in label.shots] for label in labels[: len(composed)]],
+        encode,
+        window=detector.window,
+        rate=detector.rate,
+        method="slope",
+        fitted_on="training split of the composed videos of `vidkin benchmark shots`",
+    )
+    if save is not None:
+        save_model(model, save, notes={"trained_by": "vidkin benchmark shots", "loss": detector.loss})
+        rules.save(save)
+    cuts = {}
+    for done, video in enumerate(videos):
+        on_progress(done, len(videos), video.path.name)
+        features = video_features(model, video.path, size=detector.size, rate=detector.rate)
+        shots = find_shots(features.rows, encode, rules)
+        cuts[video.path] = list(shots.detected_cuts(features.numbers.tolist()).cuts)
+    training = {
+        "seconds": report.seconds,
+        "collapsed": report.collapsed,
+        "distance": report.distance,
+        "thresholds": {"cut": rules.cut.threshold, "gradual": None},
+    }
+    return TrainedCuts(cuts, training)

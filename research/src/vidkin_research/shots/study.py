@@ -1,0 +1,279 @@
+"""The comparison of shot detectors: peers, the default detector, and detectors trained with every loss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vidkin._base.plain_values import as_json
+from vidkin.datasets import VideoAnnotation, read_shot_annotations
+from vidkin.rendering.machine import describe_machine
+from vidkin.shots.learned import CUT_NUMBERS
+from vidkin.shots.learned.training.head import ShotRecipe
+from vidkin_research.heads import FRAME_NETWORK, HeadStore
+from vidkin_research.made.highlights import build_highlights
+from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
+from vidkin_research.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
+from vidkin_research.shots.material import LabelledVideo, composed_part, edited_videos
+from vidkin_research.shots.published import PublishedDetector, train_and_detect_published
+from vidkin_research.shots.scores import count_labels, score_detector, summarize_shots
+
+__all__ = ["ShotStudy", "run_shot_study"]
+
+_DEEP_SBD = "DeepSBD, 1/8 width"
+_DEEP_SBD_WIDTH = 0.125
+_LEARNED = "extended rule (ours), "
+_SAVED_LOSS = "quadlet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotStudy:
+    """Settings of the comparison.
+
+    Attributes:
+        detectors: Registered detectors that need no training.
+        losses: Losses used to train a detector.
+        seeds: Number of trainings of every loss and of DeepSBD.
+        steps: Number of steps of a training on shots.
+        segment_steps: Number of steps of a training of DeepSBD.
+        window: Number of frames in a clip.
+        train_videos: Number of composed videos in the training split.
+        test_videos: Number of composed videos in the test split.
+        frames: Number of frames in a composed video.
+        size: Height and width of composed videos.
+        segment_size: Pixels along each side of DeepSBD's input.
+        highlight_videos: Number of highlight videos used in training as well.
+        network: The frame network, frozen in the rows of the extended rule.
+        published: The published rule and training, reduced; None leaves its row out.
+        published_seeds: Number of its trainings.
+    """
+
+    detectors: tuple[str, ...] = (
+        *("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default"),
+    )
+    losses: tuple[str, ...] = ("triplet", "quadlet", "radial", "radial_detached")
+    seeds: int = 3
+    steps: int = 250
+    segment_steps: int = 150
+    window: int = 10
+    train_videos: int = 16
+    test_videos: int = 12
+    frames: int = 400
+    size: tuple[int, int] = (144, 256)
+    segment_size: int = 48
+    highlight_videos: int = 12
+    network: str = FRAME_NETWORK
+    published: PublishedDetector | None = PublishedDetector(network=FRAME_NETWORK)  # noqa: RUF009 - frozen
+    published_seeds: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Material:
+    """The sets for evaluation, and the training data of the trained detectors."""
+
+    sets: Mapping[str, Sequence[LabelledVideo]]
+    composed: Sequence[LabelledVideo] = ()
+    highlights: Sequence[VideoAnnotation] = ()
+    published_highlights: Sequence[VideoAnnotation] = ()
+
+    @property
+    def videos(self) -> list[LabelledVideo]:
+        """Every evaluated video, once."""
+        return list(dict.fromkeys(video for videos in self.sets.values() for video in videos))
+
+
+def run_shot_study(
+    study: ShotStudy,
+    data: Path,
+    *,
+    videos: Path | None = None,
+    photographs: Path | None = None,
+    weights: Path | None = None,
+    work: Path,
+    save: Path | None = None,
+    output: Path | None = None,
+    on_progress: OnStudyProgress = lambda done, total, what: None,
+) -> Report:
+    """Evaluate every detector; runs that need training are stored and not repeated.
+
+    Args:
+        study: Settings of the comparison.
+        data: Folder of edited videos with ``truth.json``.
+        videos: Folder of single-shot clips from which to compose videos; None evaluates only detectors without
+            training.
+        photographs: Folder of photographs that add scenes to the composed videos.
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        work: Folder of composed videos, features and runs.
+        save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
+            ``-published`` behind its name, for that of the published rule; unless these runs were stored.
+        output: File that the caller writes the figures to: data may lie in the same folder.
+        on_progress: Callback that receives the steps done, the total number of steps (0 if unknown) and the current
+            step.
+
+    Raises:
+        InvalidArgumentError: Labels or clips are missing, or ``work`` has results on other data.
+    """
+    began = time.monotonic()
+    if videos is not None:
+        inputs = {"--data": data, "--videos": videos, "--photographs": photographs, "--weights": weights}
+        check_same_data(work, "shots", inputs, outputs=(output, save))
+    material = _gather(study, data, videos, photographs, work, on_progress)
+    rows: list[dict[str, Any]] = []
+    for name in study.detectors:
+        on_progress(len(rows), 0, name)
+        rows += score_detector(name, None, material.sets, detect_by_name(name, material.videos))
+    if material.composed:
+        rows += _train_all(study, material, weights, work, save, on_progress)
+    return Report(
+        what="shot boundaries",
+        machine=describe_machine(),
+        settings={
+            "window": study.window,
+            "seeds": study.seeds,
+            "steps": {"learned": study.steps, "DeepSBD": study.segment_steps},
+            "composed": {"train": study.train_videos, "test": study.test_videos, "frames": study.frames},
+            "sets": {name: count_labels(labelled) for name, labelled in material.sets.items()},
+        },
+        minutes=(time.monotonic() - began) / 60,
+        summary=summarize_shots(rows),
+        runs=rows,
+    )
+
+
+def _gather(
+    study: ShotStudy,
+    data: Path,
+    videos: Path | None,
+    photographs: Path | None,
+    work: Path,
+    on_progress: OnStudyProgress,
+) -> _Material:
+    edited = edited_videos(data)
+    # A video without any labeled cut has only false alarms to count; they are reported separately.
+    cut = [video for video in edited if video.labels.boundaries]
+    sets: dict[str, Sequence[LabelledVideo]] = {"edited": cut} if cut else {}
+    for video in edited:
+        sets[video.path.name] = [video]
+    if videos is None:
+        return _Material(sets)
+    compose = partial(
+        composed_part, videos, photographs, frames=study.frames, size=study.size, on_progress=on_progress
+    )
+    train = compose(work / "composed-train", test=False, videos=study.train_videos)
+    sets["composed"] = compose(work / "composed-test", test=True, videos=study.test_videos)
+    highlights = partial(_highlights, videos, study.highlight_videos, on_progress=on_progress)
+    published: Sequence[VideoAnnotation] = ()
+    if study.published is not None:
+        # Two different clips of 40 frames at 20 frames a second need more than two calm seconds before a change.
+        rate = round(study.published.rate)
+        published = highlights(work / "highlights-published" / "train", rate=rate, calm_before=(3.0, 6.0))
+    return _Material(sets, train, highlights(work / "highlights" / "train"), published)
+
+
+def _highlights(
+    recordings: Path,
+    videos: int,
+    folder: Path,
+    *,
+    rate: int = 10,
+    calm_before: tuple[float, float] = (1.5, 3.5),
+    on_progress: OnStudyProgress,
+) -> Sequence[VideoAnnotation]:
+    """The highlight videos in the folder, composed if they are not there."""
+    if (folder / "labels.json").is_file():
+        return read_shot_annotations(folder / "labels.json")
+    on_progress(0, 0, "composing highlight videos")
+    return build_highlights(
+        recordings, folder, part="train", videos=videos, seed=0, rate=rate, calm_before=calm_before
+    )
+
+
+def _train_all(
+    study: ShotStudy,
+    material: _Material,
+    weights: Path | None,
+    work: Path,
+    save: Path | None,
+    on_progress: OnStudyProgress,
+) -> list[dict[str, Any]]:
+    """Rows of every detector that is trained, for every seed."""
+    store = HeadStore(weights, work / "features", window=study.window, network=study.network)
+    rows: list[dict[str, Any]] = []
+    fixed = (study.window, study.train_videos, study.test_videos, study.frames, study.segment_size)
+    deep_sbd = f"{_DEEP_SBD}, {study.segment_size} px"
+    for name in (*(f"{_LEARNED}{loss}" for loss in study.losses), deep_sbd):
+        for seed in range(study.seeds):
+            on_progress(len(rows), 0, f"{name}, seed {seed}")
+            settings: tuple[object, ...] = (name, seed, study.steps, study.segment_steps, *fixed)
+            if name != deep_sbd:
+                settings += CUT_NUMBERS
+            keep = save if (name, seed) == (f"{_LEARNED}{_SAVED_LOSS}", 0) else None
+            run = partial(_train_and_score, study, store, material, name, seed, keep, on_progress)
+            rows += load_or_run(run_path(work / "runs", settings), run)
+    if study.published is not None:
+        for seed in range(min(study.published_seeds, study.seeds)):
+            on_progress(len(rows), 0, f"{study.published.title}, seed {seed}")
+            run = partial(_train_published, study.published, material, weights, seed, save, on_progress)
+            rows += load_or_run(run_path(work / "runs", (study.published, seed, *fixed)), run)
+    return rows
+
+
+def _train_published(
+    detector: PublishedDetector,
+    material: _Material,
+    weights: Path | None,
+    seed: int,
+    save: Path | None,
+    on_progress: OnStudyProgress,
+) -> Any:
+    trained = train_and_detect_published(
+        detector,
+        weights,
+        material.composed,
+        material.published_highlights,
+        material.videos,
+        seed=seed,
+        save=save.with_name(f"{save.name}-published") if save is not None and seed == 0 else None,
+        on_progress=on_progress,
+    )
+    return as_json(list(score_detector(detector.title, seed, material.sets, trained.cuts, trained.training)))
+
+
+def _train_and_score(
+    study: ShotStudy,
+    store: HeadStore,
+    material: _Material,
+    name: str,
+    seed: int,
+    save: Path | None,
+    on_progress: OnStudyProgress,
+) -> Any:
+    videos = material.videos
+    if name.startswith(_DEEP_SBD):
+        trained = train_and_detect_segments(
+            material.composed,
+            videos,
+            size=study.segment_size,
+            width=_DEEP_SBD_WIDTH,
+            steps=study.segment_steps,
+            seed=seed,
+        )
+    else:
+        loss = name.removeprefix(_LEARNED)
+        recipe = ShotRecipe.from_mapping(
+            {"loss": loss, "window": study.window, "steps": study.steps, "seed": seed}
+        )
+        trained = train_and_detect(
+            store,
+            recipe,
+            material.composed,
+            material.highlights,
+            videos,
+            save=save,
+            on_progress=on_progress,
+        )
+    return as_json(list(score_detector(name, seed, material.sets, trained.cuts, trained.training)))

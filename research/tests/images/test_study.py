@@ -1,0 +1,141 @@
+"""The comparison of images: sets, figures of a row that is known, stored runs, the page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tests.support.labelled import picture
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin_research.images import (
+    IMAGE_SETS,
+    NETWORK_ROWS,
+    ROWS,
+    ImageRow,
+    ImageTask,
+    as_page,
+    open_task,
+    read_rankings,
+    run_image_study,
+)
+
+PICTURES = next(chosen for chosen in IMAGE_SETS if chosen.name == "pictures")
+
+
+class Red:
+    """Describes an image by the red of its middle."""
+
+    def __init__(self, task: ImageTask, seed: int) -> None:
+        self.mean = float(task.train.images[:, 16, 16, 0].mean())
+
+    def describe(self, images: NDArray[np.uint8]) -> Tensor:
+        return torch.from_numpy(images[:, 16, 16, 0].astype(np.float32)) - self.mean
+
+    def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
+        return (queries[:, None] - gallery[None, :]).abs()
+
+
+class Guess(Red):
+    """The same, with a classifier that always says class 0."""
+
+    def classify(self, described: Tensor) -> Tensor:
+        return torch.zeros(len(described), dtype=torch.long)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reds: dark 10 to 50, light 150 to 190; in the test one light image is as dark as the dark ones."""
+    root = tmp_path_factory.mktemp("pictures")
+    for label, start in (("dark", 10), ("light", 150)):
+        for number in range(5):
+            picture(root / "train" / label / f"{number}.png", (start + 10 * number, 0, 0), (40, 40))
+        for number in range(3):
+            red = 24 if (label, number) == ("light", 0) else start + 12 * number
+            picture(root / "test" / label / f"{number}.png", (red, 0, 0), (40, 40))
+    return root
+
+
+def test_figures_that_can_be_checked_by_hand(folder: Path, tmp_path: Path) -> None:
+    task = open_task(PICTURES, folder, size=32)
+    rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
+    told: list[str] = []
+    report = run_image_study(rows, [task], tmp_path, seeds=(0, 1), on_progress=lambda *at: told.append(at[2]))
+    assert report.sets == {"pictures": (2, 10, 6)}
+    assert [(run.row, run.seed) for run in report.runs] == [("red", 0), ("guess", 0), ("guess", 1)]
+    red, guess = report.runs[:2]
+    # The light image that is dark is taken for a dark one.
+    assert (red.top_1, red.macro) == (pytest.approx(5 / 6), pytest.approx((1 + 2 / 3) / 2))
+    assert (guess.top_1, guess.macro) == (0.5, 0.5)
+    # Reds of the test: dark 10, 22, 34; light 24, 162, 174. The nearest other is of the class for 10, 162 and 174;
+    # among the first four everyone has one.
+    assert red.recalls[0] == pytest.approx(3 / 6)
+    assert red.recalls[1] == 1.0
+    assert red.triplet_precision == guess.triplet_precision
+    assert told[-1] == "done"
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    assert run_image_study(rows, [task], tmp_path, seeds=(0, 1)).runs == report.runs
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == before
+
+
+def test_the_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None:
+    report = run_image_study(
+        [ImageRow("red", Red)], [open_task(PICTURES, folder, size=32)], tmp_path, seeds=(0, 1)
+    )
+    page = as_page(report, notes=["Made by hand."])
+    assert "## pictures\n\n2 classes, 10 training and 6 test images." in page
+    assert "| red | 83.3 ± 0.0 | 83.3 ± 0.0 |" in page
+    assert page.endswith("Made by hand.\n")
+
+
+def test_rankings_of_stored_runs(folder: Path, tmp_path: Path) -> None:
+    task = open_task(PICTURES, folder, size=32)
+    rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
+    run_image_study(rows, [task], tmp_path, seeds=(0, 1))
+    # The reds of the test: 10, 22, 34 and 24, 162, 174.
+    first = {0: [1, 3, 2, 4, 5], 2: [3, 1, 0, 4, 5]}
+    rankings = read_rankings(rows, task, tmp_path)
+    assert list(rankings) == ["red", "guess"]
+    assert {query: rankings["red"][query] for query in first} == first
+    for path in (tmp_path / "runs").rglob("*.json"):
+        stored = json.loads(path.read_text())
+        del stored["nearest"]  # as earlier versions stored it
+        path.write_text(json.dumps(stored))
+    assert read_rankings(rows, task, tmp_path) == {}
+    assert len(run_image_study(rows, [task], tmp_path, seeds=(0, 1)).runs) == 3
+
+
+def test_fewer_images_and_a_long_tail(folder: Path) -> None:
+    task = open_task(PICTURES, folder, size=32, per_class=2)
+    assert (len(task.train), len(task.test), task.name) == (4, 4, "pictures")
+    tail = open_task(PICTURES, folder, size=32, long_tail=0.4)
+    assert (torch.bincount(tail.train.labels[:, 1]).tolist(), len(tail.test)) == ([5, 2], 6)
+    assert tail.name == "pictures, long-tailed"
+    for settings in ({"long_tail": 0.0}, {"per_class": -1}):
+        with pytest.raises(InvalidArgumentError, match="long_tail must be above 0 and at most 1"):
+            open_task(PICTURES, folder, **settings)  # type: ignore[arg-type]
+
+
+def test_one_class_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "train" / "dark", tmp_path / "dark")
+    with pytest.raises(
+        DatasetError, match=r"at least 2 classes with training images.*got \d+ training and \d+ test"
+    ):
+        open_task(PICTURES, tmp_path, size=32)
+
+
+def test_features_of_a_network_are_compared_by_the_cosine(folder: Path) -> None:
+    task = open_task(PICTURES, folder, size=64)
+    fitted: Any = NETWORK_ROWS[0].fit(task, 0)
+    vectors = fitted.describe(task.train.images)
+    distances = fitted.distances(vectors, vectors)
+    assert distances.shape == (10, 10)
+    torch.testing.assert_close(distances.diagonal(), torch.zeros(10), atol=1e-5, rtol=0)
+    assert len({row.name for row in ROWS}) == len(ROWS)

@@ -1,0 +1,74 @@
+"""The page of a study of losses, with figures that can be checked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.losses.page import as_page
+from vidkin_research.losses.pictures import draw_losses
+from vidkin_research.losses.study import LossFigures, LossReport, LossStudy
+
+
+def run(method: str, seed: int, figure: float) -> LossFigures:
+    return LossFigures(
+        method=method,
+        seed=seed,
+        map=figure,
+        micro_ap=figure / 2,
+        positives=(0.1, 0.3, 0.5, 0.7, 0.9),
+        negatives=(0.0, 0.1, 0.2, 0.3, 0.4),
+        own_map=((1.0, -1.0), (-1.0, 1.0)),
+        other_map=((0.0, 0.0), (0.0, 0.0)),
+    )
+
+
+@pytest.fixture
+def report() -> LossReport:
+    runs = [
+        run("MAE", 0, 0.2),
+        run("MAE", 1, 0.4),
+        run("circle", 0, 0.6),
+        run("base", 0, 0.5),
+        run("Chamfer alone", 0, 0.7),
+    ]
+    study = LossStudy(seeds=(0, 1), steps=7, pairs=3, extractor="classical")
+    return LossReport(study, (4, 9), (2, 5), runs)
+
+
+def test_losses_are_ordered_by_micro_ap_and_parts_as_they_are(report: LossReport) -> None:
+    lines = as_page(report, notes=["Measured somewhere."]).splitlines()
+    rows = [line for line in lines if line.startswith("| ") and "mAP" not in line]
+    assert [row.split(" | ")[0] for row in rows] == ["| circle", "| MAE", "| base", "| Chamfer alone"]
+    # The mean and the sample deviation of .2 and .4.
+    assert rows[1] == "| MAE | 0.300 ± 0.141 | 0.150 ± 0.071 | 0.10, 0.50 | 0.20, 0.40 |"
+    assert rows[0] == "| circle | 0.600 | 0.300 | 0.10, 0.50 | 0.20, 0.40 |"
+    assert "## One loss of scores" in lines
+    assert "## Parts of the full objective" in lines
+    assert "Measured somewhere." in lines
+    assert "Trained on 9 stretches of 4 videos, measured on 5 stretches of 2 others" in lines[2]
+    assert "`classical`, 7 steps of 3 clips, seeds 0, 1." in lines[2]
+
+
+def test_a_group_without_runs_has_no_table(report: LossReport) -> None:
+    page = as_page(LossReport(report.study, report.train, report.test, report.runs[:2]))
+    assert "Parts of the full objective" not in page
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_picture_shows_the_first_seed(report: LossReport, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"losses{suffix}"
+    draw_losses(report, path)
+    assert path.stat().st_size > 1000
+    if suffix == ".svg":
+        drawn = path.read_text(encoding="utf-8")
+        assert all(
+            drawn.count(f"<!-- {name} -->") == 1 for name in ("MAE", "circle", "base", "Chamfer alone")
+        )
+
+
+def test_another_extension_is_refused(report: LossReport, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="not a picture format"):
+        draw_losses(report, tmp_path / "losses.docx")

@@ -1,0 +1,108 @@
+"""The study of losses: measured on videos that were not trained on, each run stored, a page and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.training import available_objectives, load_recipe
+from vidkin.training.clips.settings import ClipSettings
+from vidkin_research.losses import (
+    ABLATION,
+    LOSSES,
+    LossFigures,
+    LossReport,
+    LossStudy,
+    as_page,
+    draw_losses,
+    run_loss_study,
+)
+
+CHOSEN = [method for method in (*LOSSES, *ABLATION) if method.name in ("Chamfer alone", "+ frame AP, top 2")]
+
+
+@pytest.fixture(scope="module")
+def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("footage")
+    for name in ("coffee", "rocket", "chelsea", "astronaut", "camera"):
+        encode(folder / f"{name}.mp4", pan(name, 32, width=96, height=64))
+    return folder
+
+
+def study(**changes: object) -> LossStudy:
+    clips = ClipSettings(rate=5.0, window=16, length=8, side=32, views=1)
+    settings: dict[str, object] = {"methods": CHOSEN, "clips": clips, "steps": 1, "pairs": 3, "seeds": (0, 1)}
+    return LossStudy(**{**settings, **changes})  # type: ignore[arg-type]
+
+
+def figures(method: str, seed: int, micro_ap: float) -> LossFigures:
+    return LossFigures(
+        method, seed, 0.9, micro_ap, (0.1, 0.4, 0.6, 0.8, 0.9), (0, 0.1, 0.2, 0.3, 0.5), [[1.0]], [[0.0]]
+    )
+
+
+def test_ten_losses_and_the_parts_of_the_full_objective_can_be_trained() -> None:
+    assert len(LOSSES) == 10
+    for method in (*LOSSES, *ABLATION):
+        assert {name for name, _ in method.terms} <= set(available_objectives())
+        if method.terms:
+            load_recipe(
+                {
+                    "data": {"source": "a", "kind": "unlabeled"},
+                    "model": {"kind": "comparator", **method.model},
+                    "objective": [{"name": name, "weight": weight} for name, weight in method.terms],
+                }
+            )
+
+
+def test_every_run_is_measured_on_other_videos_and_stored(footage: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    report = run_loss_study(study(), [footage], tmp_path, on_progress=lambda *at: told.append(at[2]))
+    assert (report.train, report.test) == ((3, 3), (2, 2))
+    assert [(run.method, run.seed) for run in report.runs] == [
+        (method.name, seed) for seed in (0, 1) for method in CHOSEN
+    ]
+    for run in report.runs:
+        assert 0 <= run.map <= 1
+        assert 0 <= run.micro_ap <= 1
+        assert sorted(run.positives) == list(run.positives)
+    # Nothing is trained, so that the seed changes nothing.
+    alone = [run for run in report.runs if run.method == "Chamfer alone"]
+    assert (alone[0].map, alone[0].micro_ap) == (alone[1].map, alone[1].micro_ap)
+    assert (len(alone[0].own_map), len(report.runs[1].own_map)) == (8, 2)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
+    assert len(before) == 4
+    again = run_loss_study(study(), [footage], tmp_path)
+    assert again.runs == report.runs
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()} == before
+    draw_losses(report, tmp_path / "losses.png")
+    assert (tmp_path / "losses.png").stat().st_size > 5000
+
+
+def test_the_page_has_the_best_loss_first_and_parts_in_their_order() -> None:
+    runs = [
+        figures(name, seed, value + seed / 10)
+        for name, value in (("MAE", 0.3), ("MSE", 0.5))
+        for seed in (0, 1)
+    ]
+    runs += [figures("base", 0, 0.2), figures("+ video AP", 0, 0.7)]
+    page = as_page(LossReport(study(), (3, 6), (2, 4), runs), notes=["Made by hand."])
+    rows = [line for line in page.splitlines() if line.startswith("| ") and "mAP" not in line]
+    assert rows == [
+        "| MSE | 0.900 ± 0.000 | 0.550 ± 0.071 | 0.10, 0.60 | 0.20, 0.50 |",
+        "| MAE | 0.900 ± 0.000 | 0.350 ± 0.071 | 0.10, 0.60 | 0.20, 0.50 |",
+        "| base | 0.900 | 0.200 | 0.10, 0.60 | 0.20, 0.50 |",
+        "| + video AP | 0.900 | 0.700 | 0.10, 0.60 | 0.20, 0.50 |",
+    ]
+    assert "measured on 4 stretches of 2 others" in page
+    assert page.endswith("Made by hand.\n")
+
+
+def test_settings_that_are_refused(footage: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="test must be above 0 and below 1"):
+        study(test=1.0)
+    with pytest.raises(InvalidArgumentError, match=r"two videos each, got 5 videos and a test share of 0\.1"):
+        run_loss_study(study(test=0.1), [footage], tmp_path)

@@ -1,0 +1,58 @@
+"""The two orders behind a QP, mean distances, and where Radial's sphere is larger than the unit sphere."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from vidkin_research.retrieval.geometry import order_and_distances
+
+LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
+
+
+def on_the_circle(*angles: float) -> Tensor:
+    given = torch.tensor(angles, dtype=torch.float64)
+    return torch.stack([given.cos(), given.sin()], dim=1)
+
+
+def test_orders_and_distances_by_hand() -> None:
+    labels = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2]])
+    figures = order_and_distances(on_the_circle(0.0, 0.1, 0.4, 0.3), labels, on_the_circle(0.0), labels[:1])
+    # (q, p, i): of 0.0 and of 0.1 the other one is nearer than 0.4; 0.4 has no positive.
+    assert figures["order_inside"] == 100.0
+    # (q, i, n): of 0.0 and of 0.1 n at 0.3 is nearer than i at 0.4; of 0.4 n, .1 away, is nearer than both i.
+    assert figures["order_across"] == 0.0
+    assert figures["distance_positive"] == pytest.approx(2 - 2 * math.cos(0.1))
+    assert figures["distance_intermediate"] == pytest.approx(2 - math.cos(0.4) - math.cos(0.3))
+    # Of every ordered pair with n at 0.3: 0.3, 0.2 and 0.1 away, twice each.
+    assert figures["distance_negative"] == pytest.approx(
+        2 - 2 * (math.cos(0.3) + math.cos(0.2) + math.cos(0.1)) / 3
+    )
+
+
+def test_orders_are_those_of_test_quadlets_whatever_the_gallery_is() -> None:
+    angles = on_the_circle(0.0, 0.1, 0.4, 0.5, 1.0, 1.1, 1.4, 1.5)
+    first = order_and_distances(angles, LABELS, angles, LABELS)
+    second = order_and_distances(angles, LABELS, angles.flip(0), LABELS)
+    assert first["order_inside"] == second["order_inside"] == 100.0
+    assert first["distance_positive"] == second["distance_positive"]
+
+
+def test_radial_cannot_be_met_where_intermediates_are_far() -> None:
+    # q and p at one place, i on the other side: X = 1/3, R = 4/3, and no unit vector is 4 away from X.
+    far = on_the_circle(0.0, 0.0, math.pi, math.pi, 0.0, 0.0, math.pi, math.pi)
+    near = on_the_circle(0.0, 0.0, 0.1, 0.1, 3.0, 3.0, 3.1, 3.1)
+    assert order_and_distances(near, LABELS, far, LABELS)["unreachable"] == 100.0
+    assert order_and_distances(far, LABELS, near, LABELS)["unreachable"] == 0.0
+
+
+def test_a_gallery_without_positives_says_nothing_about_radial() -> None:
+    single = torch.tensor([[0, 0], [0, 1], [1, 2]])
+    figures = order_and_distances(
+        on_the_circle(0.1, 0.2, 1.0, 1.1, 2.0, 2.1, 3.0, 3.1), LABELS, on_the_circle(0.1, 0.2, 0.3), single
+    )
+    assert math.isnan(figures["unreachable"])
+    assert figures["order_inside"] == 100.0

@@ -1,0 +1,120 @@
+"""Rows and conclusions of the comparison of losses, from runs whose figures are made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
+from vidkin_research.retrieval.summary import GEOMETRY, MEASURES, Conclusion, _rank_correlation, summarize
+
+PLAN = ComparisonPlan(
+    sets=("fruit",), methods=("triplet", "radial_detached"), seeds=(0, 1), learning_rates=(0.001,)
+)
+
+
+def run(
+    method: str, qp: float, *, seed: int = 0, rate: float = 0.001, validation: float = 50.0
+) -> ComparisonRun:
+    return ComparisonRun(
+        set="fruit",
+        method=method,
+        seed=seed,
+        learning_rate=rate,
+        validation={"qp": validation, "qp_gallery": 1.0},
+        test={**dict.fromkeys((*MEASURES, *GEOMETRY), 10.0), "qp": qp},
+        training={"distance": 1.5, "seconds": 8.0},
+        collapsed=seed == 1 and method == "triplet",
+        ranked={},
+    )
+
+
+def conclusion(*runs: ComparisonRun, plan: ComparisonPlan = PLAN) -> Conclusion:
+    (summary,) = summarize(runs, plan)
+    return summary.verdict
+
+
+def test_a_row_is_the_mean_over_the_seeds() -> None:
+    (summary,) = summarize([run("triplet", 60.0), run("triplet", 64.0, seed=1)], PLAN)
+    (row,) = summary.common
+    assert (row.method, row.seeds, row.collapsed, row.learning_rate) == ("triplet", 2, 1, 0.001)
+    assert row.mean["qp"] == 62.0
+    assert row.deviation["qp"] == pytest.approx(8**0.5)
+    assert (row.validation, row.distance, row.seconds) == (50.0, 1.5, 8.0)
+    assert summary.chosen == ()
+
+
+def test_one_run_has_no_deviation_and_a_set_without_runs_no_summary() -> None:
+    (summary,) = summarize([run("triplet", 60.0)], PLAN)
+    assert summary.common[0].deviation["qp"] == 0.0
+    assert summarize([], PLAN) == []
+    assert summarize([replace(run("triplet", 60.0), set="strokes")], PLAN) == []
+
+
+def test_differences_come_with_two_of_their_deviations() -> None:
+    """Both methods deviate by sqrt(8), so the difference does by sqrt(16) and two of these are 8."""
+    verdict = conclusion(
+        run("triplet", 60.0),
+        run("triplet", 64.0, seed=1),
+        run("radial_detached", 70.0),
+        run("radial_detached", 74.0, seed=1),
+    )
+    assert verdict.radial_over_triplet == 10.0
+    assert verdict.needed == pytest.approx(8.0)
+    assert (verdict.ours, verdict.ours_over_radial) == (None, None)
+
+
+def test_what_was_not_run_is_not_concluded() -> None:
+    verdict = conclusion(run("triplet", 60.0))
+    assert verdict.radial_over_triplet is None
+    assert verdict.needed is None
+    assert verdict.order is None
+    assert verdict.reversed_pairs == ()
+
+
+def test_ours_is_chosen_on_validation_and_compared_on_test() -> None:
+    verdict = conclusion(
+        run("radial_detached", 70.0),
+        run("all_quadlets", 66.0, validation=80.0),
+        run("hierarchical_ap", 90.0, validation=79.0),
+    )
+    assert (verdict.ours, verdict.ours_over_radial) == ("all_quadlets", -4.0)
+
+
+def test_only_pairs_that_are_clearly_reversed_are_named() -> None:
+    """Published on videos: Quadlet above Triplet. The deviations here are 0 with one seed, sqrt(8) with two."""
+    clear = conclusion(run("triplet", 71.0), run("quadlet", 70.0))
+    assert clear.reversed_pairs == (("Triplet", "Quadlet"),)
+    runs = [
+        run("triplet", 71.0),
+        run("triplet", 75.0, seed=1),
+        run("quadlet", 68.0),
+        run("quadlet", 72.0, seed=1),
+    ]
+    assert conclusion(*runs).reversed_pairs == ()
+    assert conclusion(run("triplet", 70.0), run("quadlet", 71.0)).reversed_pairs == ()
+
+
+def test_the_rate_of_a_method_is_chosen_by_its_validation() -> None:
+    plan = replace(PLAN, learning_rates=(0.001, 0.003))
+    runs = [run("triplet", 60.0, validation=40.0), run("triplet", 62.0, rate=0.003, validation=41.0)]
+    (summary,) = summarize(runs, plan)
+    assert [row.learning_rate for row in summary.common] == [0.001]
+    assert [(row.learning_rate, row.mean["qp"]) for row in summary.chosen] == [(0.003, 62.0)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_is_compared_as_scipy_does(seed: int) -> None:
+    """Few values, so that many are tied."""
+    generator = torch.Generator().manual_seed(seed)
+    count = 3 + seed % 6
+    one, other = (torch.randint(0, 4, (count,), generator=generator).double().tolist() for _ in range(2))
+    correlation = _rank_correlation(one, other)
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert correlation is None
+    else:
+        assert correlation == pytest.approx(spearmanr(one, other).statistic)
+    assert _rank_correlation(one[:2], other[:2]) is None

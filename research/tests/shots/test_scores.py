@@ -1,0 +1,74 @@
+"""Rows and means of the comparison of shot detectors, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vidkin.shots import DetectedCut
+from vidkin.shots.judging import BoundaryLabels
+from vidkin_research.shots.material import LabelledVideo
+from vidkin_research.shots.scores import count_labels, score_detector, summarize_shots
+
+FILM, TAKE = Path("film.mp4"), Path("take.mp4")
+VIDEOS = [
+    LabelledVideo(FILM, BoundaryLabels(hard=(10, 50), gradual=((80, 90),))),
+    LabelledVideo(TAKE, BoundaryLabels(hard=(), gradual=())),
+]
+
+
+def rows(*cuts: DetectedCut, seed: int | None = None) -> list[dict]:
+    return list(score_detector("made", seed, {"all": VIDEOS}, {FILM: cuts, TAKE: []}))
+
+
+def test_labels_are_counted() -> None:
+    assert count_labels(VIDEOS) == {"videos": 2, "hard": 2, "gradual": 1}
+    assert count_labels([]) == {"videos": 0, "hard": 0, "gradual": 0}
+
+
+def test_a_cut_that_is_one_frame_off_counts_from_a_tolerance_of_one_on() -> None:
+    gradual = DetectedCut(85, "dissolve", start_frame=80, end_frame=90)
+    (row,) = rows(DetectedCut(10), DetectedCut(51), DetectedCut(70), gradual)
+    assert (row["detector"], row["seed"], row["set"]) == ("made", None, "all")
+    hard = {tolerance: row["nearest"][tolerance]["hard"] for tolerance in ("0", "1", "2")}
+    assert [hard[key]["right"] for key in hard] == [1, 2, 2]
+    assert [hard[key]["missed"] for key in hard] == [1, 0, 0]
+    two = row["nearest"]["2"]
+    assert (two["gradual_found"], two["gradual"]) == (1, 1)
+    # Three of four detections are right, and nothing is missed.
+    assert two["all"] == {
+        "precision": 0.75,
+        "recall": 1.0,
+        "f1": pytest.approx(6 / 7),
+        "right": 3,
+        "false": 1,
+        "missed": 0,
+    }
+    assert row["reported"] == {"hard": 3, "gradual": 1}
+    assert "training" not in row
+
+
+def test_a_detector_that_says_nothing() -> None:
+    (row,) = rows()
+    assert row["overlap"]["2"]["all"]["f1"] == 0
+    assert row["nearest"]["0"]["all"]["missed"] == 3
+
+
+def test_what_is_told_of_the_training_is_kept() -> None:
+    (row,) = score_detector("made", 3, {"one": VIDEOS[1:]}, {TAKE: []}, {"seconds": 2.0})
+    assert row["training"] == {"seconds": 2.0}
+    # Nothing to find and nothing reported is all right.
+    assert row["nearest"]["2"]["all"]["f1"] == 1
+
+
+def test_means_over_seeds() -> None:
+    made = rows(DetectedCut(10), seed=0) + rows(DetectedCut(10), DetectedCut(50), seed=1)
+    (line,) = summarize_shots(made)
+    assert (line["set"], line["detector"], line["gradual"]) == ("all", "made", 1)
+    assert line["all_right"]["mean"] == 1.5
+    assert line["all_recall"]["values"] == pytest.approx([1 / 3, 2 / 3])
+    assert line["all_precision"]["mean"] == 1
+    assert line["f1_nearest_2"]["mean"] == pytest.approx((0.5 + 0.8) / 2)
+    assert line["gradual_found"]["mean"] == 0
+    assert line["reported"]["hard"]["mean"] == 1.5

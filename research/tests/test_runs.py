@@ -1,0 +1,83 @@
+"""Stored results: reused where they fit, never mixed, and refused where they cannot be written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vidkin.cli.paths import check_output_file
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.runs import Report, check_same_data, load_or_run, run_path, write_figures
+
+
+def test_a_result_is_made_once(tmp_path: Path) -> None:
+    calls = []
+
+    def run() -> Any:
+        calls.append(1)
+        return {"f1": 0.1, "pair": (1, 2)}
+
+    path = tmp_path / "runs" / "a.json"
+    first = load_or_run(path, run)
+    assert first == {"f1": 0.1, "pair": [1, 2]} == load_or_run(path, run)
+    assert len(calls) == 1
+    load_or_run(path, run, is_current=lambda stored: stored["f1"] > 0.5)
+    assert len(calls) == 2
+    assert [each.name for each in path.parent.iterdir()] == ["a.json"]
+
+
+def test_settings_make_the_name() -> None:
+    one, other = run_path(Path("r"), ("quadlet", 0)), run_path(Path("r"), ["quadlet", 1])
+    assert one != other
+    assert one == run_path(Path("r"), ["quadlet", 0])
+    # Names that runs are stored under since 0.1: a change would repeat an afternoon of training.
+    assert one.name == "99b8ab6407dfa0da3626.json"
+
+
+def test_figures_are_json(tmp_path: Path) -> None:
+    report = Report(
+        what="cuts", machine="m", settings={"steps": 3}, minutes=0.5, summary=[{"f1": float("nan")}], runs=[]
+    )
+    write_figures(report, None)
+    write_figures(report, tmp_path / "figures.json")
+    assert json.loads((tmp_path / "figures.json").read_text()) == {
+        "what": "cuts",
+        "machine": "m",
+        "settings": {"steps": 3},
+        "minutes": 0.5,
+        "summary": [{"f1": None}],
+        "runs": [],
+    }
+
+
+def test_an_output_file_is_checked_before_work(tmp_path: Path) -> None:
+    check_output_file(None)
+    check_output_file(tmp_path / "new folder" / "x.json")
+    assert list((tmp_path / "new folder").iterdir()) == []
+    (tmp_path / "file").touch()
+    for path, message in (
+        (tmp_path, "--output must name a file, .* is a folder"),
+        (tmp_path / "file" / "x.json", "--output cannot be written in .*file"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            check_output_file(path)
+
+
+def test_other_data_are_refused_and_own_output_is_no_change(tmp_path: Path) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    data.mkdir()
+    (data / "a.mp4").write_bytes(b"123")
+    own = data / "figures.json"
+    for _ in range(2):
+        check_same_data(work, "shots", {"--data": data, "--weights": None}, outputs=(own, None))
+        own.touch()
+        (work / "runs").mkdir(exist_ok=True)
+    (data / "a.mp4").write_bytes(b"1234")
+    with pytest.raises(InvalidArgumentError, match=r"runs with other data \(--data\).*choose another folder"):
+        check_same_data(work, "shots", {"--data": data, "--weights": None}, outputs=(own,))
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidArgumentError, match=r"--work .*file.* cannot be used"):
+        check_same_data(tmp_path / "file" / "work", "shots", {"--data": data})

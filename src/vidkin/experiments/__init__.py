@@ -1,1 +1,0 @@
-"""The experiments behind the tables of a paper, run and stored."""

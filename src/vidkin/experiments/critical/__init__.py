@@ -1,5 +1,0 @@
-"""The comparison of losses on critical clips."""
-
-from vidkin.experiments.critical.study import CriticalStudy, run_critical_study
-
-__all__ = ["CriticalStudy", "run_critical_study"]

@@ -1,0 +1,205 @@
+"""Figures of copy retrieval: mAP and micro-AP of everything, of each family and of each edit; unrelated pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.media import EDITS
+from vidkin.metric.measures import mean_average_precision, micro_average_precision
+from vidkin.review.copy_gallery import REAL_COPY, CopyMaterial
+from vidkin.review.copy_places import (
+    BoxOverlaps,
+    TimeErrors,
+    place_segments,
+    summarize_boxes,
+    summarize_times,
+)
+from vidkin.review.copy_search import PairScores, Scores, SearchCosts
+
+__all__ = [
+    "THRESHOLD",
+    "AveragePrecisions",
+    "CopyFigures",
+    "GroupFigures",
+    "UnrelatedFigures",
+    "relevance_of",
+    "summarize_copies",
+]
+
+# Pairs of unrelated videos should stay below this score.
+THRESHOLD = 0.2
+
+EVERYTHING = "everything"
+FAMILIES = ("pixels", "geometry", "time", "inset")
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePrecisions:
+    """Both in [0, 1]; nan where nothing is relevant."""
+
+    map: float
+    micro_ap: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """Figures of the copies of one group, searched among everything that is not relevant.
+
+    Attributes:
+        name: Name of the edit or of the family of edits; `REAL_COPY`; or `EVERYTHING`.
+        family: What the edit changes; None if there is no single family.
+        copies: Number of pairs of a query and a copy.
+        reported: Number of these pairs with a score of at least `threshold`.
+        threshold: Least score that counts.
+        median: Median score of the copies.
+        lowest: Lowest score of the copies.
+        strict: Figures with other moments of the same recording counted as wrong.
+        neutral: Figures with other moments of the same recording left out.
+        recall: Share of the scored copies that the first stage selects; None without stages.
+        times: Errors in time; None if segments are not known.
+        boxes: Overlaps of boxes; None if none are known.
+    """
+
+    name: str
+    family: str | None
+    copies: int
+    reported: int
+    threshold: float
+    median: float
+    lowest: float
+    strict: AveragePrecisions
+    neutral: AveragePrecisions
+    recall: float | None = None
+    times: TimeErrors | None = None
+    boxes: BoxOverlaps | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnrelatedFigures:
+    """Scores of pairs that show nothing in common.
+
+    Attributes:
+        which: ``"other scenes"``; ``"same scene"``: in front of the same background; ``"other moments"``: of the same
+            recording.
+        pairs: Number of pairs.
+        highest: Highest score.
+        highest_pair: Names of the query and the video with this score.
+        above: Number of pairs with a score of at least `threshold`.
+        threshold: Least score that counts.
+    """
+
+    which: str
+    pairs: int
+    highest: float
+    highest_pair: tuple[str, str]
+    above: int
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFigures:
+    """Figures of one system.
+
+    Attributes:
+        system: Name of the system.
+        everything: Figures of all copies, including real ones.
+        families: Figures of the families of edits.
+        edits: Figures of every edit, and of the real copies.
+        unrelated: Figures of pairs that show nothing in common.
+        costs: Costs of the index and the searches; None for a system without an index.
+    """
+
+    system: str
+    everything: GroupFigures
+    families: tuple[GroupFigures, ...]
+    edits: tuple[GroupFigures, ...]
+    unrelated: tuple[UnrelatedFigures, ...]
+    costs: SearchCosts | None = None
+
+
+def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
+    """[Q, G]: 1 relevant, -1 another moment of the same recording, 0 anything else."""
+    table = np.zeros((len(material.queries), len(material.gallery)), dtype=np.int64)
+    for row, query in enumerate(material.queries):
+        for column, video in enumerate(material.gallery):
+            if video.family == query.recording.family:
+                # A real copy is a copy of the whole recording.
+                table[row, column] = 1 if video.source is None or video.source == query else -1
+    return table
+
+
+def summarize_copies(
+    system: str, pair_scores: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
+) -> CopyFigures:
+    """Figures of a system from its scores of all pairs."""
+    truth = relevance_of(material)
+    edits = np.array([video.edit for video in material.gallery])
+    families = np.array([video.edit_family or "" for video in material.gallery])
+    placed = place_segments(pair_scores, material) if pair_scores.segments is not None else []
+
+    def group(name: str, family: str | None = None) -> GroupFigures:
+        columns = (edits == name) | (families == name) | np.array(name == EVERYTHING)
+        places = [place for place in placed if name in (place.edit, place.edit_family, EVERYTHING)]
+        copies = (truth > 0) & columns
+        scores = pair_scores.scores[copies]
+        recall = None
+        if pair_scores.kept is not None:
+            scored = copies & (pair_scores.scores > 0)
+            recall = float(pair_scores.kept[scored].mean()) if scored.any() else float("nan")
+        return GroupFigures(
+            name=name,
+            family=family,
+            copies=int(copies.sum()),
+            reported=int((scores >= threshold).sum()),
+            threshold=threshold,
+            median=float(np.median(scores)),
+            lowest=float(scores.min()),
+            strict=_precision(pair_scores.scores, truth, copies | (truth <= 0)),
+            neutral=_precision(pair_scores.scores, truth, copies | (truth == 0)),
+            recall=recall,
+            times=summarize_times(places),
+            boxes=summarize_boxes(places),
+        )
+
+    scenes = np.array(
+        [[video.scene == query.recording.scene for video in material.gallery] for query in material.queries]
+    )
+    kinds = {
+        "other scenes": (truth == 0) & ~scenes,
+        "same scene": (truth == 0) & scenes,
+        "other moments": truth < 0,
+    }
+    result = []
+    for which, pairs in kinds.items():
+        if pairs.any():
+            row, column = np.unravel_index(
+                np.argmax(np.where(pairs, pair_scores.scores, -1.0)), pair_scores.scores.shape
+            )
+            names = (material.queries[row].name, material.gallery[column].path.name)
+            above = int((pair_scores.scores[pairs] >= threshold).sum())
+            highest = float(pair_scores.scores[row, column])
+            result.append(UnrelatedFigures(which, int(pairs.sum()), highest, names, above, threshold))
+    return CopyFigures(
+        system=system,
+        everything=group(EVERYTHING),
+        families=tuple(group(name, name) for name in FAMILIES if name in families),
+        edits=(
+            *(group(name, edit.family) for name, edit in EDITS.items() if name in edits),
+            *(group(name) for name in (REAL_COPY,) if name in edits),
+        ),
+        unrelated=tuple(result),
+        costs=pair_scores.costs,
+    )
+
+
+def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> AveragePrecisions:
+    ranked, relevant = torch.from_numpy(scores), torch.from_numpy((truth > 0).astype(np.float64))
+    counted = torch.from_numpy(valid)
+    return AveragePrecisions(
+        map=float(mean_average_precision(ranked, relevant, valid=counted)),
+        micro_ap=float(micro_average_precision(ranked, relevant, valid=counted)),
+    )

@@ -1,1 +1,0 @@
-"""SVD-SBD: segment selection, singular value decomposition, pattern matching."""
