@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ROOT / "tests" / "support" / "packages"
 
 
 def pytest_configure() -> None:
@@ -36,6 +40,31 @@ def shared_data() -> Path:
     if not (folder / "MANIFEST.md").is_file():
         missing_part(f"there is no measurement data at {folder} (set VIDKIN_DATA)")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _product_alone() -> Iterator[None]:
+    """Tests of the product see a stand-in for other packages, and nothing of vidkin-research, installed or not."""
+    every, specification = importlib.metadata.entry_points, importlib.util.find_spec
+
+    def entry_points(**selection: str) -> importlib.metadata.EntryPoints:
+        found = every(**selection)
+        return importlib.metadata.EntryPoints(
+            point for point in found if not point.value.startswith("vidkin_research")
+        )
+
+    def find_spec(name: str, package: str | None = None) -> Any:
+        return None if name == "vidkin_research" else specification(name, package)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(PACKAGES)
+        patch.setenv(
+            "PYTHONPATH",
+            os.pathsep.join([str(PACKAGES), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+        )
+        patch.setattr(importlib.metadata, "entry_points", entry_points)
+        patch.setattr(importlib.util, "find_spec", find_spec)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -93,12 +93,23 @@ def test_the_summaries_are_the_first_sentences_of_the_commands() -> None:
             assert entry.summary == help_text.partition("\n")[0].partition(". ")[0].rstrip(".") + "."
 
 
+def test_commands_come_with_other_packages() -> None:
+    """An entry point of the group ``vidkin.commands``; vidkin-research is hidden from these tests."""
+    listed = run("benchmark", "--help").out
+    assert "stand-in  Say what was asked." in listed
+    assert "More comparisons come with the package vidkin-research" in listed
+    assert run("benchmark", "stand-in", "hello").out == "hello\n"
+    missing = run("benchmark", "images", status=2).err
+    assert "No such command 'images'; more comparisons come with the package vidkin-research" in missing
+    assert "pip install vidkin-research" in missing
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["benchmark", "--help"]])
 def test_help_imports_no_command_and_no_layout(words: list[str]) -> None:
     code = (
         "import sys, atexit; from vidkin.cli import main; "
         "atexit.register(lambda: print([m for m in sys.modules if m.partition('.')[0] == 'rich' "
-        "or m.startswith(('vidkin.cli.videos', 'vidkin.cli.models'))], file=sys.stderr)); main()"
+        "or m.startswith(('vidkin.cli.videos', 'vidkin.cli.models', 'stand_in.'))], file=sys.stderr)); main()"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"

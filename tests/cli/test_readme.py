@@ -40,6 +40,11 @@ def command_lines() -> list[list[str]]:
     return [line[1:] for line in words]
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _product_alone() -> None:
+    """The pages describe vidkin-research, too."""
+
+
 def test_it_opens_with_the_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in blocks("sh")[0].splitlines()] == ["make demo", "make test"]
     assert [shlex.split(line.split("#")[0])[1:] for line in blocks("sh")[1].splitlines()] == [

@@ -74,7 +74,7 @@ def test_a_registered_name_comes_before_a_folder(tmp_path: Path, monkeypatch: py
     assert isinstance(open_extractor("classical"), ClassicalExtractor)
     with pytest.raises(
         UnknownExtractorError,
-        match=r"'grey' is not an extractor; choose from classical\[:<feature>\], model:",
+        match=r"'grey' is not an extractor; choose from classical, classical:<feature>, model:",
     ):
         open_extractor("grey")
 

@@ -16,7 +16,6 @@ from vidkin._base.plain_values import as_json
 from vidkin.review.copy_material import find_recordings
 from vidkin.review.copy_page import as_picture_page
 from vidkin.review.copy_study import CopyResults, CopyStudy, ExtractorChoice, run_copy_study
-from vidkin_research.copy_report import as_page
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyResul
 def test_a_report_has_figures_of_every_system(results: CopyResults) -> None:
     report = results.report
     assert (report.queries, report.videos) == (1, 5)
-    assert [figures.system for figures in report.figures][:2] == ["vidkin classical", "pHash per frame"]
+    assert [figures.system for figures in report.figures][:2] == ["vidkin classical", "gray levels"]
     ours = report.figures[0]
     assert [group.name for group in ours.edits] == ["crop", "grey", "inset_30"]
     assert [group.name for group in ours.families] == ["pixels", "geometry", "inset"]
@@ -53,18 +52,6 @@ def test_a_report_has_figures_of_every_system(results: CopyResults) -> None:
     assert gray.times is not None
     assert gray.times.end_median < 0.5
     assert as_json(report)["figures"][0]["edits"][1]["name"] == "grey"
-
-
-def test_the_page_has_a_line_for_every_family_and_edit(results: CopyResults) -> None:
-    page = as_page(results.report, notes=["A note."])
-    assert "1 queries of 6 s against 5 videos, 3 edits." in page
-    assert "## vidkin classical" in page
-    assert re.search(
-        r"\| grey \| pixels \| 1 of 1 \| \d\.\d+ \| 1\.000 \| 1\.000 \| 1\.000 \| 1\.000 \| 1\.000 \|", page
-    )
-    assert "Unrelated pairs, other scenes: the highest of 2 scores is" in page
-    assert page.count("MB for an hour of video") == 1  # hashes have no index
-    assert page.endswith("A note.\n")
 
 
 def test_the_picture_page_stands_alone_and_shows_found_and_missed(results: CopyResults) -> None:

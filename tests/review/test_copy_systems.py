@@ -1,15 +1,15 @@
-"""Scores by `vidkin search` and by frame hashes."""
+"""Scores by `vidkin search`, and peers of other packages."""
 
 from __future__ import annotations
 
-import sys
+import importlib.metadata
 from pathlib import Path
 
 import pytest
 
 from vidkin.errors import MediaError, MissingPartError
 from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
-from vidkin.review.copy_search import phash_scores, search_scores
+from vidkin.review.copy_search import copy_peers, search_scores
 
 
 def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None:
@@ -37,21 +37,17 @@ def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None
     assert search_scores(fewer, tmp_path / "c.vidkin", extractor="classical").scores.shape == (1, 1)
 
 
-def test_hashes_of_one_picture_are_alike(material: CopyMaterial) -> None:
-    scores = phash_scores(material)
-    assert scores.scores.shape == (1, 5)
-    assert scores.scores[0, 0] > 0.9 > 0.6 > scores.scores[0, 3:].max()
-    assert scores.segments is scores.kept is scores.costs is None
-
-
-def test_a_missing_package_is_named(material: CopyMaterial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "imagehash", None)
-    with pytest.raises(MissingPartError, match=r"imagehash; run pip install 'vidkin\[bench\]'"):
-        phash_scores(material)
-
-
 def test_a_broken_video_ends_the_measurement(material: CopyMaterial, tmp_path: Path) -> None:
     (tmp_path / "empty.mp4").touch()
     broken = CopyMaterial(material.queries, (GalleryVideo(tmp_path / "empty.mp4", "e", "e", "distractor"),))
     with pytest.raises(MediaError, match=r"empty\.mp4"):
         search_scores(broken, tmp_path / "c.vidkin", extractor="classical")
+
+
+def test_peers_come_from_installed_packages(material: CopyMaterial, monkeypatch: pytest.MonkeyPatch) -> None:
+    (peer,) = copy_peers()
+    assert peer.name == "gray levels"
+    assert peer.measure(material).scores.shape == (1, 5)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: importlib.metadata.EntryPoints())
+    with pytest.raises(MissingPartError, match=r"more peers come with .*: run pip install vidkin-research"):
+        copy_peers()

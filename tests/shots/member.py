@@ -9,14 +9,9 @@ from pathlib import Path
 import torch
 
 from vidkin.shots.train import train_shots
-from vidkin.shots.training_recipes import load_shot_recipe
-from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
-from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
+from vidkin.shots.training_recipes import load_shot_recipe, shot_method_of
 
 torch.set_num_threads(1)
 for labels, recipe, folder in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
     plan = load_shot_recipe(recipe)
-    if isinstance(plan, SegmentPlan):
-        train_deep_sbd(labels, plan, output=folder)
-    else:
-        train_shots(labels, plan, output=folder)
+    (shot_method_of(plan).train or train_shots)(labels, plan, output=folder)

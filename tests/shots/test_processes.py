@@ -15,21 +15,15 @@ from vidkin.datasets import VideoAnnotation, write_shot_annotations
 from vidkin.shots.learned import ShotRules
 from vidkin.shots.train import train_shots
 from vidkin.shots.training_recipes import load_shot_recipe
-from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
-from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
 
 __all__ = ["annotations"]
 
 MEMBER = Path(__file__).with_name("member.py")
 
-# Batches of 16, 12 and 5 items, of which two processes cannot halve the last. The small network has batch norms.
+# Batches of 16 and 12 items. The small network has batch norms.
 RECIPES: dict[str, dict[str, Any]] = {
     "head": RECIPE,
     "images": {"shots": RECIPE["shots"], "model": {**RECIPE["model"], "trainable": "all"}},
-    "deepsbd": {
-        "segments": {"steps": 3, "batch": 5, "learning_rate": 1e-4},
-        "model": {"width": 0.05, "size": 16, "dropout": 0.0},
-    },
 }
 
 # Sums in another order, which AdamW makes visible where a gradient is nearly 0; the largest steps are .012.
@@ -45,10 +39,7 @@ def test_two_processes_train_the_detectors_of_one(annotations: list[VideoAnnotat
     started = start_processes(MEMBER, str(tmp_path / "jobs.json"))
     for name, recipe in RECIPES.items():
         plan = load_shot_recipe(recipe)
-        if isinstance(plan, SegmentPlan):
-            train_deep_sbd(labels, plan, output=tmp_path / "one" / name)
-        else:
-            train_shots(labels, plan, output=tmp_path / "one" / name)
+        train_shots(labels, plan, output=tmp_path / "one" / name)
     finish(started)
     differences = {name: difference(tmp_path / "one" / name, tmp_path / "two" / name) for name in RECIPES}
     assert max(differences.values()) < TOLERANCE, differences

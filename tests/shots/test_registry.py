@@ -57,16 +57,13 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_detectors_of_the_package() -> None:
     assert available_detectors() == (
-        "adaptive",
         "band",
         "content",
         "cuts",
-        "deepsbd:FOLDER",
         "default",
         "learned:FOLDER",
         "shotdetect",
         "svd",
-        "transnetv2",
     )
     assert type(open_detector()) is type(open_detector("cuts?hard=0.4"))
     assert open_detector("default").name == "default"
@@ -113,7 +110,7 @@ def test_a_detector_of_an_installed_package(plugin: Path) -> None:
     ("name", "message"),
     [
         ("canny", r"'canny' is not a shot detector; choose from .*shotdetect.*, or name the folder"),
-        ("", r"'' is not a shot detector; choose from adaptive"),
+        ("", r"'' is not a shot detector; choose from band"),
         ("content:folder", r"content must be named without a folder, got 'content:folder'"),
         ("learned", r"learned must be named with the folder of a model, learned:FOLDER, got 'learned'"),
         ("content?limit=3", r"has no setting 'limit'; choose from min_scene_len, threshold"),

@@ -10,12 +10,10 @@ import pytest
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.learned.training.recipes import ShotPlan
 from vidkin.shots.training_recipes import (
-    ShotMethod,
     available_shot_recipes,
     load_shot_recipe,
     show_shot_recipe,
 )
-from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
 
 TEXT = """
 [shots]
@@ -66,11 +64,6 @@ def test_a_recipe_has_every_default_and_comes_back_as_shown(tmp_path: Path) -> N
             {"shots": {"loss": "quadlet", "rule": "steep"}},
             r"shots\.rule must be one of extended, slope, got 'steep'",
         ),
-        ({"segments": {}, "shots": {}}, r"\[recipe\] has no setting shots; choose from segments, model"),
-        ({"segments": {"classifier": "tree"}}, r"classifier must be one of softmax, svm, got 'tree'"),
-        ({"segments": {"batch": 0}}, "batch must be at least 1, got 0"),
-        ({"segments": {"learning_rate": 0.0}}, "learning_rate must be above 0"),
-        ({"segments": {}, "model": {"frames": 8}}, r"model\.frames must be 16 for DeepSBD, got 8"),
     ],
 )
 def test_mistakes_are_told(content: dict[str, object], message: str) -> None:
@@ -80,7 +73,7 @@ def test_mistakes_are_told(content: dict[str, object], message: str) -> None:
 
 def test_files_that_are_no_recipe_are_told(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of deep"
+        InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of ext"
     ):
         load_shot_recipe(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("[shots", encoding="utf-8")
@@ -88,7 +81,7 @@ def test_files_that_are_no_recipe_are_told(tmp_path: Path) -> None:
         load_shot_recipe(tmp_path / "bad.toml")
 
 
-@pytest.mark.parametrize("name", available_shot_recipes())
+@pytest.mark.parametrize("name", ["extended", "published"])
 def test_recipes_of_the_package_come_back_as_shown(name: str) -> None:
     plan = load_shot_recipe(name)
     assert load_shot_recipe(tomllib.loads(show_shot_recipe(plan))) == plan
@@ -103,21 +96,23 @@ def test_the_published_recipe_has_the_settings_of_the_paper() -> None:
     assert (model.backbone, model.trainable, model.hidden, model.frames) == ("alexnet", "all", 512, 40)
 
 
-def test_deepsbd_has_its_published_size_by_default() -> None:
-    for name, classifier in (("deepsbd", "softmax"), ("deepsbd-svm", "svm")):
-        plan = load_shot_recipe(name, method="deepsbd")
-        assert isinstance(plan, SegmentPlan)
-        assert (plan.model.width, plan.model.size, plan.model.frames) == (1.0, 112, 16)
-        assert plan.segments.classifier == classifier
-
-
-@pytest.mark.parametrize(
-    ("method", "expected"), [(None, "extended"), ("learned", "extended"), ("deepsbd", "deepsbd")]
-)
-def test_every_method_has_a_default(method: ShotMethod | None, expected: str) -> None:
-    assert load_shot_recipe(method=method) == load_shot_recipe(expected)
+def test_a_method_of_another_package_brings_its_recipes() -> None:
+    assert list(available_shot_recipes()) == ["extended", "published", "stand-in"]
+    assert load_shot_recipe(method="stand_in") == load_shot_recipe("stand-in")
+    assert show_shot_recipe(load_shot_recipe({"stand_in": {"steps": 7}})).strip() == "[stand_in]\nsteps = 7"
+    assert load_shot_recipe(method="learned") == load_shot_recipe() == load_shot_recipe("extended")
 
 
 def test_a_recipe_of_another_method_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="the recipe is of method 'learned', got method 'deepsbd'"):
-        load_shot_recipe("published", method="deepsbd")
+    with pytest.raises(
+        InvalidArgumentError, match="the recipe is of method 'learned', got method 'stand_in'"
+    ):
+        load_shot_recipe("published", method="stand_in")
+    with pytest.raises(
+        InvalidArgumentError, match=r"'deepsbd' is not a method .*: run pip install vidkin-research"
+    ):
+        load_shot_recipe(method="deepsbd")
+    with pytest.raises(
+        InvalidArgumentError, match=r"'deepsbd' is not a recipe; .* pip install vidkin-research"
+    ):
+        load_shot_recipe("deepsbd")

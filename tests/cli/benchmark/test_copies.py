@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import run
-from vidkin.experiments import copies as copies_experiment
 from vidkin.media import EDITS, EditedSegment
 from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
 from vidkin.review.copy_material import FULL, QUICK, QueryClip, Recording
@@ -49,9 +48,9 @@ class Recorder:
 @pytest.fixture
 def experiment(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    monkeypatch.setattr(copies_experiment, "run_copy_study", recorder)
-    monkeypatch.setattr(copies_experiment, "find_recordings", lambda folder: [RECORDING])
-    monkeypatch.setattr(copies_experiment, "as_picture_page", lambda results: "<html>pictures</html>")
+    monkeypatch.setattr("vidkin.review.copy_study.run_copy_study", recorder)
+    monkeypatch.setattr("vidkin.review.copy_material.find_recordings", lambda folder: [RECORDING])
+    monkeypatch.setattr("vidkin.review.copy_page.as_picture_page", lambda results: "<html>pictures</html>")
     return recorder
 
 

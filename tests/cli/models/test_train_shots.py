@@ -130,11 +130,9 @@ def test_what_cannot_be_fitted_is_told_before_training(labels: Path, tmp_path: P
 
 def test_without_labels_the_recipes_are_listed() -> None:
     printed = run().stdout
-    for name in ("extended", "published", "deepsbd", "deepsbd-svm"):
+    for name in ("extended", "published", "stand-in"):
         assert name in printed
-    assert json.loads(run("--json").stdout) == {
-        "recipes": ["deepsbd", "deepsbd-svm", "extended", "published"]
-    }
+    assert json.loads(run("--json").stdout) == {"recipes": ["extended", "published", "stand-in"]}
 
 
 def test_recipes_have_a_default_and_settings_can_be_overridden(labels: Path) -> None:
@@ -143,17 +141,14 @@ def test_recipes_have_a_default_and_settings_can_be_overridden(labels: Path) -> 
     assert 'rule = "slope"' in shown
     assert "rate = 10.0" in shown
     assert "steps = 7" in shown
-    assert "width = 1.0" in run("--show", "--method", "deepsbd").stdout
+    assert "steps = 2" in run("--show", "--method", "stand_in").stdout
     refused = run("--show", "--set", "steps=7", status=2)
     assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
-    assert (
-        "has no setting rate"
-        in run("--show", "--method", "deepsbd", "--set", "segments.rate=9", status=2).stderr
-    )
-    assert "got method 'learned'" in run(labels, "--method", "learned", "-r", "deepsbd", status=2).stderr
+    assert "got method 'learned'" in run(labels, "--method", "learned", "-r", "stand-in", status=2).stderr
+    assert "run pip install vidkin-research" in run(labels, "--method", "deepsbd", status=2).stderr
 
 
-def test_the_published_rule_and_deepsbd_make_detectors(labels: Path, tmp_path: Path) -> None:
+def test_the_published_rule_makes_a_detector(labels: Path, tmp_path: Path) -> None:
     small = ("--set", "shots.steps=3", "--set", "shots.quadlets=2", "--set", "shots.triplets=2")
     small += ("--set", "shots.window=5", "--set", "model.frames=5", "--set", "model.backbone=small")
     small += (
@@ -171,12 +166,6 @@ def test_the_published_rule_and_deepsbd_make_detectors(labels: Path, tmp_path: P
     rules = ShotRules.load(tmp_path / "slope")
     assert (rules.method, rules.rate) == ("slope", 20.0)
     assert detect(labels.parent / "0.mp4", str(tmp_path / "slope")).curve is not None
-    tiny = ("--set", "model.width=0.05", "--set", "model.size=16", "--set", "segments.steps=2")
-    tiny += ("--set", "segments.batch=4", "--set", "segments.classifier=svm")
-    printed = run(labels, "--method", "deepsbd", *tiny, "-o", tmp_path / "deep").stdout
-    assert "svm" in printed
-    assert "use it with vidkin shots --detector" in printed
-    assert detect(labels.parent / "0.mp4", str(tmp_path / "deep")).curve is not None
 
 
 def test_help_names_the_tables_of_a_recipe() -> None:
@@ -184,5 +173,15 @@ def test_help_names_the_tables_of_a_recipe() -> None:
 
 
 def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
-    told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
-    assert "--rate is for recipes with [shots]; DeepSBD reads every frame: leave out --rate" in told
+    told = run(labels, "--method", "stand_in", "--rate", "10", status=2).stderr
+    assert "--rate is for recipes with [shots], this is of method stand_in" in told
+
+
+def test_a_method_of_another_package_trains(labels: Path, tmp_path: Path) -> None:
+    words = (labels, "--method", "stand_in", "--set", "stand_in.steps=4", "-o", tmp_path / "model")
+    assert json.loads(run(*words, "--json").stdout) == {
+        "model": str(tmp_path / "model"),
+        "output": str(tmp_path / "model"),
+        "steps": 4,
+    }
+    assert "use it with vidkin shots --detector" in run(*words).stdout

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.errors import InvalidArgumentError
 from vidkin.training.data.draws.online import (
     OnlineSettings,
     online_triplets,
     read_relevance,
-    relevance_by_feature,
 )
 from vidkin.training.data.draws.streams import index_stream
 
@@ -83,15 +81,6 @@ def test_labels_that_allow_no_triplet_are_told() -> None:
             OnlineSettings(**settings)  # type: ignore[arg-type]
 
 
-def test_relevance_by_a_feature_is_how_alike_images_look() -> None:
-    colors = [(250, 0, 0), (250, 40, 0), (0, 0, 250), (250, 0, 0)]
-    images = np.stack([np.full((8, 8, 3), color, np.uint8) for color in colors])
-    images[1, :4] = colors[0]  # half of it has the color of the first
-    found = relevance_by_feature("classical:color", images, torch.tensor([0, 0, 0, 1]))
-    assert found.tolist() == [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
-    assert not bool(relevance_by_feature("classical:color", images, torch.arange(4)).any())
-
-
 def test_relevance_comes_from_labels_a_feature_or_a_file(tmp_path: Path) -> None:
     categories = ONE_LEVEL[:, 0]
     assert read_relevance("labels", None, categories) is None
@@ -100,8 +89,10 @@ def test_relevance_comes_from_labels_a_feature_or_a_file(tmp_path: Path) -> None
     assert torch.equal(read_relevance(str(path), None, categories), torch.eye(16))  # type: ignore[arg-type]
     images = torch.zeros(16, 8, 8, 3, dtype=torch.uint8)
     assert read_relevance("classical:color", images, categories).shape == (16, 16)  # type: ignore[union-attr]
-    with pytest.raises(UnknownExtractorError, match="'sift' is not a classical feature"):
-        read_relevance("classical:sift", images, categories)
+    with pytest.raises(
+        InvalidArgumentError, match=r"'sift:big' is not a relevance; .* run pip install vidkin-research"
+    ):
+        read_relevance("sift:big", images, categories)
     with pytest.raises(InvalidArgumentError, match="needs images that are kept in memory"):
         read_relevance("classical:color", None, categories)
 

@@ -1,0 +1,163 @@
+"""What another package can bring to vidkin, as small as it can be: one entry of every group of entry points.
+
+Tests of the product see this package instead of vidkin-research, so its detectors answer to names of published ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots.shot import Curve
+
+
+def say_it(word: str) -> None:
+    """Say what was asked."""
+    typer.echo(word)
+
+
+class Difference:
+    """A cut where the mean color difference of neighboring frames rises and is above a threshold."""
+
+    short_side: int | None = None
+
+    def __init__(self, *, threshold: float = 30.0, min_scene_len: int = 1) -> None:
+        self.name = "shotdetect"
+        self._threshold = threshold
+        self._shortest = min_scene_len
+        self._times: list[float] = []
+        self._scores: list[float] = []
+        self._last: Any = None
+
+    def push(self, frame: RgbFrame) -> None:
+        image = frame.image.astype(np.int16)
+        self._scores.append(
+            0.0 if self._last is None else float(np.abs(image - self._last).sum(axis=2).mean())
+        )
+        self._times.append(frame.time)
+        self._last = image
+
+    def finish(self) -> DetectedCuts:
+        cuts: list[DetectedCut] = []
+        begin = 0
+        for frame in range(1, len(self._scores)):
+            rise = self._scores[frame] - self._scores[frame - 1]
+            if min(self._scores[frame], rise) > self._threshold and frame - begin >= self._shortest:
+                cuts.append(DetectedCut(frame, confidence=0.75))
+                begin = frame
+        return DetectedCuts(tuple(cuts), Curve(np.array(self._times), np.array(self._scores), "difference"))
+
+
+class Nothing:
+    """A detector without settings."""
+
+    short_side = 32
+
+    def __init__(self) -> None:
+        self.name = "svd"
+
+    def push(self, frame: RgbFrame) -> None:
+        pass
+
+    def finish(self) -> DetectedCuts:
+        return DetectedCuts(())
+
+
+def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
+    """The colors of a picture on a grid of 4 x 4."""
+    import torch
+    from torch.nn import functional
+
+    from vidkin.features.views import features_of_views
+
+    class Levels:
+        short_side = 32
+        scorer = "kinds"
+        views = "none"
+        fingerprint = "stand-in-1"
+
+        def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
+            def describe(images: Any) -> Any:
+                pixels = torch.from_numpy(np.array(images)).permute(0, 3, 1, 2).float()
+                grid = functional.adaptive_avg_pool2d(pixels, 4).flatten(1) - 100.0
+                return functional.normalize(grid, dim=1)[:, None]
+
+            return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
+
+    levels = Levels()
+    levels.name = name  # type: ignore[attr-defined]
+    return levels
+
+
+def read_stand_in(source: Any, *, validation: float = 0.0) -> Any:
+    """A labeled collection in folders of classes."""
+    from vidkin.datasets import read_classes
+
+    return read_classes(source)
+
+
+def all_alike(name: str, images: Any, categories: Any) -> Any:
+    """Relevance 1 for images of one category."""
+    return (categories[:, None] == categories[None]).float()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe with one number."""
+
+    steps: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a training of nothing gives."""
+
+    output: Path
+    steps: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"output": str(self.output), "steps": self.steps}
+
+
+def _parse(content: Mapping[str, Any]) -> Plan:
+    return Plan(int(content["stand_in"].get("steps", 3)))
+
+
+def _train(labels: Any, plan: Plan, *, output: Any, resume: bool, on_progress: Any = None) -> Report:
+    for step in range(plan.steps):
+        if on_progress is not None:
+            on_progress("a step", step + 1, plan.steps)
+    return Report(Path(output), plan.steps)
+
+
+def __getattr__(name: str) -> Any:
+    # Made on first use: their modules are heavy.
+    if name == "GRAY":
+        from vidkin.review.copy_search import CopyPeer, PairScores
+
+        def measure(material: Any) -> PairScores:
+            return PairScores(np.ones((len(material.queries), len(material.gallery))))
+
+        return CopyPeer(name="gray levels", measure=measure, missing="")
+    if name == "METHOD":
+        from vidkin.shots.training_recipes import ShotMethod
+
+        return ShotMethod(
+            name="stand_in",
+            title="training nothing",
+            table="stand_in",
+            default="stand-in",
+            package="stand_in",
+            plan=Plan,
+            parse=_parse,
+            tables=lambda plan: {"stand_in": {"steps": plan.steps}},
+            train=_train,
+            row=lambda report: {"steps": str(report.steps)},
+        )
+    raise AttributeError(name)
