@@ -29,9 +29,13 @@ from vidkin.experiments.copies import (
     find_recordings,
     run_copy_study,
 )
+from vidkin.features.frame_encoder import (
+    FrameEncoder,
+    FrameEncoderSettings,
+    load_frame_encoder,
+    save_frame_encoder,
+)
 from vidkin.models import load_model
-from vidkin.models.frame_extractor import load_frame_encoder, save_frame_encoder
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.rendering.machine import describe_machine
 from vidkin.training import load_recipe, show_recipe, train
 

@@ -182,7 +182,7 @@ class ObjectPlace:
             return list(pool.map(function, items))
 
     @contextmanager
-    def exclusive(self, wait: float) -> Iterator[None]:
+    def exclusive(self, wait: float = 0.0) -> Iterator[None]:
         lease = Lease.acquire(self, wait)
         self._lease = lease
         try:
