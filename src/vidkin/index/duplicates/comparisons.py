@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 _PAUSE = 20.0
 # Part of the state: choose another text when the same pair would get another doubt or missing part. A change of the
 # score changes the state by itself (`vidkin.similarity.scorer.SCORE_REVISION`).
-_REVISION = ""
+_DOUBT_REVISION = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Comparisons:
     @classmethod
     def open(cls, place: Place, state: str) -> Comparisons:
         """Load the results of an index; none if they are of another state or cannot be read."""
-        state += _REVISION
+        state += _DOUBT_REVISION
         try:
             content = place.read(cls.FILE)
             if content is None:

@@ -11,12 +11,15 @@ import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionError, CollectionLockedError
 
-__all__ = ["CLOCK_FILE", "LEASE_FILE", "Lease", "LeasedPlace", "StoredObject", "Tag"]
+if TYPE_CHECKING:
+    from vidkin.index.storage.places.objects import ObjectPlace
+
+__all__ = ["CLOCK_FILE", "LEASE_FILE", "Lease", "StoredObject", "Tag"]
 
 _logger = logging.getLogger(__name__)
 
@@ -47,19 +50,6 @@ class StoredObject:
     tag: Tag
     modified: float
     content: bytes = b""
-
-
-class LeasedPlace(Protocol):
-    """What a lease needs from its place, see :class:`vidkin.index.storage.places.objects.ObjectPlace`."""
-
-    @property
-    def uri(self) -> str: ...
-
-    def fetch(self, name: str) -> StoredObject | None: ...
-
-    def replace(self, name: str, content: bytes, tag: Tag | None) -> Tag | None: ...
-
-    def storage_time(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +93,7 @@ class Lease:
         needs_fence: An earlier holder did not release it, and may still believe that it can write.
     """
 
-    def __init__(self, place: LeasedPlace, note: _Note, tag: Tag, began: float) -> None:
+    def __init__(self, place: ObjectPlace, note: _Note, tag: Tag, began: float) -> None:
         self.needs_fence = note.needs_fence
         self._place = place
         self._note = note
@@ -116,7 +106,7 @@ class Lease:
         self._thread.start()
 
     @classmethod
-    def acquire(cls, place: LeasedPlace, wait: float) -> Lease:
+    def acquire(cls, place: ObjectPlace, wait: float) -> Lease:
         """Acquire the lease.
 
         Args:
