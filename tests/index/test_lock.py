@@ -104,8 +104,8 @@ def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
 
 
 def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
-    code = HOLD.replace("writer_lock", "stand_in_queue").replace(
-        "vidkin.index.lock", "vidkin.index.storage.places.writer_queue"
+    code = HOLD.replace("opening import open_place", "writer_queue import stand_in_queue").replace(
+        "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path), "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

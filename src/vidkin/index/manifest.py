@@ -23,7 +23,7 @@ from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lance import VIDEOS_TABLE
 from vidkin.index.storage.places.contract import Place
 from vidkin.index.storage.places.file_lock import HOLDER_FILE, LOCK_FILE
-from vidkin.index.storage.places.lease import CLOCK_FILE, LEASE_FILE
+from vidkin.index.storage.places.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.places.writer_queue import QUEUE_FOLDER
 from vidkin.similarity import available_scorers, finds_segments
 

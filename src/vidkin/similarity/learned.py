@@ -98,7 +98,7 @@ class LearnedScorer:
 
     @property
     def has_segments(self) -> bool:
-        """True."""
+        """Yes: lines through the map."""
         return True
 
     @torch.no_grad()

@@ -85,12 +85,12 @@ class CopyScorer:
 
     @property
     def needs_background(self) -> bool:
-        """True."""
+        """Yes: similarities count from those of unrelated pictures on."""
         return True
 
     @property
     def has_segments(self) -> bool:
-        """True."""
+        """Yes: the score comes from them."""
         return True
 
     def score(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionLockedError
-from vidkin.index.storage.places import lease
+from vidkin.index.storage.places import objects
 from vidkin.index.storage.places.opening import open_place
 
 INDEX = "s3://bucket/index"
@@ -132,7 +132,7 @@ def test_the_need_of_a_fence_is_remembered_until_there_is_one(s3: S3Server) -> N
 
 
 def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "SECONDS", 0.4)
+    monkeypatch.setattr(objects, "SECONDS", 0.4)
     place = open_place(INDEX)
     with place.exclusive(0):
         deadline = time.monotonic() + 30
@@ -143,7 +143,7 @@ def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.
 
 
 def test_without_renewal_it_is_lost_by_its_own_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "SECONDS", 0.3)
+    monkeypatch.setattr(objects, "SECONDS", 0.3)
     place = open_place(INDEX)
     with place.exclusive(0):
         s3.buckets.clear()  # the storage refuses everything

@@ -110,7 +110,7 @@ class Place(Protocol):
 
         In a folder it is a lock of the operating system, released the moment its process ends. On object storage it is
         a lease, renewed while the writer lives: that of a killed writer ends by itself
-        (:mod:`vidkin.index.storage.places.lease`).
+        (:mod:`vidkin.index.storage.places.objects`).
 
         Args:
             wait: Seconds to wait for other writers; 0 fails at once.
