@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
+from vidkin.features.frame_encoder import load_frame_encoder
 from vidkin.media import iter_planes
-from vidkin.models.frame_extractor import load_frame_encoder
 from vidkin.shots.band import TransitionNetwork
 from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
 from vidkin.shots.cuts.frame_vectors import GRID

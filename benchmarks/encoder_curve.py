@@ -21,9 +21,13 @@ from typing import Any
 
 import torch
 
+from vidkin.features.frame_encoder import (
+    FrameEncoder,
+    FrameEncoderSettings,
+    load_frame_encoder,
+    save_frame_encoder,
+)
 from vidkin.models import load_model
-from vidkin.models.frame_extractor import load_frame_encoder, save_frame_encoder
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.rendering.machine import describe_machine
 from vidkin.review.copy_material import SMALL, find_recordings
 from vidkin.review.copy_scores import CopyFigures

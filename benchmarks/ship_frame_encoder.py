@@ -19,8 +19,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from vidkin.features.frame_encoder import save_frame_encoder
 from vidkin.models import load_model, read_model_info
-from vidkin.models.frame_extractor import save_frame_encoder
 
 LICENSES = {
     "flowers/train": "CC BY 2.0 (Flickr photographs)",
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, help="of the whole training, where it was resumed")
-    shipped = Path(str(files("vidkin.models"))) / "data" / "frame_encoder.safetensors"
+    shipped = Path(str(files("vidkin.features"))) / "data" / "frame_encoder.safetensors"
     parser.add_argument("--output", type=Path, default=shipped, help="other weights than the package's")
     options = parser.parse_args()
     target: Path = options.output

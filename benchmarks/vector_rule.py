@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin.features.frame_encoder import load_frame_encoder
 from vidkin.media import FramePlanes
-from vidkin.models.frame_extractor import load_frame_encoder
 from vidkin.shots.contract import DetectedCut, DetectedCuts
 from vidkin.shots.cuts.frame_vectors import GRID, squares_of_planes
 

@@ -6,12 +6,11 @@ import sys
 
 from tests.index.killed_writer import write
 from vidkin.index import LanceStore
-from vidkin.index.lock import writer_lock
 from vidkin.index.storage.places.opening import open_place
 
 if __name__ == "__main__":
     place = open_place(sys.argv[1])
-    with writer_lock(place):
+    with place.exclusive():
         store = LanceStore(place)
         sys.stdout.write("writing\n")
         sys.stdout.flush()

@@ -26,7 +26,7 @@ from vidkin.errors import (
 )
 from vidkin.features import fit_edit_whitening, open_extractor
 from vidkin.index import Index, Progress, SerialExecutor, WorkerSpec
-from vidkin.index.lock import writer_lock
+from vidkin.index.storage.places.opening import open_place
 
 HERE = SerialExecutor(WorkerSpec("classical"))
 
@@ -156,7 +156,7 @@ def test_accents_may_be_written_either_way_when_removing(folder: Path, tmp_path:
 
 
 def test_the_second_writer_fails_and_readers_do_not(folder: Path, originals: Path) -> None:
-    with Index.open(folder) as index, writer_lock(folder):
+    with Index.open(folder) as index, open_place(folder).exclusive():
         with pytest.raises(CollectionLockedError, match="being written to by process"):
             index.add(originals)
         with pytest.raises(CollectionLockedError, match=r"still after 0.1 s"):

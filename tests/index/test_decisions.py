@@ -18,6 +18,7 @@ from vidkin.index.decisions import (
     prefer_copy,
 )
 from vidkin.index.records import Entry
+from vidkin.index.storage.places.opening import open_place
 
 
 def test_a_verdict_is_of_the_pair_and_the_last_one_counts(tmp_path: Path) -> None:
@@ -26,11 +27,11 @@ def test_a_verdict_is_of_the_pair_and_the_last_one_counts(tmp_path: Path) -> Non
     decisions.decide("aa", "bb", "not a match")
     assert decisions.verdict("bb", "aa") == "not a match"
     assert decisions.verdict("aa", "cc") is None
-    decisions.save(tmp_path)
+    decisions.save(open_place(tmp_path))
     assert json.loads((tmp_path / "decisions.json").read_text(encoding="utf-8")) == {
         "decisions": [{"first": "aa", "second": "bb", "verdict": "not a match"}]
     }
-    assert Decisions.open(tmp_path) == decisions
+    assert Decisions.open(open_place(tmp_path)) == decisions
     decisions.forget("bb", "aa")
     assert decisions.verdicts == {}
 
@@ -61,7 +62,7 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> No
     with pytest.raises(
         CollectionDamagedError, match=r"decisions\.json is damaged .*; correct it, restore it"
     ):
-        Decisions.open(tmp_path)
+        Decisions.open(open_place(tmp_path))
     assert (tmp_path / "decisions.json").read_text(encoding="utf-8") == text
 
 
@@ -75,29 +76,29 @@ def store() -> MemoryStore:
 
 
 def test_decisions_are_listed_with_all_files_of_their_contents(store: MemoryStore, tmp_path: Path) -> None:
-    decide_pair(tmp_path, store, "/films/b.mp4", "/films/a.mp4", "match", wait=0)
+    decide_pair(open_place(tmp_path), store, "/films/b.mp4", "/films/a.mp4", "match", wait=0)
     both = ("/films/a twin.mp4", "/films/a.mp4")
-    assert list_decisions(tmp_path, store) == [Decision(both, ("/films/b.mp4",), "match")]
+    assert list_decisions(open_place(tmp_path), store) == [Decision(both, ("/films/b.mp4",), "match")]
     # The verdict is about the content, so any of its names will do.
-    forget_pair(tmp_path, store, "/films/a twin.mp4", "/films/b.mp4", wait=0)
-    assert list_decisions(tmp_path, store) == []
+    forget_pair(open_place(tmp_path), store, "/films/a twin.mp4", "/films/b.mp4", wait=0)
+    assert list_decisions(open_place(tmp_path), store) == []
 
 
 def test_only_one_known_file_on_each_side_is_accepted(store: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="/films is a folder with 4 videos; name one file"):
-        decide_pair(tmp_path, store, "/films", "/films/a.mp4", "match", wait=0)
+        decide_pair(open_place(tmp_path), store, "/films", "/films/a.mp4", "match", wait=0)
     with pytest.raises(
         NotIndexedError, match=r"unknown\.mp4 changed while it was being read; index it again"
     ):
-        decide_pair(tmp_path, store, "/films/unknown.mp4", "/films/a.mp4", "match", wait=0)
+        decide_pair(open_place(tmp_path), store, "/films/unknown.mp4", "/films/a.mp4", "match", wait=0)
     with pytest.raises(NotIndexedError, match=r"/films/c\.mp4"):
-        decide_pair(tmp_path, store, "/films/c.mp4", "/films/a.mp4", "match", wait=0)
+        decide_pair(open_place(tmp_path), store, "/films/c.mp4", "/films/a.mp4", "match", wait=0)
 
 
 def test_a_preferred_copy_is_remembered_instead_of_the_others(store: MemoryStore, tmp_path: Path) -> None:
-    prefer_copy(tmp_path, store, "/films/b.mp4", ["/films/a.mp4"], wait=0)
-    prefer_copy(tmp_path, store, "/films/a twin.mp4", ["/films/b.mp4"], wait=0)
-    decisions = Decisions.open(tmp_path)
+    prefer_copy(open_place(tmp_path), store, "/films/b.mp4", ["/films/a.mp4"], wait=0)
+    prefer_copy(open_place(tmp_path), store, "/films/a twin.mp4", ["/films/b.mp4"], wait=0)
+    decisions = Decisions.open(open_place(tmp_path))
     assert decisions.preferred == {"11": "/films/a twin.mp4"}
     # Both twins have the preferred content, one is the preferred file.
     twin, other = (store.find(f"/films/{name}.mp4") for name in ("a twin", "a"))
@@ -106,5 +107,5 @@ def test_a_preferred_copy_is_remembered_instead_of_the_others(store: MemoryStore
     assert (decisions.prefers(twin), decisions.names(twin)) == (True, True)
     assert (decisions.prefers(other), decisions.names(other)) == (True, False)
     with pytest.raises(NotIndexedError):
-        prefer_copy(tmp_path, store, "/films/nothing.mp4", [], wait=0)
-    assert Decisions.open(tmp_path) == decisions
+        prefer_copy(open_place(tmp_path), store, "/films/nothing.mp4", [], wait=0)
+    assert Decisions.open(open_place(tmp_path)) == decisions

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionError, CollectionLockedError
-from vidkin.index.lock import writer_lock
+from vidkin.index.storage.places.opening import open_place
 from vidkin.index.storage.places.writer_queue import has_waiting_writer, stand_in_queue
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from vidkin.index.lock import writer_lock
-with writer_lock(Path(sys.argv[1])):
+from vidkin.index.storage.places.opening import open_place
+with open_place(sys.argv[1]).exclusive():
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
 """
@@ -44,27 +44,27 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
                 CollectionLockedError,
                 match=rf"being written to by process {other.pid} on \S+ since 20.*in Python wait=SECONDS",
             ),
-            writer_lock(tmp_path),
+            open_place(tmp_path).exclusive(),
         ):
             raise AssertionError("never reached")
         assert time.monotonic() - started < 5
         other.kill()
     # kill -9 releases it, and the note that is left names nobody who would be in the way.
-    with writer_lock(tmp_path):
+    with open_place(tmp_path).exclusive():
         assert f'"pid": {os.getpid()}' in (tmp_path / "writer.json").read_text()
     assert not (tmp_path / "writer.json").exists()
 
 
 def test_a_writer_can_wait(tmp_path: Path) -> None:
-    with holder(tmp_path, 1.0), writer_lock(tmp_path, wait=30):
+    with holder(tmp_path, 1.0), open_place(tmp_path).exclusive(30):
         pass
 
 
 def test_waiting_ends(tmp_path: Path) -> None:
     with (
-        writer_lock(tmp_path),
+        open_place(tmp_path).exclusive(),
         pytest.raises(CollectionLockedError, match=r"still after 0.2 s by process"),
-        writer_lock(tmp_path, wait=0.2),
+        open_place(tmp_path).exclusive(0.2),
     ):
         raise AssertionError("never reached")
 
@@ -74,10 +74,10 @@ def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
     order: list[str] = []
 
     def write(name: str) -> None:
-        with writer_lock(tmp_path, wait=30):
+        with open_place(tmp_path).exclusive(30):
             order.append(name)
 
-    with writer_lock(tmp_path):
+    with open_place(tmp_path).exclusive():
         threads = []
         for name in ("first", "second", "third"):
             threads.append(threading.Thread(target=write, args=[name]))
@@ -96,16 +96,16 @@ def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
     with (
         stand_in_queue(tmp_path),
         pytest.raises(CollectionLockedError, match="try again later"),
-        writer_lock(tmp_path),
+        open_place(tmp_path).exclusive(),
     ):
         raise AssertionError("never reached")
-    with writer_lock(tmp_path):
+    with open_place(tmp_path).exclusive():
         pass
 
 
 def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
-    code = HOLD.replace("writer_lock", "stand_in_queue").replace(
-        "vidkin.index.lock", "vidkin.index.storage.places.writer_queue"
+    code = HOLD.replace("opening import open_place", "writer_queue import stand_in_queue").replace(
+        "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path), "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
@@ -113,9 +113,9 @@ def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None
         assert other.stdout.readline() == "held\n"
         assert has_waiting_writer(tmp_path)
         other.kill()
-    with writer_lock(tmp_path, wait=5):
+    with open_place(tmp_path).exclusive(5):
         pass
-    with writer_lock(tmp_path):
+    with open_place(tmp_path).exclusive():
         pass
 
 
@@ -131,7 +131,10 @@ def test_nothing_is_written_or_deleted_where_a_part_is_a_link(tmp_path: Path, na
     link = folder / name
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere)
-    with pytest.raises(CollectionError, match=rf"{link} is a symbolic link"), writer_lock(folder, wait=wait):
+    with (
+        pytest.raises(CollectionError, match=rf"{link} is a symbolic link"),
+        open_place(folder).exclusive(wait),
+    ):
         raise AssertionError("never reached")
     assert [path.name for path in elsewhere.iterdir()] == ["photo.jpg"]
 
@@ -139,9 +142,13 @@ def test_nothing_is_written_or_deleted_where_a_part_is_a_link(tmp_path: Path, na
 def test_files_of_others_in_the_queue_stay(tmp_path: Path) -> None:
     (tmp_path / "writer.queue").mkdir()
     (tmp_path / "writer.queue" / "photo.jpg").touch()
-    with writer_lock(tmp_path), pytest.raises(CollectionLockedError), writer_lock(tmp_path, wait=0.1):
+    with (
+        open_place(tmp_path).exclusive(),
+        pytest.raises(CollectionLockedError),
+        open_place(tmp_path).exclusive(0.1),
+    ):
         raise AssertionError("never reached")
-    with writer_lock(tmp_path, wait=5):
+    with open_place(tmp_path).exclusive(5):
         assert [path.name for path in (tmp_path / "writer.queue").iterdir()] == ["photo.jpg"]
 
 
@@ -151,7 +158,7 @@ def test_the_note_of_the_holder_is_not_written_through_a_link(tmp_path: Path) ->
     precious.write_text("mine")
     for name in ("writer.json", "writer.lock"):
         (folder / name).symlink_to(precious)
-        with pytest.raises(CollectionError), writer_lock(folder):
+        with pytest.raises(CollectionError), open_place(folder).exclusive():
             raise AssertionError("never reached")
         shutil.rmtree(folder)
         folder.mkdir()
@@ -166,7 +173,10 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_a_missing_note_is_no_obstacle(tmp_path: Path) -> None:
-    with writer_lock(tmp_path):
+    with open_place(tmp_path).exclusive():
         (tmp_path / "writer.json").write_text("{}")
-        with pytest.raises(CollectionLockedError, match=r"by another process;"), writer_lock(tmp_path):
+        with (
+            pytest.raises(CollectionLockedError, match=r"by another process;"),
+            open_place(tmp_path).exclusive(),
+        ):
             raise AssertionError("never reached")

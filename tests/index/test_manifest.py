@@ -17,21 +17,22 @@ from vidkin.errors import (
 )
 from vidkin.index.manifest import FORMAT_VERSION, Manifest
 from vidkin.index.opening import create_index
+from vidkin.index.storage.places.opening import open_place
 
 
 def test_written_and_read(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "c.vidkin"
-    create_index(folder, PLAIN)
-    manifest = Manifest.read(folder)
+    create_index(open_place(folder), PLAIN)
+    manifest = Manifest.read(open_place(folder))
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
     assert (manifest.vidkin_version, manifest.format_version) == (__version__, FORMAT_VERSION)
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 
 def test_making_it_twice_keeps_the_first(tmp_path: Path) -> None:
-    create_index(tmp_path, PLAIN)
+    create_index(open_place(tmp_path), PLAIN)
     before = (tmp_path / "collection.json").read_bytes()
-    create_index(tmp_path, PLAIN)
+    create_index(open_place(tmp_path), PLAIN)
     assert (tmp_path / "collection.json").read_bytes() == before
 
 
@@ -41,7 +42,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
         CollectionError,
         match=r"is not an index and is not empty \(it holds 'holiday.mp4'\); choose",
     ):
-        create_index(tmp_path, PLAIN)
+        create_index(open_place(tmp_path), PLAIN)
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.mp4"]
 
 
@@ -56,7 +57,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
 def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
-        Manifest.read(tmp_path)
+        Manifest.read(open_place(tmp_path))
     good = {"format_version": 1, "extractor": "classical", "fingerprint": "classical-1"}
     wrong = [
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
@@ -67,17 +68,20 @@ def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
         with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
-            Manifest.read(tmp_path)
+            Manifest.read(open_place(tmp_path))
     path.write_text(json.dumps(good))
-    assert Manifest.read(tmp_path).sampling_rate == 1.0
+    assert Manifest.read(open_place(tmp_path)).sampling_rate == 1.0
     path.write_text(json.dumps({"format_version": 99, "vidkin_version": "9.1"}))
     with pytest.raises(CollectionError, match=r"has format 99, made by vidkin 9.1; .* upgrade vidkin"):
-        Manifest.read(tmp_path)
+        Manifest.read(open_place(tmp_path))
 
 
 def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "videos.lance").mkdir()
-    for call in (lambda: Manifest.read(tmp_path), lambda: create_index(tmp_path, PLAIN)):
+    for call in (
+        lambda: Manifest.read(open_place(tmp_path)),
+        lambda: create_index(open_place(tmp_path), PLAIN),
+    ):
         with pytest.raises(
             CollectionDamagedError, match=r"collection\.json is missing; restore it from a backup"
         ):
@@ -85,8 +89,8 @@ def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path)
 
 
 def test_other_features_do_not_mix(tmp_path: Path) -> None:
-    create_index(tmp_path, PLAIN)
-    manifest = Manifest.read(tmp_path)
+    create_index(open_place(tmp_path), PLAIN)
+    manifest = Manifest.read(open_place(tmp_path))
     manifest.check(tmp_path, "plain-1")
     with pytest.raises(
         CollectionMismatchError,

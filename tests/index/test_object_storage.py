@@ -20,7 +20,6 @@ from tests.index.test_kill import check, check_without_remains
 from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionError, CollectionLockedError, CollectionNotFoundError
 from vidkin.index import Index, LanceStore, SerialExecutor, repair
-from vidkin.index.lock import writer_lock
 from vidkin.index.storage.places.opening import open_place
 
 # Requests of a writer from its first to its last; it is killed at one of them.
@@ -152,10 +151,10 @@ def check_resume(request: int, s3: S3Server) -> None:
     killed_at(request, s3)
     check(LanceStore(INDEX))
     place = open_place(INDEX)
-    with pytest.raises(CollectionLockedError, match="if that process was killed"), writer_lock(place):
+    with pytest.raises(CollectionLockedError, match="if that process was killed"), place.exclusive():
         raise AssertionError("never reached")
     expire(s3)
-    with writer_lock(place):
+    with place.exclusive():
         store = LanceStore(place)
         write(store)
         check_without_remains(store)
@@ -193,7 +192,7 @@ def test_readers_see_whole_videos_while_a_writer_writes(s3: S3Server) -> None:
             problems.append(error)
 
     readers = [threading.Thread(target=read) for _ in range(2)]
-    with writer_lock(place):
+    with place.exclusive():
         store = LanceStore(place)
         for reader in readers:
             reader.start()
@@ -210,7 +209,7 @@ def test_two_writers_at_once(videos: Path, s3: S3Server) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with writer_lock(INDEX):
+        with open_place(INDEX).exclusive():
             entered.set()
             leave.wait(60)
 

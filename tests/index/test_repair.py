@@ -14,7 +14,7 @@ from tests.index.storage.test_stores import entry, unit
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionDamagedError, CollectionLockedError, CollectionNotFoundError
 from vidkin.index import Index, LanceStore, Match, SerialExecutor, VideoRecord, repair
-from vidkin.index.lock import writer_lock
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 NAMES = ("coffee", "chelsea", "rocket")
@@ -254,7 +254,7 @@ def test_a_search_begins_again_when_a_candidate_is_removed(
 def test_repair_needs_a_collection_and_the_right_to_write(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CollectionNotFoundError):
         repair(tmp_path / "nothing")
-    with writer_lock(folder), pytest.raises(CollectionLockedError):
+    with open_place(folder).exclusive(), pytest.raises(CollectionLockedError):
         repair(folder)
 
 

@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from tests.models.conftest import pictures, small
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.frame_encoder import load_frame_encoder
 from vidkin.models import EncoderConfig, ImageEncoder, build_model, model_digest, save_model
-from vidkin.models.frame_extractor import load_frame_encoder
 
 
 @pytest.mark.parametrize("kind", ["clip", "image", "c3d", "deep_sbd", "deep_ranking"])

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from vidkin.index import Match
     from vidkin.similarity import Segment
 
-__all__ = ["UNRELATED", "print_facts", "print_matches", "print_segments"]
-
-UNRELATED = 0.2
-"""99 of 100 pairs of unrelated videos score below this."""
+__all__ = ["print_facts", "print_matches", "print_segments"]
 
 _LABELS = {
     "bytes": "size on disk",
@@ -39,6 +36,8 @@ _MIRRORED = "↔"
 
 def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
+    from vidkin.similarity import UNRELATED
+
     rows: list[list[str | Text]] = []
     for rank, match in enumerate(matches, start=first_rank):
         style = "dim" if match.score < UNRELATED else ""

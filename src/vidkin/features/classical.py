@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.descriptors import SIDE, describe_regions, raw_dimension
 from vidkin.features.information import bar_boxes
-from vidkin.features.views import check_views, features_of_views
+from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -68,7 +68,7 @@ class ClassicalExtractor:
     def fingerprint(self) -> str:
         """``classical-<revision>-<digest of the whitening>``, with its views unless they are ``none``."""
         of_views = "" if self.views == "none" else f"-{self.views}"
-        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}"
+        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}{grid_suffix(self.views)}"
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None

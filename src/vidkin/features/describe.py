@@ -1,8 +1,12 @@
-"""Extract the features of a file: the one place that distinguishes extractors of frames and of clips."""
+"""Extract the features of a file: the one place that distinguishes extractors of frames and of clips.
+
+Who reads a file beats at every sign of life; :class:`Silence` measures how long there was none.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -13,10 +17,19 @@ from vidkin.features.views import ViewPlan, describe_views
 from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["Phase", "describe_file"]
+__all__ = ["HANG_TIMEOUT", "Phase", "Silence", "describe_file"]
 
 Phase = Literal["decoding", "describing"]
 """What is happening to a file: its frames are being decoded, or the extractor is describing them."""
+
+HANG_TIMEOUT = 120.0
+"""Seconds without a packet read or a frame decoded after which a decoder counts as hung."""
+
+# At most this many seconds of silence are counted between two checks: longer gaps mean that the checking process was
+# busy or stopped, or the machine asleep, and say nothing about the reader.
+_MOST_UNSEEN = 1.0
+# An extractor can be silent this many times as long as a decoder.
+_DESCRIBING_FACTOR = 5
 
 # Frames described at a time, and bytes of them: networks like batches, and memory must grow neither with the length of
 # the video nor with the size of its frames.
@@ -100,6 +113,36 @@ def describe_file(
             begun += len(frames)
         else:
             yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
+
+
+class Silence:
+    """Measures the silence of one reader of files.
+
+    Args:
+        hang_timeout: Seconds that a decoder can be silent; an extractor can be silent five times as long.
+    """
+
+    def __init__(self, hang_timeout: float = HANG_TIMEOUT) -> None:
+        self._hang_timeout = hang_timeout
+        self._phase: Phase = "decoding"
+        self.seconds = 0.0
+        self._looked = time.monotonic()
+
+    def end(self, phase: Phase | None = None) -> None:
+        """Note a sign of life; ``phase`` is the new phase of the work, None if it has not changed."""
+        self.seconds = 0.0
+        self._looked = time.monotonic()
+        self._phase = phase or self._phase
+
+    def measure(self) -> str | None:
+        """Add the time since the last call; returns the cause in one line once this counts as a hang."""
+        now = time.monotonic()
+        self.seconds += min(now - self._looked, _MOST_UNSEEN)
+        self._looked = now
+        who, limit = "decoder", self._hang_timeout
+        if self._phase == "describing":
+            who, limit = "extractor", _DESCRIBING_FACTOR * self._hang_timeout
+        return f"the {who} hung: no progress for {limit:g} s" if self.seconds > limit else None
 
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:

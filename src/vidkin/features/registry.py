@@ -43,8 +43,7 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
         "onnx": "vidkin.features.networks.onnx:open_onnx",
         "timm": "vidkin.features.networks.backbone:open_backbone",
         "torchvision": "vidkin.features.networks.backbone:open_backbone",
-        # On a higher floor, opened by name alone: the default of search must not depend on an installed entry point.
-        "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
+        "vidkin": "vidkin.features.frame_extractor:open_frame_extractor",
     },
     usages={
         "classical": "classical",

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.plain_values import short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
 from vidkin.features.contracts import FrameExtractor, Views
@@ -32,6 +33,7 @@ __all__ = [
     "crop_box",
     "describe_views",
     "features_of_views",
+    "grid_suffix",
     "mirror_boxes",
     "place_boxes",
     "shares_of_edges",
@@ -81,6 +83,21 @@ _TALL_GRID: tuple[Box, ...] = (*_FIXED, *map(_row, _BETWEEN_THIRDS))
 _MIRRORED = 1 + len(_CENTERS) + 4
 DISTINCT_VIEWS: tuple[Box, ...] = (WHOLE, *GRID[_MIRRORED:])
 """The views of the grid, except those that are nearly the whole picture."""
+
+
+# What fingerprints without a suffix stand for: change nothing here when the grid changes.
+_FIRST_GRID = "906c8e64dcde"
+
+
+def grid_suffix(views: Views) -> str:
+    """What an extractor with views adds to its fingerprint, so that features in other boxes are never mixed.
+
+    Empty for the grid of the first version, with which existing indexes were made, and without views.
+    """
+    if views == "none":
+        return ""
+    grid = short_digest([GRID, _TALL_GRID, _MIRRORED, MOST_BOXES])
+    return "" if grid == _FIRST_GRID else f"-grid-{grid}"
 
 
 def check_views(name: str) -> Views:

@@ -9,8 +9,9 @@ from vidkin.index.duplicates.removal.actions import FileAction, apply_plan, undo
 from vidkin.index.duplicates.removal.journal import Journal
 from vidkin.index.duplicates.removal.plans import DuplicatePlan, plan_removal, read_plan, write_plan
 from vidkin.index.info import IndexInfo
+from vidkin.index.ingest.files.content import is_gone
 from vidkin.index.ingest.files.rules import FolderRules
-from vidkin.index.ingest.files.scan import LINK_TO_FOLDER, Scan, VideoFile, is_gone, scan
+from vidkin.index.ingest.files.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
 from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
 from vidkin.index.ingest.workers.executor import (
     Advanced,

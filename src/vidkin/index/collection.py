@@ -5,32 +5,39 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from vidkin.errors import CollectionError
+from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
 from vidkin.features import FrameExtractor
-from vidkin.index.decisions import Decision, decide_pair, forget_pair, list_decisions, prefer_copy
+from vidkin.index.decisions import Decision, Decisions, decide_pair, forget_pair, list_decisions, prefer_copy
+from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.index.duplicates.files import present_files
+from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.groups import DuplicateGroup
+from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.info import IndexInfo, collect_info
+from vidkin.index.ingest.files.content import is_gone
 from vidkin.index.ingest.files.scan import scan
 from vidkin.index.ingest.removal import remove_records
 from vidkin.index.ingest.report import IngestReport, OnProgress
 from vidkin.index.ingest.update import update_index
 from vidkin.index.ingest.workers.executor import Executor, WorkerSpec
 from vidkin.index.ingest.workers.processes import ProcessExecutor
-from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.opening import create_index, open_index_extractor, remember_places, resolve_spec
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.match import Comparison, Match
-from vidkin.index.search.queries.frame_queries import QuerySource
-from vidkin.index.search.searcher import Searcher
-from vidkin.index.search.stage_recall import RecallReport
-from vidkin.index.search.stages import Ranker
+from vidkin.index.search.pairs import compare_pair
+from vidkin.index.search.parts import SearchParts
+from vidkin.index.search.queries.frame_queries import QuerySource, query_file
+from vidkin.index.search.queries.query import Query, describe_query
+from vidkin.index.search.stage_recall import RecallReport, measure_recall
+from vidkin.index.search.stages import Ranker, find_identical, find_matches, put_identical_first
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.lookup import has_record
+from vidkin.index.storage.lookup import find_records, has_record
 from vidkin.index.storage.places.contract import Location, Place
 from vidkin.index.storage.places.opening import folder_of, open_place
 from vidkin.similarity import Scorer
@@ -62,7 +69,8 @@ class Index:
         self.store = store
         self.worker_spec = spec
         self._read_only = read_only
-        self._searcher = Searcher(place, manifest, store, lambda: open_index_extractor(place, manifest, spec))
+        self._ranker: Ranker | None = None
+        self._parts = SearchParts(place, manifest, store, lambda: open_index_extractor(place, manifest, spec))
 
     @classmethod
     def open(
@@ -126,12 +134,12 @@ class Index:
     @property
     def extractor(self) -> FrameExtractor:
         """What makes the features; opened on first use, as reading lists needs none."""
-        return self._searcher.extractor
+        return self._parts.extractor
 
     @property
     def scorer(self) -> Scorer:
         """What turns two videos into a score."""
-        return self._searcher.scorer
+        return self._parts.scorer
 
     def add(
         self,
@@ -175,7 +183,7 @@ class Index:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
         rules = self.manifest.rules.changed(exclude, follow_links, images)
         files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
-        with writer_lock(self.place, wait=wait):
+        with self.place.exclusive(wait):
             self.manifest = self.manifest.with_rules(self.place, rules)
             return update_index(
                 self.place,
@@ -183,8 +191,8 @@ class Index:
                 self.store,
                 files,
                 executor,
-                calibrate=self._searcher.calibration.calibrate,
-                update_common=self._searcher.update_common,
+                calibrate=self._parts.calibration.calibrate,
+                update_common=self._parts.update_common,
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=on_progress,
@@ -206,7 +214,7 @@ class Index:
         """
         self._check_writable()
         names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        with writer_lock(self.place, wait=wait):
+        with self.place.exclusive(wait):
             return remove_records(self.place, self.store, names)
 
     def search(
@@ -243,17 +251,26 @@ class Index:
             MediaError: The query cannot be read.
             InvalidArgumentError: A number is out of its range.
         """
-        return self._searcher.search(
-            query,
-            start=start,
-            end=end,
-            frame_rate=frame_rate,
-            limit=limit,
-            offset=offset,
-            threshold=threshold,
-            mirrored=mirrored,
-            candidates=candidates,
-        )
+        if offset < 0:
+            raise InvalidArgumentError(f"offset must be at least 0, got {offset}")
+        most = limit + offset if limit > 0 else limit
+        with query_file(query, frame_rate) as path:
+            self.refresh()
+            matches = find_matches(
+                self.store,
+                self._describe(path, start, end, mirrored),
+                self._parts.common,
+                self.scorer,
+                limit=most,
+                threshold=threshold,
+                candidates=candidates,
+                read=self._parts.readings().stretch,
+                rank=self._ranker,
+            )
+            records = self._parts.records()
+            if start is None and end is None:
+                matches = put_identical_first(matches, find_identical(records, path), most)
+        return [replace(match, missing=is_gone(match.path)) for match in matches[offset:]]
 
     def match(
         self,
@@ -279,7 +296,12 @@ class Index:
             MediaError: The query cannot be read.
             NotIndexedError: The target is not in the index; :func:`vidkin.compare` takes any two files.
         """
-        return self._searcher.match(query, target, start=start, end=end, mirrored=mirrored)
+        self.refresh()
+        record = find_records(self.store, target)[0]
+        described = self._describe(query, start, end, mirrored)
+        readings = self._parts.readings()
+        again = mirrored and not readings.is_stored_as_finely(record)
+        return compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
 
     def duplicates(
         self,
@@ -307,13 +329,34 @@ class Index:
             InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
         """
-        return self._searcher.duplicates(
-            threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=on_progress
+        if not self.scorer.has_segments:
+            raise CollectionMismatchError(
+                f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
+                "do not tell copies from what is merely similar; make another index with --extractor classical"
+            )
+        self.refresh()
+        files = present_files(self._parts.records())
+        search = PairSearch(
+            self.store,
+            self._parts.common,
+            self.scorer,
+            Comparisons.open(self.place, self._parts.state_of_scores()),
+            self._parts.readings(),
+            mirrored=mirrored,
+        )
+        return find_duplicates(
+            files,
+            search,
+            Decisions.open(self.place),
+            threshold=threshold,
+            parts=parts,
+            keep=keep,
+            on_progress=on_progress,
         )
 
     def rank_with(self, ranker: Ranker | None) -> None:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
-        self._searcher.ranker = ranker
+        self._ranker = ranker
 
     def recall(
         self,
@@ -331,7 +374,16 @@ class Index:
             seed: Seed of the random choice of queries.
             on_progress: Callback that receives (queries done, total number of queries).
         """
-        return self._searcher.recall(queries=queries, limit=limit, seed=seed, on_progress=on_progress)
+        self.refresh()
+        return measure_recall(
+            self.store,
+            self._parts.common,
+            self.scorer,
+            queries=queries,
+            limit=limit,
+            seed=seed,
+            on_progress=on_progress,
+        )
 
     def confirm(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
         """Remember that two videos of the index match, whatever their score."""
@@ -367,7 +419,7 @@ class Index:
 
     def refresh(self) -> bool:
         """Load what other processes have written since; True if there is something new."""
-        return self._searcher.refresh()
+        return self._parts.refresh()
 
     def close(self) -> None:
         """Release memory and files; the index cannot be used afterwards."""
@@ -392,6 +444,12 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({self.place.uri!r}, extractor={self.manifest.extractor!r}, videos={len(self)})"
+
+    def _describe(self, path: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
+        rate = self.manifest.sampling_rate
+        return describe_query(
+            path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored
+        )
 
     def _check_writable(self) -> None:
         if self._read_only:

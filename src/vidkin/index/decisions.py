@@ -10,13 +10,11 @@ from typing import Literal, get_args
 
 from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
-from vidkin.index.lock import writer_lock
 from vidkin.index.records import VideoRecord
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lookup import find_records
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 
 __all__ = [
     "Decision",
@@ -94,13 +92,12 @@ class Decisions:
         return self.preferred.get(record.content_hash) == record.path
 
     @classmethod
-    def open(cls, location: Location) -> Decisions:
+    def open(cls, place: Place) -> Decisions:
         """Load the decisions of an index.
 
         Raises:
             CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
         """
-        place = open_place(location)
         content = place.read(cls.FILE)
         if content is None:
             return cls()
@@ -126,7 +123,7 @@ class Decisions:
                 f"{place.address(cls.FILE)} is damaged ({error}); correct it, restore it from a backup or move it away"
             ) from error
 
-    def save(self, location: Location) -> None:
+    def save(self, place: Place) -> None:
         """Write to the index, whole or not at all."""
         rows: list[dict[str, str]] = [
             {"first": min(pair), "second": max(pair), "verdict": verdict}
@@ -137,11 +134,11 @@ class Decisions:
             table["preferred"] = [
                 {"content": content, "path": path} for content, path in sorted(self.preferred.items())
             ]
-        write_whole(open_place(location), self.FILE, json.dumps(table, indent=1).encode())
+        write_whole(place, self.FILE, json.dumps(table, indent=1).encode())
 
 
 def decide_pair(
-    location: Location,
+    place: Place,
     store: VectorStore,
     first: PathLike,
     second: PathLike,
@@ -152,7 +149,7 @@ def decide_pair(
     """Remember a verdict on two videos of an index.
 
     Args:
-        location: Location of the index.
+        place: Place of the index.
         store: Store of the index.
         first, second: Two files in the index.
         verdict: The verdict, which overrides their score.
@@ -163,34 +160,32 @@ def decide_pair(
         CollectionLockedError: Another process is writing.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with writer_lock(location, wait=wait):
-        decisions = Decisions.open(location)
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
         decisions.decide(*hashes, verdict)
-        decisions.save(location)
+        decisions.save(place)
 
 
-def forget_pair(
-    location: Location, store: VectorStore, first: PathLike, second: PathLike, *, wait: float
-) -> None:
+def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathLike, *, wait: float) -> None:
     """Drop the verdict on two videos of an index; see :func:`decide_pair`.
 
     Raises:
         InvalidArgumentError: There is none.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with writer_lock(location, wait=wait):
-        decisions = Decisions.open(location)
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
         decisions.forget(*hashes)
-        decisions.save(location)
+        decisions.save(place)
 
 
 def prefer_copy(
-    location: Location, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
+    place: Place, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
 ) -> None:
     """Remember which of several copies to keep; the others are no longer preferred.
 
     Args:
-        location: Location of the index.
+        place: Place of the index.
         store: Store of the index.
         path: The file to keep, which is in the index.
         instead_of: The other copies, which are in the index.
@@ -202,21 +197,21 @@ def prefer_copy(
     """
     others = {_content_hash(store, other) for other in instead_of}
     content, record = _content_hash(store, path), find_records(store, path)[0]
-    with writer_lock(location, wait=wait):
-        decisions = Decisions.open(location)
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
         for other in others:
             decisions.preferred.pop(other, None)
         decisions.preferred[content] = record.path
-        decisions.save(location)
+        decisions.save(place)
 
 
-def list_decisions(location: Location, store: VectorStore) -> list[Decision]:
+def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
     """All verdicts of an index, in the order of their files."""
     paths: dict[str, list[str]] = {}
     for record in store.videos():
         paths.setdefault(record.content_hash, []).append(record.path)
     decisions = []
-    for pair, verdict in Decisions.open(location).verdicts.items():
+    for pair, verdict in Decisions.open(place).verdicts.items():
         first, second = sorted(tuple(paths.get(content, ())) for content in pair)
         decisions.append(Decision(first, second, verdict))
     return sorted(decisions, key=lambda decision: (decision.first, decision.second))

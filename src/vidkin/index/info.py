@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vidkin._base.plain_values import Result
-from vidkin.index.ingest.files.scan import is_gone
+from vidkin.index.ingest.files.content import is_gone
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 
 __all__ = ["IndexInfo", "collect_info"]
 
@@ -53,9 +52,9 @@ class IndexInfo(Result):
     created: str
 
 
-def collect_info(location: Location, manifest: Manifest, store: VectorStore) -> IndexInfo:
+def collect_info(place: Place, manifest: Manifest, store: VectorStore) -> IndexInfo:
     """Collect the numbers of an index."""
-    place, records = open_place(location), store.videos()
+    records = store.videos()
     return IndexInfo(
         path=place.uri,
         extractor=manifest.extractor,

@@ -19,13 +19,11 @@ from vidkin.errors import (
     CollectionNotFoundError,
 )
 from vidkin.index.ingest.files.rules import FolderRules
-from vidkin.index.lock import writer_lock
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lance import VIDEOS_TABLE
-from vidkin.index.storage.places.contract import Location, Place
+from vidkin.index.storage.places.contract import Place
 from vidkin.index.storage.places.file_lock import HOLDER_FILE, LOCK_FILE
-from vidkin.index.storage.places.lease import CLOCK_FILE, LEASE_FILE
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.places.writer_queue import QUEUE_FOLDER
 from vidkin.similarity import available_scorers, finds_segments
 
@@ -90,19 +88,18 @@ class Manifest:
     format_version: int = FORMAT_VERSION
 
     @classmethod
-    def exists(cls, location: Location) -> bool:
+    def exists(cls, place: Place) -> bool:
         """Whether there is an index at this place."""
-        return open_place(location).has_file(MANIFEST_FILE)
+        return place.has_file(MANIFEST_FILE)
 
     @classmethod
-    def read(cls, location: Location) -> Manifest:
+    def read(cls, place: Place) -> Manifest:
         """Read the manifest of the index at this place.
 
         Raises:
             CollectionNotFoundError: There is no index.
             CollectionError: It is damaged, or a newer vidkin made it.
         """
-        place = open_place(location)
         path = place.address(MANIFEST_FILE)
         content = place.read(MANIFEST_FILE)
         if content is None:
@@ -169,23 +166,23 @@ class Manifest:
         """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
         return finds_segments(self.measure)
 
-    def with_rules(self, location: Location, rules: FolderRules) -> Manifest:
+    def with_rules(self, place: Place, rules: FolderRules) -> Manifest:
         """Manifest with these rules, written if they are new; the caller holds the writer's lock."""
         if rules == self.rules:
             return self
         changed = replace(self, **asdict(rules))
-        changed.write(location)
+        changed.write(place)
         return changed
 
-    def write(self, location: Location) -> None:
+    def write(self, place: Place) -> None:
         """Write the manifest whole or not at all."""
-        write_whole(open_place(location), MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
+        write_whole(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
-    def check(self, location: Location, fingerprint: str) -> None:
+    def check(self, place: Place, fingerprint: str) -> None:
         """:class:`CollectionMismatchError` unless the index was made with this fingerprint."""
         if fingerprint != self.fingerprint:
             raise CollectionMismatchError(
-                f"{open_place(location).uri} was made with extractor {self.fingerprint}, got {fingerprint}: another "
+                f"{place.uri} was made with extractor {self.fingerprint}, got {fingerprint}: another "
                 "extractor, or one whose weights or settings have changed. Their features cannot be compared: name no "
                 "extractor, to open the index with its own, or make a new index in another folder (also after an "
                 "update of vidkin that changed its features)"
@@ -193,7 +190,7 @@ class Manifest:
 
 
 def create_manifest(
-    location: Location,
+    place: Place,
     *,
     extractor: str,
     fingerprint: str,
@@ -205,13 +202,12 @@ def create_manifest(
     """Create an empty index, unless another process has just created one there.
 
     Args:
-        location: A folder or a prefix on object storage, new or empty.
+        place: A folder or a prefix on object storage, new or empty.
         extractor, fingerprint, measure, sampling_rate, weights, whitening: As in :class:`Manifest`.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
     """
-    place = open_place(location)
     try:
         place.prepare()
         foreign = sorted(place.names() - _OWN_FILES)
@@ -224,7 +220,7 @@ def create_manifest(
         raise CollectionError(
             f"{place.uri} is not an index and is not empty (it holds {foreign[0]!r}); choose another folder"
         )
-    with writer_lock(place, wait=10.0):
+    with place.exclusive(10.0):
         if not Manifest.exists(place):
             Manifest(
                 extractor=extractor,

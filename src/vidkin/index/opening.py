@@ -13,10 +13,8 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.ingest.workers.executor import WorkerSpec
-from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest, create_manifest
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 
 __all__ = ["create_index", "open_index_extractor", "remember_places", "resolve_spec"]
 
@@ -24,11 +22,11 @@ PathLike = str | os.PathLike[str]
 _HIGHEST_RATE = 30.0
 
 
-def create_index(location: Location, spec: WorkerSpec) -> None:
+def create_index(place: Place, spec: WorkerSpec) -> None:
     """Create an empty index for the features of an extractor.
 
     Args:
-        location: A folder or a prefix on object storage, new or empty.
+        place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
 
     Raises:
@@ -37,7 +35,7 @@ def create_index(location: Location, spec: WorkerSpec) -> None:
     """
     extractor = spec.open()
     create_manifest(
-        location,
+        place,
         extractor=spec.extractor,
         fingerprint=extractor.fingerprint,
         measure=extractor.scorer,
@@ -90,11 +88,11 @@ def resolve_spec(
     return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
 
 
-def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
+def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
     """Open the extractor and check that its features can be compared with those of the index.
 
     Args:
-        location, manifest: Location and manifest of the index.
+        place, manifest: Place and manifest of the index.
         spec: Result of :func:`resolve_spec`.
 
     Raises:
@@ -102,7 +100,6 @@ def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpe
         CollectionError: The weights or the whitening have moved.
         ExtractorError: The extractor cannot be opened.
     """
-    place = open_place(location)
     for option, file, made in (
         ("weights", spec.weights, manifest.weights),
         ("whitening", spec.whitening, manifest.whitening),
@@ -128,17 +125,17 @@ def open_index_extractor(location: Location, manifest: Manifest, spec: WorkerSpe
     return extractor
 
 
-def remember_places(location: Location, manifest: Manifest, spec: WorkerSpec) -> Manifest:
+def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manifest:
     """Store the new location of model, weights and whitening of an index; their content was checked to be the same.
 
     Args:
-        location, manifest: Location and manifest of the index.
+        place, manifest: Place and manifest of the index.
         spec: Result of :func:`resolve_spec`.
     """
     changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
     if changed != manifest:
-        with writer_lock(location, wait=10.0):
-            changed.write(location)
+        with place.exclusive(10.0):
+            changed.write(place)
     return changed
 
 

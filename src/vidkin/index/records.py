@@ -6,7 +6,7 @@ Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
@@ -14,11 +14,15 @@ from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import FrameFeatures
 
+if TYPE_CHECKING:
+    from vidkin.media import VideoInfo
+
 __all__ = [
     "Entry",
     "VideoRecord",
     "VideoStatus",
     "WindowVectors",
+    "describe_cut_off",
     "restore_parts",
     "round_parts",
     "to_stored",
@@ -202,3 +206,8 @@ def to_stored(features: FrameFeatures) -> FrameFeatures:
         baseline=column(features.baseline),
         boxes=column(features.boxes),
     )
+
+
+def describe_cut_off(info: VideoInfo) -> str:
+    """One line about a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
+    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"

@@ -9,7 +9,6 @@ from vidkin._base.plain_values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.decisions import Decisions
 from vidkin.index.ingest.removal import RemovedPaths
-from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames, find_common
@@ -62,7 +61,7 @@ def repair(
     """
     place = open_place(path)
     Manifest.read(place)
-    with writer_lock(place, wait=wait):
+    with place.exclusive(wait):
         Decisions.open(place)
         LanceTable(place, VIDEOS_TABLE, session=new_session(), remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
@@ -113,8 +112,9 @@ def check_files(location: Location) -> None:
     Raises:
         CollectionDamagedError: One of them is there and cannot be read.
     """
+    place = open_place(location)
     for read in (Calibration.read, CommonFrames.open, Decisions.open, RemovedPaths.open):
-        read(location)
+        read(place)
 
 
 def _cause(error: CollectionError) -> str:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
+from vidkin.features.frame_extractor import FrameEncoderExtractor
 from vidkin.media import Frames
 from vidkin.media.squares import fit_to_square
 from vidkin.models.clip_buffer import ClipBuffer, PlannedClip
 from vidkin.models.comparator.extractor import open_comparator_extractor
 from vidkin.models.comparator.folder import is_comparator
 from vidkin.models.config import EncoderConfig
-from vidkin.models.frame_extractor import FrameEncoderExtractor
 from vidkin.models.model_folder import load_model, model_digest
 from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.models.networks.encoder import Encoder

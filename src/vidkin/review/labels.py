@@ -18,7 +18,7 @@ from vidkin._base.atomic import write_text
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
-from vidkin.index.lock import writer_lock
+from vidkin.index.storage.places.opening import open_place
 
 __all__ = ["REVIEW_FOLDER", "CutLabel", "CutVerdict", "Labels", "PairLabel", "PairVerdict", "is_held_back"]
 
@@ -121,7 +121,7 @@ class Labels(Result):
         """
         first, second = sorted((one, other))
         label = PairLabel(first=first, second=second, verdict=verdict, source=source, given=_now())
-        with writer_lock(index, wait=wait):
+        with open_place(index).exclusive(wait):
             labels = Labels.open(index)
             kept = [old for old in labels.pairs if (old.first, old.second) != (first, second)]
             Labels((*kept, label), labels.cuts)._write(index)
@@ -147,7 +147,7 @@ class Labels(Result):
             for frame, verdict in verdicts
         ]
         places = {(label.video, label.frame) for label in added}
-        with writer_lock(index, wait=wait):
+        with open_place(index).exclusive(wait):
             labels = Labels.open(index)
             kept = [old for old in labels.cuts if (old.video, old.frame) not in places]
             Labels(labels.pairs, (*kept, *added))._write(index)

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from vidkin._base.plain_values import Result, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
-from vidkin.index.lock import writer_lock
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.places.file_lock import refuse_links
+from vidkin.index.storage.places.opening import open_place
 from vidkin.models.engine import take_steps
 from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
 from vidkin.review.pairs import video_vectors
@@ -163,11 +163,12 @@ def use_measure(index: Path, *, use: bool) -> None:
         InvalidArgumentError: No measure has been trained, or it was trained on other features.
         CollectionLockedError: Another process is writing.
     """
-    with writer_lock(index, wait=5.0):
-        manifest = Manifest.read(index)
+    place = open_place(index)
+    with place.exclusive(5.0):
+        manifest = Manifest.read(place)
         if use and ReviewMeasure.read(index / MEASURE_FILE).fingerprint != manifest.fingerprint:
             raise InvalidArgumentError("the measure was trained on other features; train it again")
-        replace(manifest, reviewed=use).write(index)
+        replace(manifest, reviewed=use).write(place)
 
 
 def read_reviews(index: Path) -> list[dict[str, Any]]:

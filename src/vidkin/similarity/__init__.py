@@ -13,12 +13,13 @@ from vidkin.similarity.copies import CopyScorer, ScoreSettings, background_basel
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
-from vidkin.similarity.scorer import PairScore, Scorer
+from vidkin.similarity.scorer import UNRELATED, PairScore, Scorer, fingerprint_of_scores
 from vidkin.similarity.scorers import available_scorers, finds_segments, open_scorer, scorer_of
 from vidkin.similarity.segment import WHOLE, Box, Segment
 
 __all__ = [
     "LEARNED",
+    "UNRELATED",
     "WHOLE",
     "Box",
     "CopyScorer",
@@ -35,6 +36,7 @@ __all__ = [
     "background_baseline",
     "calibrated_map",
     "finds_segments",
+    "fingerprint_of_scores",
     "frame_similarity",
     "frame_similarity_many",
     "length_mask",

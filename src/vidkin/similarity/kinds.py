@@ -34,12 +34,12 @@ class KindScorer:
 
     @property
     def needs_background(self) -> bool:
-        """False."""
+        """No: scores are similarities as they are."""
         return False
 
     @property
     def has_segments(self) -> bool:
-        """False."""
+        """No: videos of a kind have no moment in common."""
         return False
 
     def score(

@@ -17,7 +17,7 @@ from vidkin.similarity.alignment import align
 from vidkin.similarity.chamfer import frame_similarity
 from vidkin.similarity.copies import calibrated_map
 from vidkin.similarity.frame_features import FrameFeatures
-from vidkin.similarity.scorer import PairScore
+from vidkin.similarity.scorer import UNRELATED, PairScore
 from vidkin.similarity.segment import Segment
 
 __all__ = ["LEARNED", "LEAST_INFORMATION", "LearnedScorer", "VideoComparator"]
@@ -25,8 +25,6 @@ __all__ = ["LEARNED", "LEAST_INFORMATION", "LearnedScorer", "VideoComparator"]
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
 
-# Score of the 99th percentile of unrelated videos, as in every scorer of copies.
-_UNRELATED = 0.2
 LEAST_INFORMATION = 0.05
 """Frames with less information show nothing, or what many videos share, and are not compared."""
 
@@ -100,7 +98,7 @@ class LearnedScorer:
 
     @property
     def has_segments(self) -> bool:
-        """True."""
+        """Yes: lines through the map."""
         return True
 
     @torch.no_grad()
@@ -134,12 +132,12 @@ class LearnedScorer:
             shorter.itself = self._compare(shorter, shorter)[0]
         median, high = self.unrelated
         if raw <= high:
-            score = _UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
+            score = UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
         elif shorter.itself <= high:
-            score = _UNRELATED  # the comparator does not even recognize the video itself
+            score = UNRELATED  # the comparator does not even recognize the video itself
         else:
             above = (raw - high) / (shorter.itself - high)
-            score = min(1.0, _UNRELATED + (1.0 - _UNRELATED) * above)
+            score = min(1.0, UNRELATED + (1.0 - UNRELATED) * above)
         span = max(shorter.itself - self.unrelated[0], 1e-6) / 2
         sure = ((learned - self.unrelated[0]) / span).clamp(0, 1)
         frame_map = whole * (sure.T if is_swapped else sure)

@@ -11,7 +11,14 @@ import torch
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.segment import Segment
 
-__all__ = ["PairScore", "Scorer"]
+__all__ = ["SCORE_REVISION", "UNRELATED", "PairScore", "Scorer", "fingerprint_of_scores"]
+
+SCORE_REVISION = 4
+"""Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
+earlier version is used: it is part of what identifies scores."""
+
+UNRELATED = 0.2
+"""Score that nearly all unrelated videos stay below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +66,13 @@ class Scorer(Protocol):
             mirrored: Whether the query's frames were flipped left to right; only recorded in the segments.
         """
         ...
+
+
+def fingerprint_of_scores(features: str, scorer: Scorer) -> str:
+    """Identifies what a score depends on besides the two videos: stored scores are valid for the same text only.
+
+    Args:
+        features: Fingerprint of the extractor of the features.
+        scorer: The scorer; its ``repr`` has all its constants.
+    """
+    return repr((SCORE_REVISION, features, scorer))

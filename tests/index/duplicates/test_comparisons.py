@@ -9,18 +9,19 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import Segment
 
 SEGMENT = Segment(0, 4, 10, 18, 0.9, 2.0, True, (0, 0, 0.5, 1), (0, 0, 1, 1))
 
 
 def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -> None:
-    made = Comparisons(tmp_path, "state")
+    made = Comparisons(open_place(tmp_path), "state")
     made.put("b", "a", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,)))
     made.searched.add("a")
     made.flipped.add("b")
     made.save()
-    read = Comparisons.open(tmp_path, "state")
+    read = Comparisons.open(open_place(tmp_path), "state")
     assert read.get("b", "a") == PairResult(0.8, True, (1.0, 0.25), (SEGMENT,))
     turned = read.get("a", "b")
     assert turned is not None
@@ -32,11 +33,11 @@ def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -
 
 
 def test_choices_and_missing_parts_come_back(tmp_path: Path) -> None:
-    made = Comparisons(tmp_path, "state")
+    made = Comparisons(open_place(tmp_path), "state")
     made.put("b", "a", PairResult(0.8, doubt="", missing=("without b", "without a")))
     made.keepers["group"] = (2, "most detail")
     made.save()
-    read = Comparisons.open(tmp_path, "state")
+    read = Comparisons.open(open_place(tmp_path), "state")
     results = read.get("b", "a"), read.get("a", "b")
     assert [result and result.missing for result in results] == [
         ("without b", "without a"),
@@ -47,7 +48,7 @@ def test_choices_and_missing_parts_come_back(tmp_path: Path) -> None:
 
 def test_a_file_of_an_older_version_keeps_its_pairs(tmp_path: Path) -> None:
     """It has no choices and no missing parts."""
-    made = Comparisons(tmp_path, "state")
+    made = Comparisons(open_place(tmp_path), "state")
     made.put("a", "b", PairResult(0.8, True, doubt="little detail"))
     made.save()
     file = tmp_path / Comparisons.FILE
@@ -55,17 +56,17 @@ def test_a_file_of_an_older_version_keeps_its_pairs(tmp_path: Path) -> None:
     del table["keepers"]
     table["pairs"] = [row[:7] for row in table["pairs"]]
     file.write_text(json.dumps(table))
-    read = Comparisons.open(tmp_path, "state")
+    read = Comparisons.open(open_place(tmp_path), "state")
     assert read.get("a", "b") == PairResult(0.8, True, doubt="little detail")
     assert read.keepers == {}
 
 
 def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path: Path) -> None:
-    made = Comparisons(tmp_path, "one")
+    made = Comparisons(open_place(tmp_path), "one")
     made.put("a", "b", PairResult(0.8))
     made.save()
-    assert list(Comparisons.open(tmp_path, "two").pairs()) == []
-    assert len(list(Comparisons.open(tmp_path, "one").pairs())) == 1
+    assert list(Comparisons.open(open_place(tmp_path), "two").pairs()) == []
+    assert len(list(Comparisons.open(open_place(tmp_path), "one").pairs())) == 1
     empty = '"state": "one", "contents": [], "searched": [], "flipped": [], "pairs": []'
     for text in (
         "{",
@@ -77,7 +78,7 @@ def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path:
         f'{{{empty}, "keepers": {{"group": 7}}}}',
     ):
         (tmp_path / Comparisons.FILE).write_text(text, encoding="utf-8")
-        assert list(Comparisons.open(tmp_path, "one").pairs()) == []
+        assert list(Comparisons.open(open_place(tmp_path), "one").pairs()) == []
 
 
 def test_nobody_asks_where_unrelated_videos_match(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor
 from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.index.storage.places.opening import open_place
 
 SIZE = {"width": 160, "height": 120}
 RATE = 5
@@ -88,7 +89,7 @@ def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Ind
 
 def test_mirrored_copies_can_be_left_alone(index: Index) -> None:
     """The known result of the pair is still a mirrored one: what was compared is not forgotten."""
-    Comparisons(index.path).save()
+    Comparisons(open_place(index.path)).save()
     assert [stems(group) for group in index.duplicates(mirrored=False)] == [
         {"coffee, another name", "coffee trimmed"}
     ]
@@ -188,7 +189,7 @@ def test_a_second_run_reads_no_file(videos: Path, tmp_path: Path, monkeypatch: p
 
 def test_progress_ends_where_it_said(index: Index) -> None:
     steps: list[tuple[int, int]] = []
-    Comparisons(index.path).save()
+    Comparisons(open_place(index.path)).save()
     index.duplicates(on_progress=lambda done, total: steps.append((done, total)))
     assert [done for done, _ in steps] == list(range(1, len(steps) + 1))
     assert steps[-1][0] == steps[-1][1]

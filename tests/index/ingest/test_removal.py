@@ -11,6 +11,7 @@ from tests.index.storage.test_stores import entry
 from vidkin.errors import CollectionDamagedError, NotIndexedError
 from vidkin.index import MemoryStore, scan
 from vidkin.index.ingest.removal import RemovedPaths, leave_out_removed, remove_records
+from vidkin.index.storage.places.opening import open_place
 
 
 def test_a_file_is_removed_with_every_folder_above_it() -> None:
@@ -33,10 +34,10 @@ def test_naming_a_folder_again_leaves_out_what_was_removed_below_it() -> None:
 
 
 def test_names_that_are_not_utf8_survive_the_file(tmp_path: Path) -> None:
-    assert RemovedPaths.open(tmp_path) == RemovedPaths()
+    assert RemovedPaths.open(open_place(tmp_path)) == RemovedPaths()
     removed = RemovedPaths(frozenset({os.fsdecode(b"/films/\xff.mp4"), "/films/früh.mp4"}))
-    removed.save(tmp_path)
-    assert RemovedPaths.open(tmp_path) == removed
+    removed.save(open_place(tmp_path))
+    assert RemovedPaths.open(open_place(tmp_path)) == removed
     assert (tmp_path / RemovedPaths.FILE).read_bytes().isascii()
 
 
@@ -46,7 +47,7 @@ def test_a_damaged_file_says_what_to_do(content: str, tmp_path: Path) -> None:
     with pytest.raises(
         CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it to let `vidkin index`"
     ):
-        RemovedPaths.open(tmp_path)
+        RemovedPaths.open(open_place(tmp_path))
 
 
 def stored(*paths: str) -> MemoryStore:
@@ -57,22 +58,24 @@ def stored(*paths: str) -> MemoryStore:
 
 def test_removing_a_folder_removes_what_is_in_it(tmp_path: Path) -> None:
     store = stored("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
-    assert remove_records(tmp_path, store, ["/films/old", "/films/a.mp4"]) == 3
+    assert remove_records(open_place(tmp_path), store, ["/films/old", "/films/a.mp4"]) == 3
     assert [record.path for record in store.videos()] == ["/films/older.mp4"]
-    assert RemovedPaths.open(tmp_path).paths == {"/films/old", "/films/a.mp4"}
+    assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/old", "/films/a.mp4"}
 
 
 def test_a_file_that_is_named_twice_is_removed_once(tmp_path: Path) -> None:
     store = stored("/films/a.mp4", "/films/b.mp4")
-    assert remove_records(tmp_path, store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
+    assert (
+        remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
+    )
     assert store.videos() == []
-    assert RemovedPaths.open(tmp_path).paths == {"/films/a.mp4", "/films"}
+    assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/a.mp4", "/films"}
 
 
 def test_a_name_that_is_not_in_the_index_removes_nothing(tmp_path: Path) -> None:
     store = stored("/films/a.mp4")
     with pytest.raises(NotIndexedError, match=r"/films/z.mp4"):
-        remove_records(tmp_path, store, ["/films/a.mp4", "/films/z.mp4"])
+        remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/z.mp4"])
     assert len(store.videos()) == 1
     assert not (tmp_path / RemovedPaths.FILE).exists()
 

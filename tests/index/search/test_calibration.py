@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import torch
 
 from vidkin.features import open_extractor
+from vidkin.index.search import calibration
 from vidkin.index.search.calibration import Calibration
+from vidkin.index.storage.places.opening import open_place
 
 
 @pytest.mark.parametrize("name", ["vidkin", "classical"])
 def test_the_shipped_background_is_the_measured_one(name: str) -> None:
     extractor = open_extractor(name)
-    assert (files("vidkin.index") / "data" / f"{extractor.fingerprint}.safetensors").is_file()
+    assert (Path(calibration.__file__).with_name("data") / f"{extractor.fingerprint}.safetensors").is_file()
     shipped, measured = Calibration.of_extractor(extractor), Calibration.measure(extractor)
     # Processors round differently; the values are cosines.
     torch.testing.assert_close(shipped.background, measured.background, atol=5e-3, rtol=0)
@@ -26,7 +27,7 @@ def test_an_extractor_that_is_not_of_the_package_is_measured_and_kept(
 ) -> None:
     extractor = open_extractor("classical")
     monkeypatch.setattr(type(extractor), "fingerprint", "another")
-    measured = Calibration.open(tmp_path, extractor)
+    measured = Calibration.open(open_place(tmp_path), extractor)
     assert measured.background.shape == (96, 10, 128)
     monkeypatch.setattr(extractor, "extract", None)
-    assert torch.equal(Calibration.open(tmp_path, extractor).background, measured.background)
+    assert torch.equal(Calibration.open(open_place(tmp_path), extractor).background, measured.background)

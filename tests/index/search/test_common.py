@@ -11,6 +11,7 @@ from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError
 from vidkin.index import Entry, MemoryStore, VideoRecord, WindowVectors
 from vidkin.index.search.common import CommonFrames, find_common
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 AXES = torch.eye(32)
@@ -102,11 +103,11 @@ class TestCommonFrames:
         assert len(merged.merge(AXES[2:4])) == 3
 
     def test_they_come_back_from_a_folder(self, tmp_path: Path) -> None:
-        assert len(CommonFrames.open(tmp_path)) == 0
-        CommonFrames(AXES[:3]).save(tmp_path)
-        assert torch.equal(CommonFrames.open(tmp_path).vectors, AXES[:3])
+        assert len(CommonFrames.open(open_place(tmp_path))) == 0
+        CommonFrames(AXES[:3]).save(open_place(tmp_path))
+        assert torch.equal(CommonFrames.open(open_place(tmp_path)).vectors, AXES[:3])
 
     def test_a_damaged_file_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / CommonFrames.FILE).write_bytes(b"not a tensor")
         with pytest.raises(CollectionDamagedError, match=r"common\.safetensors"):
-            CommonFrames.open(tmp_path)
+            CommonFrames.open(open_place(tmp_path))

@@ -19,6 +19,7 @@ from vidkin.index.search.common import CommonFrames, find_common
 from vidkin.index.search.queries.query import Query, query_from_stored
 from vidkin.index.search.stage_recall import measure_recall
 from vidkin.index.search.stages import find_candidates, find_matches
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import CopyScorer, FrameFeatures
 
 
@@ -141,8 +142,8 @@ def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> Non
     after = search(store, query_from_stored(store.read(shows[0]), common), common)
     assert len(before) == 5
     assert [match.path for match in after] == ["/videos/show 0.mp4"]
-    common.save(tmp_path)
-    torch.testing.assert_close(CommonFrames.open(tmp_path).vectors, common.vectors)
+    common.save(open_place(tmp_path))
+    torch.testing.assert_close(CommonFrames.open(open_place(tmp_path)).vectors, common.vectors)
 
 
 def test_a_quoted_scene_of_a_film_with_many_copies_is_not_common() -> None:
@@ -198,8 +199,8 @@ def test_decisions_join_and_part(tmp_path: Path) -> None:
     decisions = Decisions()
     decisions.decide("one", "two", "not a match")
     decisions.decide("three", "stranger", "match")
-    decisions.save(tmp_path)
-    groups = duplicates(store, Decisions.open(tmp_path))
+    decisions.save(open_place(tmp_path))
+    groups = duplicates(store, Decisions.open(open_place(tmp_path)))
     for group in groups:
         assert not {"/videos/one.mp4", "/videos/two.mp4"} <= {member.path for member in group.members}
     joined = next(g for g in groups if "/videos/stranger.mp4" in {m.path for m in g.members})
@@ -210,7 +211,7 @@ def test_decisions_join_and_part(tmp_path: Path) -> None:
         decisions.decide("one", "one", "match")
     (tmp_path / Decisions.FILE).write_text("{", encoding="utf-8")
     with pytest.raises(CollectionError, match=r"decisions\.json is damaged"):
-        Decisions.open(tmp_path)
+        Decisions.open(open_place(tmp_path))
 
 
 def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> None:

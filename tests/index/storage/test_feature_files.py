@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.records import restore_parts, round_parts
 from vidkin.index.storage.feature_files import FeatureFiles
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 FRAMES, VIEWS, DIMENSION = 4, 3, 64
@@ -46,7 +47,7 @@ def test_parts_are_whole_numbers_up_to_seven() -> None:
 
 
 def test_half_a_byte_a_number(tmp_path: Path, features: FrameFeatures) -> None:
-    files = FeatureFiles(str(tmp_path))
+    files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     parts = load_file(path_of(tmp_path, 1))["parts"]
     assert parts.dtype == torch.uint8
@@ -56,7 +57,7 @@ def test_half_a_byte_a_number(tmp_path: Path, features: FrameFeatures) -> None:
 
 
 def test_parts_of_an_older_index_are_read(tmp_path: Path, features: FrameFeatures) -> None:
-    files = FeatureFiles(str(tmp_path))
+    files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     path = path_of(tmp_path, 1)
     tensors = load_file(path)
@@ -71,7 +72,7 @@ def test_parts_of_an_older_index_are_read(tmp_path: Path, features: FrameFeature
 
 @pytest.mark.parametrize("byte", [0x00, 0xFF, 0x99, 0x0F])
 def test_bad_sectors_are_noticed(tmp_path: Path, features: FrameFeatures, byte: int) -> None:
-    files = FeatureFiles(str(tmp_path))
+    files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     path = path_of(tmp_path, 1)
     tensors = load_file(path)

@@ -15,6 +15,7 @@ from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLoc
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
 from vidkin.index.storage.places.local import LocalPlace
+from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 
@@ -110,7 +111,7 @@ def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
 def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
-    files = FeatureFiles(tmp_path)
+    files = FeatureFiles(open_place(tmp_path))
     folder = tmp_path / "features" / "000000"
     folder.mkdir(parents=True)
     (folder / "000000001.safetensors").symlink_to(precious)

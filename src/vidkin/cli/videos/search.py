@@ -31,7 +31,7 @@ from vidkin.cli.options import (
     parse_time,
 )
 from vidkin.cli.paths import open_index
-from vidkin.cli.tables import UNRELATED, print_matches
+from vidkin.cli.tables import print_matches
 from vidkin.errors import MediaError
 from vidkin.rendering.json_values import matches_as_json, print_json
 from vidkin.rendering.text import printable
@@ -112,6 +112,8 @@ def search(
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
     elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
         if collection.manifest.has_segments:
+            from vidkin.similarity import UNRELATED
+
             note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
         else:
             note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
@@ -140,6 +142,8 @@ def _print(
     *,
     is_one_of_many: bool,
 ) -> None:
+    from vidkin.similarity import UNRELATED
+
     if not matches:
         rest = "no more matches" if offset else "nothing similar found"
         least = f" with a score of at least {threshold:g}" if threshold else ""
@@ -157,4 +161,6 @@ def _print(
 
 def _is_unmatched(document: Mapping[str, Any]) -> bool:
     """Whether a search found nothing similar."""
+    from vidkin.similarity import UNRELATED
+
     return "error" not in document and all(match["score"] < UNRELATED for match in document["matches"])

@@ -18,7 +18,7 @@ from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks.pooling import region_max_pool
 from vidkin.features.networks.pretrained import open_timm_network, open_torchvision_network
-from vidkin.features.views import check_views, features_of_views
+from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -132,7 +132,7 @@ class BackboneExtractor:
             "weights": self._network.digest(),
             "whitening": None if self._whitening is None else self._whitening.digest(),
         }
-        self.fingerprint: Final = f"{name}-{short_digest(facts)}"
+        self.fingerprint: Final = f"{name}-{short_digest(facts)}{grid_suffix(settings.views)}"
         self.scorer: Final = "copies"
         self.views: Final = settings.views
         self.short_side: Final = self._size if settings.fit == "whole" else round(self._size * _CROP_MARGIN)

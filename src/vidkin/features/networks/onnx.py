@@ -18,7 +18,7 @@ from vidkin.features.information import bar_boxes
 from vidkin.features.networks.backbone import optional_triple
 from vidkin.features.networks.onnx_network import InputLayout, OnnxNetwork
 from vidkin.features.networks.pooling import region_max_pool
-from vidkin.features.views import check_views, features_of_views
+from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.media.squares import Fit, fit_to_square
 from vidkin.similarity import FrameFeatures
@@ -130,7 +130,7 @@ class OnnxExtractor:
             "views": self.views,
             "whitening": None if self._whitening is None else self._whitening.digest(),
         }
-        self.fingerprint: Final = f"onnx-{short_digest(facts)}"
+        self.fingerprint: Final = f"onnx-{short_digest(facts)}{grid_suffix(self.views)}"
         self.short_side: Final = self._network.size
 
     def extract(

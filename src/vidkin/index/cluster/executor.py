@@ -14,10 +14,10 @@ from typing import Any
 
 from vidkin._version import __version__
 from vidkin.errors import ClusterError, InvalidArgumentError
+from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.cluster.connection import check_address, connect, import_ray
 from vidkin.index.cluster.describer import Describer, Opened
 from vidkin.index.ingest.workers.executor import Described, Event, Idle, Unreadable, WorkerSpec
-from vidkin.index.ingest.workers.silence import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.workers.worker import Alive, Failed
 
 __all__ = ["RayExecutor"]

@@ -12,17 +12,17 @@ from typing import Any
 from vidkin._base.plain_values import parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.files import write_whole
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
-from vidkin.similarity import Box, Segment
+from vidkin.index.storage.places.contract import Place
+from vidkin.similarity import UNRELATED, Box, Segment
 
 __all__ = ["Comparisons", "PairResult"]
 
 _logger = logging.getLogger(__name__)
 # Seconds between writes: the work lost if the process is killed.
 _PAUSE = 20.0
-# Below this score segments are not kept.
-_LEAST_WITH_SEGMENTS = 0.2
+# Part of the state: choose another text when the same pair would get another doubt or missing part. A change of the
+# score changes the state by itself (`vidkin.similarity.scorer.SCORE_REVISION`).
+_DOUBT_REVISION = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Comparisons:
     """Results for pairs of contents; a content is identified by the hash of its bytes.
 
     Attributes:
-        location: Location of the index; None stores nothing.
+        place: Place of the index; None stores nothing.
         state: Identifies what the results depend on besides the two files. Results of another state are dropped.
         searched: Contents whose neighbors were looked up.
         flipped: Contents whose mirror images were looked up.
@@ -82,7 +82,7 @@ class Comparisons:
 
     FILE = "comparisons.json"
 
-    location: Location | None = None
+    place: Place | None = None
     state: str = ""
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
@@ -97,7 +97,7 @@ class Comparisons:
 
     def put(self, first: str, second: str, result: PairResult) -> None:
         """Remember a result; segments of unrelated pairs are dropped."""
-        if result.score < _LEAST_WITH_SEGMENTS:
+        if result.score < UNRELATED:
             result = replace(result, segments=())
         self._pairs[_key(first, second)] = result.swapped() if second < first else result
 
@@ -107,9 +107,9 @@ class Comparisons:
             yield first, second, self._pairs[first, second]
 
     @classmethod
-    def open(cls, location: Location, state: str) -> Comparisons:
+    def open(cls, place: Place, state: str) -> Comparisons:
         """Load the results of an index; none if they are of another state or cannot be read."""
-        place = open_place(location)
+        state += _DOUBT_REVISION
         try:
             content = place.read(cls.FILE)
             if content is None:
@@ -121,8 +121,8 @@ class Comparisons:
             return cls(
                 place,
                 state,
-                {names[place] for place in table["searched"]},
-                {names[place] for place in table["flipped"]},
+                {names[at] for at in table["searched"]},
+                {names[at] for at in table["flipped"]},
                 # An older version stored none.
                 {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
@@ -138,7 +138,7 @@ class Comparisons:
 
     def save(self) -> None:
         """Write whole or not at all; a failure only costs time later."""
-        if self.location is None:
+        if self.place is None:
             return
         names = sorted({name for pair in self._pairs for name in pair} | self.searched | self.flipped)
         places = {name: place for place, name in enumerate(names)}
@@ -159,9 +159,7 @@ class Comparisons:
             ],
         }
         try:
-            write_whole(
-                open_place(self.location), self.FILE, json.dumps(table, separators=(",", ":")).encode()
-            )
+            write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()

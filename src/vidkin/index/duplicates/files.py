@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from vidkin.index.records import VideoRecord
 
 __all__ = ["FileRecord", "content_of", "present_files"]
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +32,31 @@ def content_of(record: VideoRecord) -> str:
     return record.content_hash or f"video {record.id}"
 
 
-def present_files(records: Iterable[VideoRecord]) -> tuple[list[FileRecord], list[str]]:
-    """Existing files, each once, and the paths of missing ones.
+def present_files(records: Iterable[VideoRecord]) -> list[FileRecord]:
+    """Files with features that exist, each once; warns of those that are gone.
 
     Hard links and symbolic links are names of a file, not copies; names of symbolic links come last.
     """
     names: dict[tuple[int, int], list[VideoRecord]] = {}
     gone = []
     for record in records:
+        if record.status != "ok" or record.frames == 0:
+            continue
         try:
             status = os.stat(record.path)
         except OSError:
             gone.append(record.path)
             continue
         names.setdefault((status.st_dev, status.st_ino), []).append(record)
+    if gone:
+        _logger.warning(
+            "%d videos are left out because their files are gone, the first is %s (`vidkin index PATH... --prune` "
+            "forgets them)",
+            len(gone),
+            gone[0],
+        )
     files = []
     for same in names.values():
         first, *others = sorted(same, key=lambda record: (os.path.islink(record.path), record.path))
         files.append(FileRecord(first, tuple(record.path for record in others)))
-    return sorted(files, key=lambda file: file.record.path), gone
+    return sorted(files, key=lambda file: file.record.path)

@@ -13,8 +13,7 @@ from vidkin.index.ingest.files.scan import Scan
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lookup import find_records
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 
 __all__ = ["RemovedPaths", "leave_out_removed", "remove_records"]
 
@@ -32,13 +31,12 @@ class RemovedPaths:
     paths: frozenset[str] = frozenset()
 
     @classmethod
-    def open(cls, location: Location) -> RemovedPaths:
+    def open(cls, place: Place) -> RemovedPaths:
         """Load the removed paths of an index; none if nothing was removed.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        place = open_place(location)
         content = place.read(cls.FILE)
         if content is None:
             return cls()
@@ -53,12 +51,10 @@ class RemovedPaths:
             ) from error
         return cls(frozenset(names))
 
-    def save(self, location: Location) -> None:
+    def save(self, place: Place) -> None:
         """Write the paths whole or not at all."""
         # Only ASCII, so that names that are not valid UTF-8 survive.
-        write_whole(
-            open_place(location), self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode()
-        )
+        write_whole(place, self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
 
     def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
         """A copy with these paths added."""
@@ -78,11 +74,11 @@ class RemovedPaths:
         return True
 
 
-def remove_records(location: Location, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
+def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
     """Remove files and all files in folders, and remember them; the caller holds the writer's lock.
 
     Args:
-        location, store: Location and store of the index.
+        place, store: Place and store of the index.
         names: Files and folders.
 
     Returns:
@@ -102,7 +98,7 @@ def remove_records(location: Location, store: VectorStore, names: Iterable[str |
         # The name may encode accents differently than the file system.
         is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in named)
         paths |= {path} if is_spelled_so else {record.path for record in named}
-    RemovedPaths.open(location).with_paths(paths).save(location)
+    RemovedPaths.open(place).with_paths(paths).save(place)
     store.remove(records)
     return len(records)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vidkin._base.plain_values import Result
-from vidkin.media import VideoInfo
 
 __all__ = [
     "FileOutcome",
@@ -16,7 +15,6 @@ __all__ = [
     "OnProgress",
     "OutcomeKind",
     "Progress",
-    "describe_cut_off",
 ]
 
 OutcomeKind = Literal[
@@ -121,8 +119,3 @@ class IngestInterrupted(KeyboardInterrupt):
     def __init__(self, report: IngestReport) -> None:
         super().__init__(f"interrupted: {report}")
         self.report = report
-
-
-def describe_cut_off(info: VideoInfo) -> str:
-    """One line about a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
-    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from vidkin.index.ingest.batch_writer import VIDEOS_A_COMMIT, BatchWriter
 from vidkin.index.ingest.failure_log import FailureLog
+from vidkin.index.ingest.files.content import is_gone
 from vidkin.index.ingest.files.rules import FolderRules
-from vidkin.index.ingest.files.scan import Scan, VideoFile, is_gone
+from vidkin.index.ingest.files.scan import Scan, VideoFile
 from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, PlanStep
 from vidkin.index.ingest.report import (
     FileOutcome,
@@ -20,12 +21,11 @@ from vidkin.index.ingest.report import (
     IngestReport,
     OnProgress,
     OutcomeKind,
-    describe_cut_off,
 )
 from vidkin.index.ingest.tally import Tally
 from vidkin.index.ingest.workers.executor import Advanced, Described, Executor, Unreadable
 from vidkin.index.ingest.workers.serial import internal_error
-from vidkin.index.records import Entry, VideoRecord
+from vidkin.index.records import Entry, VideoRecord, describe_cut_off
 from vidkin.index.sampling_rate import sampling_rate
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.windows import window_vectors

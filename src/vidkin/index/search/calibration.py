@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from importlib.resources import as_file, files
+from pathlib import Path
 
 import torch
 
 from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.files import read_units, write_whole
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
+from vidkin.index.storage.places.local import LocalPlace
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
 __all__ = ["Calibration"]
 
 _logger = logging.getLogger(__name__)
+# Measured once for our own extractors, by their fingerprint.
+_SHIPPED = LocalPlace(Path(__file__).with_name("data"))
 _SHARE = 0.9
 # Views are compared in dozens of pairs, so unrelated parts reach higher similarities by chance.
 _SHARE_OF_VIEWS = 0.99
@@ -54,13 +56,8 @@ class Calibration:
         """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
             return cls(torch.zeros(0, 1, 1))
-        shipped = files("vidkin.index") / "data" / f"{extractor.fingerprint}.safetensors"
-        if shipped.is_file():
-            with as_file(shipped) as path:
-                stored = cls._read(path.parent, path.name, _share_of(extractor))
-            if stored is not None:
-                return stored
-        return cls.measure(extractor)
+        shipped = cls._read(_SHIPPED, f"{extractor.fingerprint}.safetensors", _share_of(extractor))
+        return cls.measure(extractor) if shipped is None else shipped
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:
@@ -73,42 +70,42 @@ class Calibration:
         return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
 
     @classmethod
-    def read(cls, location: Location, share: float = _SHARE) -> Calibration | None:
+    def read(cls, place: Place, share: float = _SHARE) -> Calibration | None:
         """Load the calibration of an index; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        return cls._read(location, cls.FILE, share)
+        return cls._read(place, cls.FILE, share)
 
     @classmethod
-    def _read(cls, location: Location, file: str, share: float) -> Calibration | None:
-        vectors = read_units(open_place(location), file, "background")
+    def _read(cls, place: Place, file: str, share: float) -> Calibration | None:
+        vectors = read_units(place, file, "background")
         return None if vectors is None else cls(vectors, share)
 
     @classmethod
-    def open(cls, location: Location, extractor: FrameExtractor) -> Calibration:
+    def open(cls, place: Place, extractor: FrameExtractor) -> Calibration:
         """Load the calibration of an index; measured and stored on first use.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        stored = cls.read(location, _share_of(extractor))
+        stored = cls.read(place, _share_of(extractor))
         if stored is not None:
             return stored
         calibration = cls.of_extractor(extractor)
         try:
-            calibration.save(location)
+            calibration.save(place)
         except CollectionError as error:
             # The result is always the same; storing it only saves a second.
             _logger.info("%s", error)
         return calibration
 
-    def save(self, location: Location, name: str = FILE) -> None:
+    def save(self, place: Place, name: str = FILE) -> None:
         """Write the background descriptors to the index, whole or not at all."""
         from safetensors.torch import save
 
-        write_whole(open_place(location), name, save({"background": self.background.half()}))
+        write_whole(place, name, save({"background": self.background.half()}))
 
 
 def _share_of(extractor: FrameExtractor) -> float:

@@ -10,8 +10,7 @@ import torch
 from vidkin.index.records import WindowVectors
 from vidkin.index.storage.contract import NO_WINDOW, VectorStore
 from vidkin.index.storage.files import read_units, write_whole
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 from vidkin.index.windows import frame_vectors
 
 __all__ = ["CommonFrames", "find_common"]
@@ -56,19 +55,19 @@ class CommonFrames:
         return CommonFrames(merged)
 
     @classmethod
-    def open(cls, location: Location) -> CommonFrames:
+    def open(cls, place: Place) -> CommonFrames:
         """Load the common frames of an index; none if it has not looked for any yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        return cls(read_units(open_place(location), cls.FILE, "vectors"))
+        return cls(read_units(place, cls.FILE, "vectors"))
 
-    def save(self, location: Location) -> None:
+    def save(self, place: Place) -> None:
         """Write to the index, whole or not at all."""
         from safetensors.torch import save
 
-        write_whole(open_place(location), self.FILE, save({"vectors": self.vectors.half().contiguous()}))
+        write_whole(place, self.FILE, save({"vectors": self.vectors.half().contiguous()}))
 
 
 def find_common(

@@ -14,7 +14,7 @@ from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.queries.query import query_from_stored, weigh_features
 from vidkin.index.search.stages import find_candidates, score_candidates
 from vidkin.index.storage.contract import VectorStore
-from vidkin.similarity import FrameFeatures, Scorer, calibrated_map, frame_similarity_many
+from vidkin.similarity import UNRELATED, FrameFeatures, Scorer, calibrated_map, frame_similarity_many
 
 __all__ = ["RecallReport", "measure_recall"]
 
@@ -52,7 +52,7 @@ def measure_recall(
     *,
     queries: int = 50,
     limit: int = 100,
-    threshold: float = 0.2,
+    threshold: float = UNRELATED,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RecallReport:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import torch
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index.ingest.files.content import content_hash, has_same_bytes
 from vidkin.index.records import VideoRecord
 from vidkin.index.search.common import CommonFrames
 from vidkin.index.search.match import Match
@@ -17,11 +19,20 @@ from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.windows import frame_vectors
 from vidkin.similarity import PairScore, Scorer, Segment
 
-__all__ = ["Ranker", "find_candidates", "find_matches", "put_identical_first", "score_candidates"]
+__all__ = [
+    "Ranker",
+    "find_candidates",
+    "find_identical",
+    "find_matches",
+    "put_identical_first",
+    "score_candidates",
+]
 
 _MOST_QUERY_VECTORS = 64
 _MOST_PART_VECTORS = 8
 _WINDOWS_PER_CANDIDATE = 4
+# Attempts at a search whose candidates are removed meanwhile.
+_MOST_SEARCHES = 5
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
 
@@ -73,24 +84,31 @@ def find_matches(
 
     Raises:
         InvalidArgumentError: A number is out of range.
-        NotIndexedError: A candidate was removed meanwhile.
+        NotIndexedError: Candidates are removed again and again meanwhile.
     """
     if limit < 1 or candidates < 1:
         raise InvalidArgumentError(f"limit and candidates must be at least 1, got {limit} and {candidates}")
     if not 0.0 <= threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
-    ids = find_candidates(store, query, candidates)
-    if read is not None and is_picture(query) and scorer.has_segments:
-        scored = find_moments(store, query, ids, common, scorer, read)
-    else:
-        scored = (rank or score_candidates)(store, query, ids, common, scorer)
-    matches = []
-    for video_id, pair in scored:
-        if pair.score > 0 and pair.score >= threshold:
-            record = store.get(video_id)
-            pictures = {"query": is_picture(query), "target": is_photograph(record)}
-            segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
-            matches.append(Match(record.path, pair.score, segments, video_id))
+    finds_moments = read is not None and is_picture(query) and scorer.has_segments
+    for attempt in range(1, _MOST_SEARCHES + 1):
+        try:
+            ids = find_candidates(store, query, candidates)
+            if read is not None and finds_moments:
+                scored = find_moments(store, query, ids, common, scorer, read)
+            else:
+                scored = (rank or score_candidates)(store, query, ids, common, scorer)
+            matches = [
+                _match(store.get(video_id), query, pair)
+                for video_id, pair in scored
+                if pair.score > 0 and pair.score >= threshold
+            ]
+            break
+        except NotIndexedError:
+            # A candidate was removed by another process: search again for what takes its place.
+            if attempt == _MOST_SEARCHES:
+                raise
+            store.refresh()
     return sorted(matches, key=lambda match: (-match.score, match.path))[:limit]
 
 
@@ -176,6 +194,34 @@ def put_identical_first(
             first[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
     others = [match for match in matches if match.video_id not in first]
     return [*sorted(first.values(), key=lambda match: match.path), *others][:limit]
+
+
+def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str]) -> list[VideoRecord]:
+    """Records of files with the same bytes as a file; files are read only if their sizes are equal.
+
+    A partial hash is not enough: then all bytes are compared, so that the file must exist. None if the query, which was
+    described before, cannot be read any more.
+    """
+    try:
+        size = os.stat(path).st_size
+        candidates = [record for record in records if record.status == "ok" and record.size == size]
+        if not candidates:
+            return []
+        content = content_hash(os.fspath(path), size)
+    except OSError:
+        return []
+    return [
+        record
+        for record in candidates
+        if record.content_hash == content.text
+        and (content.is_whole or has_same_bytes(os.fspath(path), record.path))
+    ]
+
+
+def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
+    pictures = {"query": is_picture(query), "target": is_photograph(record)}
+    segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
+    return Match(record.path, pair.score, segments, record.id)
 
 
 def _spread(places: torch.Tensor, most: int) -> torch.Tensor:

@@ -73,7 +73,7 @@ class VectorStore(Protocol):
     **Whole or not at all.** A video exists once its record does; the record is written after its features
     and windows. A path has one record: appending it again replaces the old one in one step.
 
-    **One writer.** Callers make sure that only one process writes (:mod:`vidkin.index.lock`).
+    **One writer.** Callers make sure that only one process writes (`Place.exclusive`).
 
     **Rounding.** Features are kept as :func:`vidkin.index.records.to_stored` rounds them.
     """

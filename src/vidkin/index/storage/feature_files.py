@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from vidkin._base.plain_values import parse_json
 from vidkin.index.records import restore_parts, round_parts, to_stored
 from vidkin.index.storage.files import reading, writing
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["FeatureFiles"]
@@ -52,12 +51,12 @@ class FeatureFiles:
     rewritten. A file counts only once a record refers to its id, so half a file does no harm.
 
     Args:
-        location: The store: a folder, or an address on object storage.
+        place: Place of the store.
         folder: Folder within the store.
     """
 
-    def __init__(self, location: Location, folder: str = "features") -> None:
-        self._place = open_place(location)
+    def __init__(self, place: Place, folder: str = "features") -> None:
+        self._place = place
         self._folder = folder
 
     def write(self, video_id: int, features: FrameFeatures) -> None:

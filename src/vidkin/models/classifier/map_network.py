@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import torchvision_stages
 from vidkin.models.config import EncoderConfig
-from vidkin.models.networks.frame_encoder import FrameEncoderFeatures
-from vidkin.models.networks.frame_network import FrameNetwork, open_frame_network
+from vidkin.models.networks.frame_network import FrameEncoderFeatures, FrameNetwork, open_frame_network
 from vidkin.models.networks.small_network import SmallNetwork
 
 __all__ = ["open_map_network"]

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.models.config import EncoderConfig
 from vidkin.models.networks.encoder import Encoder, check_frames
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
 
 __all__ = ["FrameEncoderModel"]
 

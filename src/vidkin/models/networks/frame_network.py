@@ -11,14 +11,13 @@ from torch import nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_pooled_network
+from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
-from vidkin.models.frame_extractor import load_frame_encoder
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderFeatures
 from vidkin.models.networks.small_network import SmallNetwork
 from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
 
-__all__ = ["FrameNetwork", "open_frame_network"]
+__all__ = ["FrameEncoderFeatures", "FrameNetwork", "open_frame_network"]
 
 PathLike = str | os.PathLike[str]
 Triple = tuple[float, float, float]
@@ -41,6 +40,30 @@ class FrameNetwork:
     dimension: int
     mean: Triple
     std: Triple
+
+
+class FrameEncoderFeatures(nn.Module):
+    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of [N, 3, S, S] with values in
+    0..1.
+
+    Args:
+        encoder: The encoder, whose last layer is removed. F is ``widths[-1] * grid^2``, 3,072 by default; S can be any
+            size.
+    """
+
+    def __init__(self, encoder: FrameEncoder) -> None:
+        super().__init__()
+        self.dimension = encoder.head.in_features
+        encoder.head = nn.Identity()  # type: ignore[assignment]  # its weights would be stored for nothing
+        self.encoder = encoder
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Features [N, F] of images [N, 3, S, S]."""
+        return self.encoder.features(images)
+
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """The last maps, before they are averaged over the grid."""
+        return self.encoder.maps(images)
 
 
 def open_frame_network(

@@ -8,9 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.media import FramePlanes
-from vidkin.models.frame_extractor import load_frame_encoder
-from vidkin.models.networks.frame_encoder import FrameEncoder
 from vidkin.shots.contract import DetectedCuts
 from vidkin.shots.cuts.frame_vectors import GRID
 from vidkin.shots.cuts.model import CutModel

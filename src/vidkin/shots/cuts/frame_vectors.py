@@ -23,7 +23,7 @@ _BATCH = 16
 
 
 class VectorNetwork(Protocol):
-    """A network from squares to vectors (`models.networks.frame_encoder.FrameEncoder`)."""
+    """A network from squares to vectors (`features.frame_encoder.FrameEncoder`)."""
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         """Vectors of unit length [N, D] of squares [N, 3, 64, 64] in 0..1."""

@@ -17,7 +17,7 @@ __all__ = ["ShortenedTimes", "shorten_gaps"]
 # Number of lines above which gaps are shortened: two twelve-hour videos at one frame per second have 1.4 million.
 _MANY_LINES = 1 << 23
 # Seconds to which a longer gap is shortened.
-_LONGEST_GAP = 60.0
+_LONGEST_PAUSE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[flo
     spans = [float(side[-1] - side[0]) for side in times]
     if not steps or not sum(speeds) * spans[0] + len(speeds) * spans[1] > _MANY_LINES * steps[0] / 2:
         return unchanged
-    if not any(bool((gap > _LONGEST_GAP).any()) for gap in gaps):
+    if not any(bool((gap > _LONGEST_PAUSE).any()) for gap in gaps):
         return unchanged
     first, second = (
-        torch.cat([side[:1], side[0] + gap.clamp(max=_LONGEST_GAP).cumsum(0)])
+        torch.cat([side[:1], side[0] + gap.clamp(max=_LONGEST_PAUSE).cumsum(0)])
         for side, gap in zip(times, gaps, strict=True)
     )
     return ShortenedTimes(first, second, *times)

@@ -19,12 +19,11 @@ from vidkin.similarity.copies.moving_windows import follow_window, side_by_side
 from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.copies.view_pairs import PairMaps, pair_maps
 from vidkin.similarity.frame_features import FrameFeatures
-from vidkin.similarity.scorer import PairScore
+from vidkin.similarity.scorer import UNRELATED, PairScore
 from vidkin.similarity.segment import WHOLE, Segment
 
 __all__ = ["CopyScorer"]
 
-_UNRELATED = 0.2
 # Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5
 # Pairs of views aligned in addition to the pair of whole pictures.
@@ -86,12 +85,12 @@ class CopyScorer:
 
     @property
     def needs_background(self) -> bool:
-        """True."""
+        """Yes: similarities count from those of unrelated pictures on."""
         return True
 
     @property
     def has_segments(self) -> bool:
-        """True."""
+        """Yes: the score comes from them."""
         return True
 
     def score(
@@ -287,5 +286,5 @@ def _score(
         key=lambda segment: -segment.score * (segment.query_end - segment.query_start + 1.0),
     )
     # Next to the best segment, one that says no more than unrelated videos do is noise.
-    kept = [s for place, s in enumerate(ranked) if place == 0 or s.score >= _UNRELATED]
+    kept = [s for place, s in enumerate(ranked) if place == 0 or s.score >= UNRELATED]
     return PairScore(best if kept else 0.0, tuple(kept[: settings.maximum_segments]), frame_map)

@@ -14,13 +14,13 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
+from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
 from vidkin.media import Frames
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.comparator.comparator import Comparator, build_comparator
 from vidkin.models.comparator.config import ComparatorConfig
 from vidkin.models.comparator.extractor import measure_unrelated
 from vidkin.models.comparator.folder import EXTRACTOR_WEIGHTS_FILE, save_comparator
-from vidkin.models.frame_extractor import load_frame_encoder, save_frame_encoder
 from vidkin.training.clips.data import ClipData
 from vidkin.training.clips.objective import ComparatorObjective
 from vidkin.training.clips.settings import clip_settings

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index
 from vidkin.index.manifest import Manifest
+from vidkin.index.storage.places.opening import open_place
 from vidkin.review import (
     Labels,
     read_detector,
@@ -211,6 +212,6 @@ def _state(site: Site) -> ReviewState:
         cut=cuts.count("cut"),
         no_cut=cuts.count("no cut"),
         runs=tuple(Measured(**{name: run[name] for name in names}) for run in reversed(read_reviews(path))),
-        measure_in_use=Manifest.read(site.collection.location).reviewed,
+        measure_in_use=Manifest.read(open_place(site.collection.location)).reviewed,
         detector=read_detector(path),
     )

@@ -16,7 +16,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Match
 from vidkin.media import thumbnail
 from vidkin.rendering.boxes import describe_parts
-from vidkin.similarity import WHOLE, Box, Segment
+from vidkin.similarity import UNRELATED, WHOLE, Box, Segment
 from vidkin.web.pages.library import VideoItem, video_item
 from vidkin.web.site import CurrentSite, Page, Site
 from vidkin.web.sources import Source, open_source, source_item
@@ -134,7 +134,7 @@ async def show_search(
     source = None
     if video is not None or upload is not None:
         source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
-    values = {"source": source, "has_segments": site.collection.has_segments}
+    values = {"source": source, "has_segments": site.collection.has_segments, "unrelated": UNRELATED}
     values["is_empty"] = await site.lists.run(site.is_empty)
     return site.page("search.html", request, values)
 

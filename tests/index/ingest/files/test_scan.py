@@ -10,7 +10,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import FolderRules, scan
-from vidkin.index.ingest.files.scan import is_gone
+from vidkin.index.ingest.files.content import is_gone
 
 
 def touch(path: Path, content: bytes = b"x") -> Path:

@@ -10,8 +10,7 @@ import pytest
 
 from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionLockedError
-from vidkin.index.lock import writer_lock
-from vidkin.index.storage.places import lease
+from vidkin.index.storage.places import objects
 from vidkin.index.storage.places.opening import open_place
 
 INDEX = "s3://bucket/index"
@@ -30,16 +29,16 @@ def note(server: S3Server) -> dict[str, object]:
 
 def test_the_second_writer_is_told_who_the_first_is(s3: S3Server) -> None:
     with (
-        writer_lock(INDEX),
+        open_place(INDEX).exclusive(),
         pytest.raises(
             CollectionLockedError,
             match=r"^s3://bucket/index is being written to by process \d+ on \S+ since 20.*; try again later.*"
             r"wait=SECONDS\); if that process was killed, its lock ends in 3[0-3] s",
         ),
-        writer_lock(INDEX),
+        open_place(INDEX).exclusive(),
     ):
         raise AssertionError("never reached")
-    with writer_lock(INDEX):
+    with open_place(INDEX).exclusive():
         assert note(s3)["released"] is False
     assert note(s3)["released"] is True
 
@@ -48,7 +47,7 @@ def test_a_writer_can_wait(s3: S3Server) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with writer_lock(INDEX):
+        with open_place(INDEX).exclusive():
             entered.set()
             leave.wait(30)
 
@@ -57,11 +56,11 @@ def test_a_writer_can_wait(s3: S3Server) -> None:
     assert entered.wait(30)
     with (
         pytest.raises(CollectionLockedError, match=r"still after 0.2 s by process"),
-        writer_lock(INDEX, wait=0.2),
+        open_place(INDEX).exclusive(0.2),
     ):
         raise AssertionError("never reached")
     threading.Timer(0.3, leave.set).start()
-    with writer_lock(INDEX, wait=30):
+    with open_place(INDEX).exclusive(30):
         pass
     thread.join()
 
@@ -73,7 +72,7 @@ def test_of_many_writers_one_gets_it(s3: S3Server) -> None:
 
     def write() -> None:
         try:
-            with writer_lock(INDEX):
+            with open_place(INDEX).exclusive():
                 inside.append(1)
                 everyone.wait(30)
         except CollectionLockedError:
@@ -117,12 +116,12 @@ def test_a_lease_that_ended_is_taken_and_its_holder_writes_no_more(s3: S3Server)
 
 
 def test_the_need_of_a_fence_is_remembered_until_there_is_one(s3: S3Server) -> None:
-    with writer_lock(INDEX):
+    with open_place(INDEX).exclusive():
         pass
     with (place := open_place(INDEX)).exclusive(0):
         assert not place.needs_fence()
         expire(s3)
-        with writer_lock(INDEX):  # fences nothing
+        with open_place(INDEX).exclusive():  # fences nothing
             pass
     with (place := open_place(INDEX)).exclusive(0):
         assert place.needs_fence()
@@ -133,7 +132,7 @@ def test_the_need_of_a_fence_is_remembered_until_there_is_one(s3: S3Server) -> N
 
 
 def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "SECONDS", 0.4)
+    monkeypatch.setattr(objects, "SECONDS", 0.4)
     place = open_place(INDEX)
     with place.exclusive(0):
         deadline = time.monotonic() + 30
@@ -144,7 +143,7 @@ def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.
 
 
 def test_without_renewal_it_is_lost_by_its_own_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "SECONDS", 0.3)
+    monkeypatch.setattr(objects, "SECONDS", 0.3)
     place = open_place(INDEX)
     with place.exclusive(0):
         s3.buckets.clear()  # the storage refuses everything
@@ -160,8 +159,8 @@ def test_without_renewal_it_is_lost_by_its_own_clock(s3: S3Server, monkeypatch: 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"pid": 1, "host": "x", "since": "2026"}'])
 def test_a_note_that_cannot_be_read_holds_as_long_as_any(s3: S3Server, content: bytes) -> None:
     s3.put(LEASE, content, None, None)
-    with pytest.raises(CollectionLockedError, match="by another process"), writer_lock(INDEX):
+    with pytest.raises(CollectionLockedError, match="by another process"), open_place(INDEX).exclusive():
         raise AssertionError("never reached")
     expire(s3)
-    with writer_lock(INDEX):
+    with open_place(INDEX).exclusive():
         pass

@@ -1,4 +1,4 @@
-"""Whether two files have the same content, without reading all of large ones where that is safe."""
+"""Whether a file is there, and whether two hold the same, without reading all of large ones where that is safe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vidkin._base.regular_files import open_regular_file
 
-__all__ = ["ContentHash", "content_hash", "has_same_bytes"]
+__all__ = ["ContentHash", "content_hash", "has_same_bytes", "is_gone"]
 
 _CHUNK = 1 << 20
 _MOST_SAMPLED = 3 * _CHUNK
@@ -80,6 +80,17 @@ def has_same_bytes(path: str, other: str) -> bool:
             )
     except OSError:
         return False
+
+
+def is_gone(path: str) -> bool:
+    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read)."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _read(descriptor: int, place: int, count: int) -> bytes:

@@ -13,7 +13,7 @@ from vidkin._base.regular_files import open_regular_file
 from vidkin.index.ingest.files.rules import FolderRules
 from vidkin.index.manifest import MANIFEST_FILE
 
-__all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "is_gone", "scan"]
+__all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "scan"]
 
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
 """Reason given for skipping a link to a folder."""
@@ -71,17 +71,6 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
     for path in paths:
         walk.visit(os.path.expanduser(os.fsdecode(os.fspath(path))))
     return walk.result()
-
-
-def is_gone(path: str) -> bool:
-    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read)."""
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
 
 
 class _Walk:

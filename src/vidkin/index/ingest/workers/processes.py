@@ -14,9 +14,9 @@ from multiprocessing.connection import wait
 from typing import IO
 
 from vidkin.errors import ExtractorError, InvalidArgumentError
+from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.workers.channel import Channel
 from vidkin.index.ingest.workers.executor import Described, Event, Idle, Unreadable, WorkerSpec
-from vidkin.index.ingest.workers.silence import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.workers.worker import Alive, Failed
 
 __all__ = ["ProcessExecutor"]

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
-from vidkin.index.ingest.report import describe_cut_off
-from vidkin.index.ingest.workers.silence import HANG_TIMEOUT
-from vidkin.index.records import to_stored
+from vidkin.features.describe import HANG_TIMEOUT
+from vidkin.index.records import describe_cut_off, to_stored
 from vidkin.index.sampling_rate import query_rate, sampling_rate
 from vidkin.index.search.calibration import Calibration
 from vidkin.index.search.common import CommonFrames

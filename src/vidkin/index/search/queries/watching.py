@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from vidkin.features import Phase
-from vidkin.index.ingest.workers.silence import Silence
+from vidkin.features.describe import Silence
 
 __all__ = ["ABANDONED", "HangError", "run_watched"]
 
@@ -39,7 +39,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
 
     Args:
         work: Calls ``beat`` regularly with its current phase.
-        hang_timeout: Timeout as in :class:`~vidkin.index.ingest.workers.silence.Silence`.
+        hang_timeout: Timeout as in :class:`~vidkin.features.describe.Silence`.
 
     Raises:
         HangError: ``beat`` was not called for too long.

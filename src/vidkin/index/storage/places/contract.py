@@ -105,8 +105,20 @@ class Place(Protocol):
         """Apply a function that reads or writes one file; results in order, in parallel over a network."""
         ...
 
-    def exclusive(self, wait: float) -> AbstractContextManager[None]:
-        """Hold the right to write, see :func:`vidkin.index.lock.writer_lock`."""
+    def exclusive(self, wait: float = 0.0) -> AbstractContextManager[None]:
+        """Hold the right to write; one process at a time has it.
+
+        In a folder it is a lock of the operating system, released the moment its process ends. On object storage it is
+        a lease, renewed while the writer lives: that of a killed writer ends by itself
+        (:mod:`vidkin.index.storage.places.objects`).
+
+        Args:
+            wait: Seconds to wait for other writers; 0 fails at once.
+
+        Raises:
+            CollectionLockedError: Another process (or another part of this one) still holds it; says which.
+            CollectionError: The system refuses to write there, or a part of an index in a folder is a symbolic link.
+        """
         ...
 
     def check_writer(self, *, ask: bool = False) -> None:

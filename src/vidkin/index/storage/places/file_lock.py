@@ -30,7 +30,7 @@ _PAUSE = 0.05
 
 @contextmanager
 def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
-    """Hold the right to write to the index in a folder; see :func:`vidkin.index.lock.writer_lock`.
+    """Hold the right to write to the index in a folder; see `Place.exclusive`.
 
     The operating system's lock on a file: it is released the moment its process ends, for whatever reason. Writers
     that wait get it in the order in which they came.

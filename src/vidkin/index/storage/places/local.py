@@ -94,7 +94,7 @@ class LocalPlace:
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         return [function(item) for item in items]
 
-    def exclusive(self, wait: float) -> AbstractContextManager[None]:
+    def exclusive(self, wait: float = 0.0) -> AbstractContextManager[None]:
         return hold_file_lock(Path(self.uri), wait)
 
     def check_writer(self, *, ask: bool = False) -> None:

@@ -10,7 +10,7 @@ _CREDENTIALS = (
 )
 _UNREACHABLE = "the storage cannot be reached; check the network and AWS_ENDPOINT_URL"
 # Messages of obstore and Lance, which quote the server or the network; the first that occurs decides.
-_CAUSES = (
+_REFUSALS = (
     ("nosuchbucket", "there is no such bucket; create it or correct the address"),
     ("bucket does not exist", "there is no such bucket; create it or correct the address"),
     ("invalidaccesskeyid", f"the access key is unknown; {_CREDENTIALS}"),
@@ -39,4 +39,4 @@ def describe_refusal(text: str) -> str | None:
         text: Message of a library.
     """
     lowered = text.lower()
-    return next((cause for sign, cause in _CAUSES if sign in lowered), None)
+    return next((cause for sign, cause in _REFUSALS if sign in lowered), None)

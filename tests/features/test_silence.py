@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.index.ingest.workers import silence
-from vidkin.index.ingest.workers.silence import Silence
+from vidkin.features import describe
+from vidkin.features.describe import Silence
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(silence, "time", clock)
+    monkeypatch.setattr(describe, "time", clock)
     return clock
 
 

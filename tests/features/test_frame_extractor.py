@@ -16,14 +16,14 @@ from safetensors.torch import save_file
 from tests.support.videos import photograph
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import GRID
-from vidkin.media import Frames
-from vidkin.models.frame_extractor import (
-    FrameEncoderExtractor,
+from vidkin.features.frame_encoder import (
+    FrameEncoder,
+    FrameEncoderSettings,
     load_frame_encoder,
-    open_frame_extractor,
     save_frame_encoder,
 )
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
+from vidkin.features.frame_extractor import FrameEncoderExtractor, open_frame_extractor
+from vidkin.media import Frames
 
 BOXES = torch.tensor(GRID)
 
@@ -126,7 +126,7 @@ class TestSave:
 
 
 def test_the_shipped_weights_are_small_and_tell_where_they_come_from() -> None:
-    folder = Path(str(files("vidkin.models"))) / "data"
+    folder = Path(str(files("vidkin.features"))) / "data"
     weights = (folder / "frame_encoder.safetensors").read_bytes()
     told = json.loads((folder / "frame_encoder.json").read_text(encoding="utf-8"))
     assert len(weights) <= 4_000_000

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -12,12 +15,17 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
+from vidkin._base.atomic import write_bytes
+from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["FrameEncoder", "FrameEncoderFeatures", "FrameEncoderSettings"]
+__all__ = ["FrameEncoder", "FrameEncoderSettings", "load_frame_encoder", "save_frame_encoder"]
+
+PathLike = str | os.PathLike[str]
 
 NORMALIZATIONS = ("fixed", "image")
 
+_SHIPPED = Path(__file__).with_name("data") / "frame_encoder.safetensors"
 # Typical mean and deviation of values in 0..1, the same for all channels.
 _MEAN = 0.45
 _DEVIATION = 0.25
@@ -64,44 +72,23 @@ class FrameEncoderSettings:
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Settings from a parsed JSON or TOML table."""
-        known: dict[str, Any] = {
+        given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
         }
-        try:
-            return cls(**known)
-        except TypeError as error:
+        wrong = sorted(given.keys() - cls.__dataclass_fields__.keys())
+        if wrong:
             names = ", ".join(sorted(cls.__dataclass_fields__))
-            raise InvalidArgumentError(f"settings must be among {names}, got {', '.join(known)}") from error
+            raise InvalidArgumentError(f"settings must be among {names}, got {', '.join(wrong)}")
+        try:
+            return cls(**given)
+        except TypeError as error:
+            raise InvalidArgumentError(f"settings of a frame encoder: {error}") from error
 
     def to_table(self) -> dict[str, Any]:
         """The settings as a table for JSON or TOML."""
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
         }
-
-
-class FrameEncoderFeatures(nn.Module):
-    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of [N, 3, S, S] with values in
-    0..1.
-
-    Args:
-        encoder: The encoder, whose last layer is removed. F is ``widths[-1] * grid^2``, 3,072 by default; S can be any
-            size.
-    """
-
-    def __init__(self, encoder: FrameEncoder) -> None:
-        super().__init__()
-        self.dimension = encoder.head.in_features
-        encoder.head = nn.Identity()  # type: ignore[assignment]  # its weights would be stored for nothing
-        self.encoder = encoder
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Features [N, F] of images [N, 3, S, S]."""
-        return self.encoder.features(images)
-
-    def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """The last maps, before they are averaged over the grid."""
-        return self.encoder.maps(images)
 
 
 class FrameEncoder(nn.Module):
@@ -167,3 +154,50 @@ class FrameEncoder(nn.Module):
                         module[index] = fuse_conv_bn_eval(convolution, norm)
                         module[index + 1] = nn.Identity()
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
+    """Load a frame encoder from a safetensors file whose metadata has its settings; default: the bundled one.
+
+    Raises:
+        InvalidArgumentError: The file is damaged or contains something else.
+    """
+    if path is None:
+        return load_frame_encoder(_SHIPPED)
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            settings = parse_json((file.metadata() or {}).get("settings", "null"))
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
+        if settings is None:
+            raise InvalidArgumentError("its metadata has no settings")
+        encoder = FrameEncoder(FrameEncoderSettings.from_table(settings))
+        encoder.load_state_dict(tensors)
+    except (OSError, SafetensorError, ValueError, RuntimeError, InvalidArgumentError) as error:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} must be the weights of a frame encoder: {str(error).splitlines()[0]}"
+        ) from error
+    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+        raise InvalidArgumentError(f"{os.fspath(path)} must hold finite weights, got NaN or infinity")
+    return encoder.eval()
+
+
+def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
+    """Write a frame encoder as the one file that :func:`load_frame_encoder` reads, and return its path.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+    """
+    from safetensors.torch import save
+
+    file = Path(path).expanduser()
+    settings = json.dumps(encoder.settings.to_table())
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()}
+    try:
+        write_bytes(file, save(state, metadata={"settings": settings}))
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{file}: {error.strerror or error}; choose a file in a folder that can be written"
+        ) from error
+    return file

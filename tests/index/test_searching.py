@@ -13,8 +13,8 @@ import pytest
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
-from vidkin.index import Index, SerialExecutor
-from vidkin.index.search import searcher
+from vidkin.index import Index, SerialExecutor, collection
+from vidkin.index.search import parts
 from vidkin.media.decoding import container
 
 
@@ -52,14 +52,14 @@ def test_a_query_that_vanishes_once_it_is_read_is_searched(
 ) -> None:
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(path_of(index, "coffee").read_bytes())
-    describe = searcher.describe_query
+    describe = collection.describe_query
 
     def describe_and_delete(*arguments: Any, **options: Any) -> Any:
         query = describe(*arguments, **options)
         clip.unlink()
         return query
 
-    monkeypatch.setattr(searcher, "describe_query", describe_and_delete)
+    monkeypatch.setattr(collection, "describe_query", describe_and_delete)
     assert Path(index.search(clip)[0].path).stem == "coffee"
 
 
@@ -112,8 +112,8 @@ def test_parts_of_a_search_are_loaded_once(tmp_path: Path, monkeypatch: pytest.M
 
         monkeypatch.setattr(owner, name, load)
 
-    count(searcher.Calibration, "open")
-    count(searcher, "open_scorer")
+    count(parts.Calibration, "open")
+    count(parts, "open_scorer")
     count(container, "_open")
     with Index.open(tmp_path / "i") as index:
         first = index.search(clip)

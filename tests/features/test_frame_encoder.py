@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
+from vidkin.features.frame_encoder import FrameEncoder, FrameEncoderSettings
 
 
 def trained(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
@@ -70,7 +70,8 @@ def test_settings_survive_json() -> None:
         ({"grid": 0}, "at least 1"),
         ({"side": 2}, "side must be"),
         ({"normalization": "none"}, "normalization must be"),
-        ({"depth": 3}, "settings must be among"),
+        ({"depth": 3, "grid": 4, "heads": 2}, r"settings must be among dimension, .*, got depth, heads$"),
+        ({"grid": "4"}, "settings of a frame encoder: "),
     ],
 )
 def test_wrong_settings_are_named(table: dict[str, object], message: str) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections import deque
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,34 +13,24 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from vidkin._base.atomic import write_bytes
 from vidkin._base.names import parse_name
-from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features import (
-    Views,
-    bar_boxes,
-    check_views,
-    frame_information,
-    mirror_boxes,
-    place_boxes,
-    resolve_device,
-    shares_of_edges,
-)
-from vidkin.features.information import detailed_cells, information_of_share
-from vidkin.models.networks.frame_encoder import FrameEncoder, FrameEncoderSettings
+from vidkin.features.contracts import Views
+from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
+from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
+from vidkin.features.networks.backbone import resolve_device
+from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
 from vidkin.similarity import WHOLE, FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["FrameEncoderExtractor", "load_frame_encoder", "open_frame_extractor", "save_frame_encoder"]
+__all__ = ["FrameEncoderExtractor", "open_frame_extractor"]
 
 PathLike = str | os.PathLike[str]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
-_SHIPPED = "data/frame_encoder.safetensors"
 # Side of the square that views are cut from: a view of half the side still has as many pixels as the encoder sees.
 _CANVAS = 128
 # Squares per pass: enough to keep the processor busy, few enough to stay in its cache.
@@ -65,8 +54,8 @@ class FrameEncoderExtractor:
             that misses crops), or ``none``.
 
     Attributes:
-        fingerprint: A short hash of the network's settings and weights, wherever they come from, and its views unless
-            both.
+        fingerprint: A short hash of the network's settings and weights, wherever they come from, its views unless both,
+            and their grid if it is another than that of the first version.
     """
 
     # Noise and compression change a still picture by up to .0001, a moving hand by .002.
@@ -91,7 +80,9 @@ class FrameEncoderExtractor:
         for weight, tensor in sorted(encoder.state_dict().items()):
             digest.update(weight.encode())
             digest.update(tensor.detach().float().cpu().numpy().tobytes())
-        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}"
+        self.fingerprint: Final = (
+            f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}{grid_suffix(views)}"
+        )
         # The most recently described frames: usually their mirror image is requested next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
@@ -150,54 +141,6 @@ class FrameEncoderExtractor:
         pictures = shares_of_edges(edges, frames.images.shape)
         self._prepared.append((frames, canvas, information, pictures))
         return canvas, information, pictures
-
-
-def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
-    """Load a frame encoder from a safetensors file whose metadata has its settings; default: the bundled one.
-
-    Raises:
-        InvalidArgumentError: The file is damaged or contains something else.
-    """
-    if path is None:
-        with as_file(files("vidkin.models") / _SHIPPED) as shipped:
-            return load_frame_encoder(shipped)
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(os.fspath(path), framework="pt") as file:
-            settings = parse_json((file.metadata() or {}).get("settings", "null"))
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-        if settings is None:
-            raise InvalidArgumentError("its metadata has no settings")
-        encoder = FrameEncoder(FrameEncoderSettings.from_table(settings))
-        encoder.load_state_dict(tensors)
-    except (OSError, SafetensorError, ValueError, RuntimeError, InvalidArgumentError) as error:
-        raise InvalidArgumentError(
-            f"{os.fspath(path)} must be the weights of a frame encoder: {str(error).splitlines()[0]}"
-        ) from error
-    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
-        raise InvalidArgumentError(f"{os.fspath(path)} must hold finite weights, got NaN or infinity")
-    return encoder.eval()
-
-
-def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
-    """Write a frame encoder as the one file that :func:`load_frame_encoder` reads, and return its path.
-
-    Raises:
-        InvalidArgumentError: The file cannot be written.
-    """
-    from safetensors.torch import save
-
-    file = Path(path).expanduser()
-    settings = json.dumps(encoder.settings.to_table())
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()}
-    try:
-        write_bytes(file, save(state, metadata={"settings": settings}))
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{file}: {error.strerror or error}; choose a file in a folder that can be written"
-        ) from error
-    return file
 
 
 def open_frame_extractor(
