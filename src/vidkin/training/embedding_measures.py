@@ -120,7 +120,7 @@ def _rank_once(
     scores: Tensor, relevance: Tensor, valid: Tensor | None, names: Sequence[str]
 ) -> dict[str, float]:
     """Figures of a ranked gallery, which is sorted once for all that have the same positives."""
-    figures = {}
+    figures: dict[str, float] = {}
     finest = max(1, int(relevance.max())) if relevance.numel() else 1
     for level in sorted({_RANKED[name][0] for name in names}):
         at_level = {name: _RANKED[name][1] for name in names if _RANKED[name][0] == level}
