@@ -1,15 +1,17 @@
-"""Read TOML from untrusted sources, and write TOML, which the standard library cannot."""
+"""Read TOML from untrusted sources, and write it with comments."""
 
 from __future__ import annotations
 
-import json
-import math
 import textwrap
 import tomllib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from tomlkit.items import Table
+    from tomlkit.toml_document import TOMLDocument
 
 __all__ = ["format_toml", "parse_toml"]
 
@@ -41,31 +43,43 @@ def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None 
     Raises:
         InvalidArgumentError: A value has a type that TOML cannot express.
     """
-    return "\n".join(_lines(document, (), comments or {})).lstrip("\n") + "\n"
+    # Imported here: commands read TOML at every start and write it rarely.
+    import tomlkit
+
+    written = tomlkit.document()
+    _fill(written, document, comments or {})
+    return tomlkit.dumps(written).lstrip("\n")
 
 
-def _lines(table: Mapping[str, Any], path: tuple[str, ...], comments: Mapping[str, Any]) -> list[str]:
-    lines: list[str] = []
+def _fill(container: TOMLDocument | Table, table: Mapping[str, Any], comments: Mapping[str, Any]) -> None:
+    import tomlkit
+
     # Plain values first: after a heading they would belong to the table below it.
     for name, value in table.items():
-        if not _tables(value):
-            lines += textwrap.wrap(
-                comments.get(name, ""),
-                _WIDTH,
-                initial_indent="# ",
-                subsequent_indent="# ",
-                break_on_hyphens=False,
-            )
-            unset = f"# {_key(name)} is not set"
-            lines.append(unset if value is None else f"{_key(name)} = {_value(name, value)}")
+        if _tables(value):
+            continue
+        for line in textwrap.wrap(comments.get(name, ""), _WIDTH - 2, break_on_hyphens=False):
+            container.add(tomlkit.comment(line))
+        if value is None:
+            container.add(tomlkit.comment(f"{tomlkit.key(name).as_string()} is not set"))
+        else:
+            _check_value(name, value)
+            container.add(name, tomlkit.item(value))
     for name, value in table.items():
-        heading = ".".join(map(_key, (*path, name)))
-        bracketed = f"[{heading}]" if isinstance(value, Mapping) else f"[[{heading}]]"
         parts = _tables(value)
         inner = _tables(comments.get(name)) or [{}] * len(parts)
+        filled = []
         for part, texts in zip(parts, inner, strict=True):
-            lines += ["", bracketed, *_lines(part, (*path, name), texts)]
-    return lines
+            filled.append(tomlkit.table())
+            filled[-1].trivia.indent = "\n"
+            _fill(filled[-1], part, texts)
+        if isinstance(value, Mapping):
+            container.add(name, filled[0])
+        elif filled:
+            array = tomlkit.aot()
+            for part in filled:
+                array.append(part)
+            container.add(name, array)
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:
@@ -76,30 +90,12 @@ def _tables(value: Any) -> list[Mapping[str, Any]]:
     return []
 
 
-def _key(name: str) -> str:
-    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if is_bare else _text(name)
-
-
-def _text(value: str) -> str:
-    # JSON's escapes are TOML's, except for one control character that JSON does not escape.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _value(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return repr(value)
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    if isinstance(value, str):
-        return _text(value)
+def _check_value(name: str, value: Any) -> None:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(name, item) for item in value)}]"
-    raise InvalidArgumentError(
-        f"{name} must be text, a number, a boolean or a list of these to be written as TOML, "
-        f"got {value!r} ({type(value).__name__})"
-    )
+        for item in value:
+            _check_value(name, item)
+    elif not isinstance(value, bool | int | float | str):
+        raise InvalidArgumentError(
+            f"{name} must be text, a number, a boolean or a list of these to be written as TOML, "
+            f"got {value!r} ({type(value).__name__})"
+        )

@@ -1,8 +1,8 @@
 """Configuration files: defaults of options, for a person and for an index.
 
 A section a command, with the options as names; above the sections what many commands share. The file of a person is
-``vidkin/config.toml`` in ``$XDG_CONFIG_HOME`` or ``~/.config``, or what ``$VIDKIN_CONFIG`` names; that of an index is
-``config.toml`` in its folder, and comes before it.
+``vidkin/config.toml`` in the folder that the system has for settings (on Linux ``$XDG_CONFIG_HOME`` or ``~/.config``),
+or what ``$VIDKIN_CONFIG`` names; that of an index is ``config.toml`` in its folder, and comes before it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ def config_path() -> Path:
     """Where the configuration file of a person is, or would be."""
     if named := os.environ.get(_VARIABLE):
         return Path(named).expanduser()
+    # The same place on Linux; elsewhere the file of an earlier vidkin stays in use.
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "vidkin" / "config.toml"
+    earlier = Path(home).expanduser() / "vidkin" / "config.toml"
+    if earlier.is_file():
+        return earlier
+    from platformdirs import user_config_path
+
+    return user_config_path("vidkin", appauthor=False) / "config.toml"
 
 
 def option_defaults(
@@ -123,9 +129,9 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _named_index(arguments: Sequence[str]) -> str | None:
-    for place, word in enumerate(arguments):
-        if word in ("--index", "-i") and place + 1 < len(arguments):
-            return arguments[place + 1]
+    for position, word in enumerate(arguments):
+        if word in ("--index", "-i") and position + 1 < len(arguments):
+            return arguments[position + 1]
         if word.startswith("--index="):
             return word.removeprefix("--index=")
     return None

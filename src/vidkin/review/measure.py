@@ -21,6 +21,7 @@ from vidkin.index.manifest import Manifest
 from vidkin.index.storage.places.file_lock import refuse_links
 from vidkin.index.storage.places.opening import open_place
 from vidkin.models.engine import take_steps
+from vidkin.models.resume.steps import StepStore
 from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
 from vidkin.review.pairs import video_vectors
 from vidkin.similarity.reviewed import (
@@ -126,8 +127,12 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     model = _Head(len(center))
     batch = numbers[~held_back], ones[~held_back], others[~held_back], grades[~held_back]
     optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=0.0)
-    for step in take_steps(model, _objective, optimizer, repeat(batch, _STEPS)):
-        report(len(usable) + step.number)
+    StepStore().follow(
+        take_steps(model, _objective, optimizer, repeat(batch, _STEPS)),
+        model,
+        optimizer,
+        on_step=lambda step, terms: report(len(usable) + step),
+    )
     measure = model.measure(index.manifest.fingerprint, center)
     with torch.no_grad():
         seen = numbers.clone()

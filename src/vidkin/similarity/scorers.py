@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Protocol
 
 from vidkin._base.names import parse_name
 from vidkin.errors import InvalidArgumentError
@@ -12,7 +13,6 @@ from vidkin.similarity.learned import LEARNED
 from vidkin.similarity.scorer import Scorer
 
 __all__ = [
-    "BringsScorer",
     "DeclaresScorer",
     "available_scorers",
     "finds_segments",
@@ -22,20 +22,11 @@ __all__ = [
 
 
 class DeclaresScorer(Protocol):
-    """An extractor that names the scorer its features are made for."""
+    """An extractor that names the scorer its features are made for; ``open_scorer()`` opens one trained with it."""
 
     @property
     def scorer(self) -> str:
         """``copies``, ``kinds`` or ``learned``."""
-        ...
-
-
-@runtime_checkable
-class BringsScorer(Protocol):
-    """An extractor whose scorer was trained with it."""
-
-    def open_scorer(self) -> Scorer:
-        """Open the scorer the features are made for."""
         ...
 
 
@@ -78,7 +69,8 @@ def scorer_of(extractor: DeclaresScorer) -> Scorer:
     Raises:
         InvalidArgumentError: The extractor names a scorer that does not exist.
     """
-    return extractor.open_scorer() if isinstance(extractor, BringsScorer) else open_scorer(extractor.scorer)
+    open_own: Callable[[], Scorer] | None = getattr(extractor, "open_scorer", None)
+    return open_own() if open_own is not None else open_scorer(extractor.scorer)
 
 
 _SCORERS: dict[str, type[CopyScorer] | type[KindScorer]] = {"copies": CopyScorer, "kinds": KindScorer}

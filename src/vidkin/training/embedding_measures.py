@@ -7,7 +7,7 @@ query split, and p, i and n from the gallery (``qp_gallery``, ``tp_gallery``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -20,18 +20,17 @@ __all__ = ["RANKED", "SAMPLES", "TUPLES", "measure_embeddings", "measure_one", "
 SAMPLES = 15_000
 """Number of quadlets drawn for the sampled figures, as in the sources."""
 
-_Figure = Callable[[Tensor, Tensor, Tensor | None], float]
-
-_RANKED: dict[str, _Figure] = {
-    "ndcg": lambda s, r, v: _number(measures.ndcg(s, r, valid=v)),
-    "map": lambda s, r, v: _number(measures.mean_average_precision(s, r, valid=v)),
-    "map_subcategory": lambda s, r, v: _number(measures.mean_average_precision(s, r, level=2, valid=v)),
-    "hap": lambda s, r, v: _number(measures.hierarchical_average_precision(s, r, valid=v)),
-    "asi": lambda s, r, v: _number(measures.average_set_intersection(s, r, valid=v)),
-    "recall_at_1": lambda s, r, v: _number(measures.recall_at_k(s, r, 1, level=2, valid=v)),
-    "recall_at_5": lambda s, r, v: _number(measures.recall_at_k(s, r, 5, level=2, valid=v)),
-    "recall_at_10": lambda s, r, v: _number(measures.recall_at_k(s, r, 10, level=2, valid=v)),
-    "r_precision": lambda s, r, v: _number(measures.r_precision(s, r, level=2, valid=v)),
+# Level of relevance from which an item is a positive, and name of the measure.
+_RANKED: dict[str, tuple[int, str]] = {
+    "ndcg": (1, "ndcg"),
+    "map": (1, "mean_average_precision"),
+    "map_subcategory": (2, "mean_average_precision"),
+    "hap": (1, "hierarchical_average_precision"),
+    "asi": (1, "average_set_intersection"),
+    "recall_at_1": (2, "recall_at_1"),
+    "recall_at_5": (2, "recall_at_5"),
+    "recall_at_10": (2, "recall_at_10"),
+    "r_precision": (2, "r_precision"),
 }
 RANKED = tuple(_RANKED)
 """Figures of a gallery ranked for every query."""
@@ -59,17 +58,16 @@ def measure_scores(
         samples: Number of quadlets drawn for the sampled figures.
         seed: Seed of the draw.
     """
-    figures = {}
+    figures = _rank_once(scores, relevance, valid, [name for name in names if name in _RANKED])
     for name in names:
         if name in _RANKED:
-            figures[name] = _RANKED[name](scores, relevance, valid)
             continue
         figure = measures.quadlet_precision if name.startswith("qp") else measures.triplet_precision
         if name.endswith("_sampled"):
             figures[name] = _number(figure(scores, relevance, valid=valid, samples=samples, seed=seed))
         else:
             figures[name] = _number(figure(scores, relevance, valid=valid))
-    return figures
+    return {name: figures[name] for name in names}
 
 
 def measure_embeddings(
@@ -118,6 +116,23 @@ def measure_one(
     return measure_scores(queries @ gallery.T, relevance, names=[name])[name]
 
 
+def _rank_once(
+    scores: Tensor, relevance: Tensor, valid: Tensor | None, names: Sequence[str]
+) -> dict[str, float]:
+    """Figures of a ranked gallery, which is sorted once for all that have the same positives."""
+    figures: dict[str, float] = {}
+    finest = max(1, int(relevance.max())) if relevance.numel() else 1
+    for level in sorted({_RANKED[name][0] for name in names}):
+        at_level = {name: _RANKED[name][1] for name in names if _RANKED[name][0] == level}
+        accumulator = measures.RetrievalAccumulator(
+            list(at_level.values()), recall_at=(1, 5, 10), level=level, levels=finest
+        )
+        accumulator.update(scores, relevance, valid)
+        values = accumulator.compute()
+        figures |= {name: float(values[measure]) for name, measure in at_level.items()}
+    return figures
+
+
 def _among(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(scores, relevance, pairs that count) for items compared with each other."""
     return (
@@ -127,6 +142,6 @@ def _among(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     )
 
 
-def _number(value: measures.CountedMean | Tensor | float) -> float:
+def _number(value: measures.CountedMean | Tensor) -> float:
     assert not isinstance(value, Tensor)
     return float(value)

@@ -21,7 +21,7 @@ from vidkin.training.loss_table import available_objectives, find_loss, settle_p
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
 from vidkin.training.recipe_comments import describe_recipe
 
-__all__ = ["available_recipes", "load_recipe", "show_recipe"]
+__all__ = ["available_recipes", "load_recipe", "recipe_tables", "show_recipe"]
 
 # Settings of a model that are not in its recipe, because the data decide them or they are measured.
 _DECIDED = ("classes", "unrelated")
@@ -71,12 +71,32 @@ def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
         recipe: The recipe.
         comments: Whether to write the meaning of each setting above it.
     """
+    return format_toml(_document(recipe), describe_recipe(recipe) if comments else None)
+
+
+def recipe_tables(recipe: Recipe) -> dict[str, Any]:
+    """The tables of a recipe's file with every default, which :func:`load_recipe` reads back to an equal recipe.
+
+    They are new, so that a caller may change them. Settings without a value are left out.
+    """
+    tables: dict[str, Any] = _without_none(_document(recipe))
+    return tables
+
+
+def _without_none(value: Any) -> Any:
+    """A copy of tables, lists of tables and values, without names whose value is None."""
+    if isinstance(value, Mapping):
+        return {name: _without_none(inner) for name, inner in value.items() if inner is not None}
+    return [_without_none(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _document(recipe: Recipe) -> dict[str, Any]:
     config = recipe.comparator() if recipe.is_comparator else recipe.config()
     model = {
         entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name not in _DECIDED
     }
     files = {"weights": recipe.weights, **({"whitening": recipe.whitening} if recipe.is_comparator else {})}
-    document = {
+    return {
         "name": recipe.name,
         "data": _values(recipe.data),
         "model": {**model, **files},
@@ -86,7 +106,6 @@ def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
         "schedule": _values(recipe.schedule),
         "validation": _values(recipe.validation),
     }
-    return format_toml(document, describe_recipe(recipe) if comments else None)
 
 
 def _values(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:

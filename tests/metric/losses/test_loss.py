@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import pytest
@@ -13,26 +12,35 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric import losses
-from vidkin.metric.losses.loss import Loss, NotNegative, Positive
+from vidkin.metric.losses.loss import Loss, NotNegative, Positive, checked, options_of
 
 
-@dataclass(eq=False, repr=False)
-class Power(Loss):
+def power(
+    values: Tensor,
+    exponent: Positive = 2.0,
+    offset: NotNegative | None = None,
+    *,
+    form: Literal["all", "nothing"] = "all",
+    scale: float = 1.0,
+    self_offset: int | None = None,
+) -> Tensor:
     """``scale |x|^exponent + offset``, or 0."""
+    powers = scale * values.abs() ** exponent + (offset or 0.0)
+    return powers.sum() if form == "all" else powers.sum() * 0.0
 
-    exponent: Positive = 2.0
-    offset: NotNegative | None = None
-    _: KW_ONLY
-    form: Literal["all", "nothing"] = "all"
-    scale: float = 1.0
+
+class Power(Loss):
+    compute = staticmethod(power)
+
+    @options_of(power)
+    def __init__(self) -> None:
+        """Options as in `power`."""
 
     def forward(self, values: Tensor) -> Tensor:
-        powers = self.scale * values.abs() ** self.exponent + (self.offset or 0.0)
-        return powers.sum() if self.form == "all" else powers.sum() * 0.0
+        return self.compute(values, **self.options)
 
 
-def test_fields_are_options_attributes_and_repr() -> None:
+def test_options_of_the_function_are_attributes_and_shown() -> None:
     loss = Power(3.0, scale=2.0)
     assert loss.options == {"exponent": 3.0, "offset": None, "form": "all", "scale": 2.0}
     assert repr(loss) == "Power(exponent=3.0, offset=None, form='all', scale=2.0)"
@@ -62,18 +70,26 @@ def test_a_loss_is_a_module_like_any_other() -> None:
     assert repr(copy.deepcopy(loss)) == repr(pickle.loads(pickle.dumps(loss))) == repr(loss)
 
 
-def functions() -> dict[str, object]:
-    """The losses that pass their options to one function as they are."""
-    kinds = {name: getattr(losses, name) for name in losses.__all__ if name.endswith("Loss")}
-    return {
-        name: kind.compute
-        for name, kind in kinds.items()
-        if "compute" in vars(kind) and name != "AllQuadletsLoss"
-    }
+def test_a_loss_takes_the_options_of_its_function_and_no_others() -> None:
+    assert str(inspect.signature(Power)).startswith(
+        "(exponent: 'Positive' = 2.0, offset: 'NotNegative | None'"
+    )
+    with pytest.raises(TypeError, match="unexpected keyword argument 'self_offset'"):
+        Power(self_offset=0)
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        Power(1.0, 2.0, "all")  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", functions())
-def test_a_loss_has_the_options_and_defaults_of_its_function(name: str) -> None:
-    accepted = inspect.signature(functions()[name]).parameters  # type: ignore[arg-type]
-    for option, parameter in inspect.signature(getattr(losses, name)).parameters.items():
-        assert accepted[option].default == parameter.default
+def test_a_checked_function_checks_options_by_type_and_together() -> None:
+    def check_order(exponent: float, scale: float) -> None:
+        if exponent < scale:
+            raise InvalidArgumentError(f"exponent must be at least scale, got {exponent} and {scale}")
+
+    checked_power = checked(check_order)(power)
+    assert checked_power(torch.ones(2)).item() == 2.0
+    with pytest.raises(InvalidArgumentError, match=r"^exponent must be above 0, got 0$"):
+        checked_power(torch.ones(2), 0)
+    with pytest.raises(InvalidArgumentError, match=r"^exponent must be at least scale, got 2\.0 and 3\.0$"):
+        checked_power(torch.ones(2), scale=3.0)
+    # Unchecked, as a module checks once instead.
+    assert power(torch.ones(2), 0).item() == 2.0

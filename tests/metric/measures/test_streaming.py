@@ -14,14 +14,12 @@ import torch
 from tests.metric.measures import naive
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import (
-    MicroAveragePrecisionAccumulator,
     RetrievalAccumulator,
     Ties,
     average_set_intersection,
     hierarchical_average_precision,
     map_at_r,
     mean_average_precision,
-    micro_average_precision,
     ndcg,
     quadlet_precision,
     r_precision,
@@ -85,7 +83,6 @@ def test_an_accumulator_that_saw_nothing_says_nothing() -> None:
     value = RetrievalAccumulator(["ndcg"]).compute()["ndcg"]
     assert math.isnan(value)
     assert value.count == 0
-    assert math.isnan(MicroAveragePrecisionAccumulator().compute())
 
 
 def test_retrieval_arguments_are_checked() -> None:
@@ -101,61 +98,9 @@ def test_retrieval_arguments_are_checked() -> None:
         RetrievalAccumulator().update(torch.zeros(1, 2), torch.tensor([[3, 0]]))
 
 
-def micro(case: Block, size: int, ties: Ties, level: float = 1) -> float:
-    accumulator = MicroAveragePrecisionAccumulator(ties=ties, level=level)
-    for block in blocks(case, size):
-        accumulator.collect(*block)
-    for block in blocks(case, size):
-        accumulator.update(*block)
-    return accumulator.compute()
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("size", [1, 4, 50])
-@pytest.mark.parametrize("ties", ["stable", "expected"])
-@pytest.mark.parametrize("distinct", [1, 4, 1000])
-def test_micro_in_two_passes_equals_the_one_list(seed: int, size: int, ties: Ties, distinct: int) -> None:
-    case = naive.random_case(seed, queries=11, gallery=9, distinct=distinct)
-    scores, relevance, valid = case
-    for level in (1, 2):
-        expected = micro_average_precision(scores, relevance, ties=ties, valid=valid, level=level)
-        assert micro(case, size, ties, level) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("ties", ["stable", "expected"])
-def test_micro_with_all_pairs_positive_or_none(ties: Ties) -> None:
-    scores, relevance, valid = naive.random_case(0)
-    assert micro((scores, relevance * 0 + 1, valid), 2, ties) == pytest.approx(1.0)
-    assert math.isnan(micro((scores, relevance * 0, valid), 2, ties))
-
-
-def test_micro_takes_half_precision_and_infinities() -> None:
-    scores = torch.tensor([[float("inf"), 0.5, float("-inf"), 0.5]], dtype=torch.bfloat16)
-    relevance = torch.tensor([[0, 1, 1, 0]])
-    valid = torch.ones(1, 4, dtype=torch.bool)
-    assert micro((scores, relevance, valid), 1, "stable") == pytest.approx((1 / 2 + 2 / 4) / 2)
-
-
-def test_micro_notices_passes_that_differ() -> None:
-    scores, relevance = torch.rand(2, 3), torch.tensor([[1, 0, 0], [0, 0, 1]])
-    accumulator = MicroAveragePrecisionAccumulator()
-    accumulator.collect(scores, relevance)
-    with pytest.raises(
-        InvalidArgumentError, match="got 6 pairs with 2 positives in collect and 0 with 0 in update"
-    ):
-        accumulator.compute()
-    accumulator.update(scores, relevance * 0)
-    with pytest.raises(InvalidArgumentError, match="both passes must see the same blocks"):
-        accumulator.compute()
-    with pytest.raises(InvalidArgumentError, match="got 9 pairs in update and 6 in collect"):
-        accumulator.update(scores[:1], relevance[:1])
-    with pytest.raises(InvalidArgumentError, match="collect must come before update"):
-        accumulator.collect(scores, relevance)
-
-
 MEMORY = """
 import resource, torch
-from vidkin.metric.measures import MicroAveragePrecisionAccumulator, RetrievalAccumulator
+from vidkin.metric.measures import RetrievalAccumulator
 torch.set_num_threads(1)
 Q, G, B = 1024, 8000, 16
 def block(first):
@@ -168,13 +113,9 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 def run(queries):
     retrieval = RetrievalAccumulator(["mean_average_precision", "ndcg"], levels=1)
-    micro = MicroAveragePrecisionAccumulator()
     for first in range(0, queries, B):
         retrieval.update(*block(first))
-        micro.collect(*block(first))
-    for first in range(0, queries, B):
-        micro.update(*block(first))
-    assert retrieval.compute()["ndcg"].count == queries and micro.compute() > 0
+    assert retrieval.compute()["ndcg"].count == queries
 run(2 * B)
 start = peak()
 run(Q)

@@ -156,42 +156,47 @@ def is_helper() -> bool:
 
 def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe:
     """The recipe with the settings of the command line."""
-    from vidkin.training import load_recipe, show_recipe
+    from vidkin.training import load_recipe
+    from vidkin.training.recipe_file import recipe_tables
 
     recipe = load_recipe(source)
     if not data and not settings:
         return recipe
-    tables = parse_toml(show_recipe(recipe))
+    tables = recipe_tables(recipe)
     if data:
         tables["data"]["source"] = data[0]
         tables["data"]["folders"] = list(data[1:])
     for setting in settings:
-        name, value = parse_setting(setting, "--set", _EXAMPLE)
-        # Set the value at a path such as ``schedule.steps`` or ``objective.1.weight``.
-        path = name.split(".")
-        place: Any = tables
-        if path[0] == "objective":
-            # The first objective, unless there is a number: objective.1.weight=0.5
-            which = int(path.pop(1)) if len(path) > 2 and path[1].isdigit() else 0
-            if which >= len(tables["objective"]):
-                raise InvalidArgumentError(
-                    f"--set {setting}: there is no objective {which}; "
-                    f"the recipe has {number(len(tables['objective']), 'objective')}, counted from 0"
-                )
-            place, path = tables["objective"][which], path[1:]
-            if path == ["name"]:
-                # Another loss has different parameters.
-                weight = place.get("weight", 1.0)
-                place.clear()
-                place["weight"] = weight
-        for part in path[:-1]:
-            place = place.setdefault(part, {})
-            if not isinstance(place, Mapping):
-                raise InvalidArgumentError(f"--set {setting}: {part} is a value, not a table of settings")
-        if not path or not path[-1]:
-            raise InvalidArgumentError(f"--set must be NAME=VALUE, for example {_EXAMPLE}; got {setting}")
-        place[path[-1]] = toml_or_text(value)
+        _override(tables, setting)
     return load_recipe(tables)
+
+
+def _override(tables: dict[str, Any], setting: str) -> None:
+    """Set the value at a path such as ``schedule.steps`` or ``objective.1.weight``."""
+    name, value = parse_setting(setting, "--set", _EXAMPLE)
+    path = name.split(".")
+    target: Any = tables
+    if path[0] == "objective":
+        # The first objective, unless there is a number: objective.1.weight=0.5
+        which = int(path.pop(1)) if len(path) > 2 and path[1].isdigit() else 0
+        if which >= len(tables["objective"]):
+            raise InvalidArgumentError(
+                f"--set {setting}: there is no objective {which}; "
+                f"the recipe has {number(len(tables['objective']), 'objective')}, counted from 0"
+            )
+        target, path = tables["objective"][which], path[1:]
+        if path == ["name"]:
+            # Another loss has different parameters.
+            weight = target.get("weight", 1.0)
+            target.clear()
+            target["weight"] = weight
+    for part in path[:-1]:
+        target = target.setdefault(part, {})
+        if not isinstance(target, Mapping):
+            raise InvalidArgumentError(f"--set {setting}: {part} is a value, not a table of settings")
+    if not path or not path[-1]:
+        raise InvalidArgumentError(f"--set must be NAME=VALUE, for example {_EXAMPLE}; got {setting}")
+    target[path[-1]] = toml_or_text(value)
 
 
 def list_recipes(recipes: Mapping[str, Traversable], hint: str, *, json: bool) -> None:

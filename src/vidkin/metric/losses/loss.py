@@ -1,16 +1,31 @@
-"""The base of loss modules: options are typed fields, checked once, passed to a function of tensors."""
+"""The base of loss modules. The function of a loss declares its options: names, types, defaults and checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from torch import Tensor, nn
 
 from vidkin._base.checks import check_choice, check_not_negative, check_positive
 
-__all__ = ["Loss", "NotNegative", "Positive"]
+__all__ = ["Loss", "NotNegative", "Positive", "checked", "options_of"]
+
+P = ParamSpec("P")
 
 Positive = Annotated[float, check_positive]
 """A number above 0."""
@@ -18,35 +33,144 @@ Positive = Annotated[float, check_positive]
 NotNegative = Annotated[float, check_not_negative]
 """A number of at least 0."""
 
+# Where the queries are among the references belongs to a batch, like the tensors.
+_OF_A_CALL = ("self_offset",)
 
-@dataclass(eq=False, repr=False)
+
 class Loss(nn.Module):
-    """A loss as a module: a dataclass whose fields are the options of the function that it calls.
+    """A loss as a module: it stores the options of the function that it calls.
 
-    A subclass is a ``dataclass(eq=False, repr=False)`` (a module is compared by identity, and torch shows it), lists
-    its options as fields, names its function as ``compute``, and has a ``forward`` that calls it with ``options``.
-    A field of a ``Literal`` type, `Positive` or `NotNegative` is checked when a loss is made; a subclass whose options
-    depend on each other checks them in ``__post_init__``.
+    A subclass names its function as ``compute``, takes the options of the function with `options_of`, and has a
+    ``forward`` that calls ``compute`` with ``options``. An option of a ``Literal`` type, `Positive` or `NotNegative` is
+    checked when a loss is made.
     """
 
     compute: ClassVar[Callable[..., Tensor]]
-
-    def __post_init__(self) -> None:
-        # After the fields: torch keeps plain attributes that are set before it is ready.
-        super().__init__()
-        hints = get_type_hints(type(self), include_extras=True)
-        for name, value in self.options.items():
-            # "A type or None" consists of the type and NoneType.
-            for hint in (hints[name], *get_args(hints[name])):
-                if get_origin(hint) is Literal:
-                    check_choice(name, value, get_args(hint))
-                elif get_origin(hint) is Annotated and value is not None:
-                    hint.__metadata__[0](**{name: value})
+    _option_names: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
         """Names and values of the options, in the order of the constructor."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in self._option_names}
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+
+    if TYPE_CHECKING:
+        # Options are attributes.
+        def __getattr__(self, name: str) -> Any: ...
+
+
+Constructor = Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]
+
+
+@overload
+def options_of(
+    function: Callable[Concatenate[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, P], Tensor],
+) -> Constructor[P]: ...
+@overload
+def options_of(
+    function: Callable[Concatenate[Tensor, Tensor, Tensor, Tensor, P], Tensor],
+) -> Constructor[P]: ...
+@overload
+def options_of(function: Callable[Concatenate[Tensor, Tensor, Tensor, P], Tensor]) -> Constructor[P]: ...
+@overload
+def options_of(function: Callable[Concatenate[Tensor, Tensor, P], Tensor]) -> Constructor[P]: ...
+@overload
+def options_of(function: Callable[Concatenate[Tensor, P], Tensor]) -> Constructor[P]: ...
+def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
+    """Give the ``__init__`` of a `Loss` the options of a function: all its parameters but those of a call.
+
+    What the decorated method does is done last, with the options set; checks of modules alone have their place there.
+
+    Args:
+        function: The function of the loss. Parameters with a tensor, and ``self_offset``, belong to a call.
+    """
+    options = _options(function)
+    signature = inspect.Signature(list(options.values()))
+
+    def decorate(finish: Callable[[Any], None]) -> Callable[..., None]:
+        @functools.wraps(finish)
+        def __init__(self: Loss, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            nn.Module.__init__(self)
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            check_options(function, bound.arguments)
+            self._option_names = tuple(options)
+            for name, value in bound.arguments.items():
+                setattr(self, name, value)
+            finish(self)
+
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature([itself, *options.values()])  # type: ignore[attr-defined]
+        return __init__
+
+    return decorate
+
+
+def checked(*together: Callable[..., None]) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
+    """Make a function of a loss check its options at every call, by their types.
+
+    Args:
+        together: Checks of several options, which are the parameters of these functions.
+    """
+
+    def decorate(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+        names = tuple(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def check_and_call(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+            check_options(check_and_call, {**dict(zip(names, args, strict=False)), **kwargs})
+            return function(*args, **kwargs)
+
+        check_and_call.together = together  # type: ignore[attr-defined]
+        return check_and_call
+
+    return decorate
+
+
+def check_options(function: Callable[..., Tensor], values: Mapping[str, Any]) -> None:
+    """Check options of a function of a loss; those that are not given have their defaults.
+
+    Raises:
+        InvalidArgumentError: A value is not allowed.
+    """
+    for name, check in _checks(function).items():
+        if name in values:
+            check(values[name])
+    together: Iterable[Callable[..., None]] = getattr(function, "together", ())
+    for check_together in together:
+        defaults = _options(function)
+        names = inspect.signature(check_together).parameters
+        check_together(**{name: values.get(name, defaults[name].default) for name in names})
+
+
+@functools.cache
+def _options(function: Callable[..., Tensor]) -> dict[str, inspect.Parameter]:
+    """The parameters that are options."""
+    hints = get_type_hints(function)
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if Tensor not in (hints[name], *get_args(hints[name])) and name not in _OF_A_CALL
+    }
+
+
+@functools.cache
+def _checks(function: Callable[..., Tensor]) -> dict[str, Callable[[Any], None]]:
+    """The check of each option whose type has one."""
+    checks: dict[str, Callable[[Any], None]] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for name in _options(function):
+        # "A type or None" consists of the type and NoneType.
+        for hint in (hints[name], *get_args(hints[name])):
+            if get_origin(hint) is Literal:
+                checks[name] = functools.partial(check_choice, name, choices=get_args(hint))
+            elif get_origin(hint) is Annotated:
+                checks[name] = functools.partial(_check_annotated, name, hint.__metadata__[0])
+    return checks
+
+
+def _check_annotated(name: str, check: Callable[..., None], value: Any) -> None:
+    if value is not None:
+        check(**{name: value})

@@ -36,7 +36,7 @@ from vidkin.metric.measures.segments import (
     segment_precision_recall,
     segment_scores,
 )
-from vidkin.metric.measures.streaming import MicroAveragePrecisionAccumulator, RetrievalAccumulator
+from vidkin.metric.measures.streaming import RetrievalAccumulator
 from vidkin.metric.measures.temporal import temporal_average_precision
 
 __all__ = [
@@ -46,7 +46,6 @@ __all__ = [
     "DetectionScores",
     "Gain",
     "LevelWeights",
-    "MicroAveragePrecisionAccumulator",
     "QueryReduction",
     "RecallForm",
     "RetrievalAccumulator",

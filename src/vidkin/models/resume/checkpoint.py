@@ -16,7 +16,14 @@ from vidkin._base.atomic import replace_file
 from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["CHECKPOINT_FILE", "Checkpoint", "load_optimizer", "optimizer_tensors", "trained_state"]
+__all__ = [
+    "CHECKPOINT_FILE",
+    "Checkpoint",
+    "learned_state",
+    "load_learned",
+    "load_optimizer",
+    "optimizer_tensors",
+]
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 _FORMAT = 1
@@ -78,13 +85,25 @@ class Checkpoint:
         }
 
 
-def trained_state(model: nn.Module, *, frozen: bool) -> dict[str, Tensor]:
-    """State of a model by name, without its backbone if that is frozen and loaded from elsewhere."""
+def learned_state(model: nn.Module) -> dict[str, Tensor]:
+    """State of a model by name, without a backbone of which nothing learns, as that is loaded from elsewhere."""
+    learns = any(
+        weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone.")
+    )
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
-        if not (frozen and name.startswith("backbone."))
+        if learns or not name.startswith("backbone.")
     }
+
+
+def load_learned(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Restore what :func:`learned_state` returned.
+
+    Raises:
+        RuntimeError: Weights are missing, unknown or of another shape.
+    """
+    model.load_state_dict({**model.state_dict(), **state})
 
 
 def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:

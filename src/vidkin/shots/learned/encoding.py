@@ -17,18 +17,14 @@ if TYPE_CHECKING:
     from vidkin.models.config import Fit
     from vidkin.shots.learned.shot_windows import Encode
 
-__all__ = ["HasHead", "ShotModel", "VideoFeatures", "encode_with", "frame_features", "video_features"]
+__all__ = ["ShotModel", "VideoFeatures", "encode_with", "frame_features", "video_features"]
 
 
-class HasHead(Protocol):
-    """The part of a clip encoder after its frame network."""
+class ShotModel(Protocol):
+    """The clip encoder the learned detector needs (`vidkin.models.ClipEncoder`)."""
 
     def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Unit vectors [B, D] of clips of features [B, T, F]."""
-
-
-class ShotModel(HasHead, Protocol):
-    """The clip encoder the learned detector needs (`vidkin.models.ClipEncoder`)."""
 
     def frame_features(self, frames: Tensor) -> Tensor:
         """Features [N, F] of frames [N, 3, S, S] in 0..1."""
@@ -91,7 +87,7 @@ def frame_features(model: ShotModel, images: NDArray[np.uint8]) -> NDArray[np.fl
     return features
 
 
-def encode_with(model: HasHead) -> Encode:
+def encode_with(model: ShotModel) -> Encode:
     """The model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
     import torch
 

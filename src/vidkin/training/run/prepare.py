@@ -217,5 +217,4 @@ def _assemble(
         fingerprint=digest.hexdigest(),
         watch=CollapseWatch(schedule.collapse_below),
         store=lambda metrics, notes: save_model(model, folder, metrics=metrics, notes=notes),
-        frozen=model.config.trainable == "head",
     )

@@ -11,19 +11,12 @@ import torch
 from torch import Tensor, nn, optim
 
 from vidkin.datasets import LabelledSet, write_split
-from vidkin.errors import InvalidArgumentError
 from vidkin.models.collapse import CollapseWatch
 from vidkin.models.engine import Step, take_steps
 from vidkin.models.processes.group import first_value, is_first
 from vidkin.models.processes.shares import average_gradients, share_steps
-from vidkin.models.randomness import random_state, restore_random_state
-from vidkin.models.resume.checkpoint import (
-    CHECKPOINT_FILE,
-    Checkpoint,
-    load_optimizer,
-    optimizer_tensors,
-    trained_state,
-)
+from vidkin.models.resume.checkpoint import learned_state, load_learned
+from vidkin.models.resume.steps import StepStore
 from vidkin.models.schedules import Schedule
 from vidkin.training.data.batch import Draw
 from vidkin.training.data.source import TrainingData
@@ -33,9 +26,8 @@ __all__ = ["SPLIT_FILE", "StoreModel", "TrainingRun"]
 
 SPLIT_FILE = "split.json"
 
-# Part of the checkpoint format, hence the spelling.
-_OPTIMIZER = "optimiser."
-
+# Attributes of a run that are stored with its state.
+_STORED = ("best", "best_step", "waited", "stopped_early")
 
 StoreModel = Callable[[Mapping[str, float], Mapping[str, Any]], object]
 """Writes the trained model with its metrics and notes into the folder of the run."""
@@ -58,7 +50,6 @@ class TrainingRun:
         fingerprint: Hash of recipe, items and frozen weights.
         watch: Detects a collapse.
         store: Function that writes the model.
-        frozen: Whether the backbone keeps its weights, which are then not stored between steps.
         split: All items with their split, if the split was made here.
         notes: Choices that differ from the recipe, with their reasons.
         sampler: State of draws that depend on earlier weights.
@@ -82,7 +73,6 @@ class TrainingRun:
     fingerprint: str
     watch: CollapseWatch
     store: StoreModel
-    frozen: bool = False
     split: LabelledSet | None = None
     notes: tuple[str, ...] = ()
     sampler: nn.Module = field(default_factory=nn.Module)
@@ -117,7 +107,7 @@ class TrainingRun:
             self.best, self.best_step, self.waited = value, self.step, 0
             if rules.keep == "best":
                 self.best_state = {
-                    name: tensor.detach().cpu().clone() for name, tensor in self._trained().items()
+                    name: tensor.detach().cpu().clone() for name, tensor in learned_state(self.model).items()
                 }
         else:
             self.waited += 1
@@ -130,29 +120,19 @@ class TrainingRun:
             write_split(self.split, self.folder / SPLIT_FILE)
 
     def checkpoint(self) -> None:
-        """Store everything the run needs to continue exactly; with several processes, the first one does it."""
-        if not is_first():
-            return
-        generators, values = random_state()
-        tensors = {
-            **{f"model.{name}": tensor for name, tensor in self._trained().items()},
-            **{f"objective.{name}": tensor for name, tensor in self.objective.state_dict().items()},
-            **{f"sampler.{name}": tensor for name, tensor in self.sampler.state_dict().items()},
-            **{f"{_OPTIMIZER}{name}": tensor for name, tensor in optimizer_tensors(self.optimizer).items()},
-            **{f"best.{name}": tensor for name, tensor in self.best_state.items()},
-            **generators,
-        }
-        state: dict[str, Any] = {
-            "fingerprint": self.fingerprint,
-            "recipe": self.recipe.digest(),
-            "random": values,
-            "watch": asdict(self.watch),
-            "best": self.best,
-            "best_step": self.best_step,
-            "waited": self.waited,
-            "stopped_early": self.stopped_early,
-        }
-        Checkpoint(self.step, tensors, state).write(self.folder / CHECKPOINT_FILE)
+        """Store everything the run needs to continue exactly."""
+        self._checkpoints.write(
+            self.step,
+            self.model,
+            self.optimizer,
+            modules=self._modules,
+            tensors={f"best.{name}": tensor for name, tensor in self.best_state.items()},
+            values={
+                "recipe": self.recipe.digest(),
+                "watch": asdict(self.watch),
+                **{name: getattr(self, name) for name in _STORED},
+            },
+        )
 
     def restore(self) -> bool:
         """Continue from the folder's checkpoint; False if there is none.
@@ -161,33 +141,35 @@ class TrainingRun:
             InvalidArgumentError: The checkpoint is damaged, or belongs to another recipe, other items or other frozen
                 weights.
         """
-        path = self.folder / CHECKPOINT_FILE
-        if not path.is_file():
+        stored = self._checkpoints.read(self.model, self.optimizer, modules=self._modules)
+        if stored is None:
             return False
-        stored = Checkpoint.read(path)
-        values = stored.values
-        if values["fingerprint"] != self.fingerprint:
-            what = "recipe" if values["recipe"] != self.recipe.digest() else "items or frozen weights"
-            raise InvalidArgumentError(
-                f"{self.folder}: holds a run with another {what}; choose another output folder, or start over "
-                "without resuming (--restart)"
-            )
-        self._load(stored.below("model."))
-        self.objective.load_state_dict(stored.below("objective."))
-        self.sampler.load_state_dict(stored.below("sampler."))
-        load_optimizer(self.optimizer, stored.below(_OPTIMIZER))
         self.best_state = stored.below("best.")
         self.step = stored.step
-        self.best, self.best_step = values["best"], values["best_step"]
-        self.waited, self.stopped_early = values["waited"], values["stopped_early"]
-        self.watch = CollapseWatch(**values["watch"])
-        restore_random_state(stored.tensors, values["random"])
+        self.watch = CollapseWatch(**stored.values["watch"])
+        for name in _STORED:
+            setattr(self, name, stored.values[name])
         return True
+
+    @property
+    def _checkpoints(self) -> StepStore:
+        return StepStore(
+            self.folder,
+            self.fingerprint,
+            describe_other=lambda values: (
+                "a run with another "
+                + ("recipe" if values["recipe"] != self.recipe.digest() else "items or frozen weights")
+            ),
+        )
+
+    @property
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"objective": self.objective, "sampler": self.sampler}
 
     def save(self) -> None:
         """Write the model, with the best weights if validation selected any."""
         if self.best_state:
-            self._load(self.best_state)
+            load_learned(self.model, self.best_state)
         metrics = {} if self.best is None else {f"validation_{self.recipe.validation.measure}": self.best}
         notes = {
             "recipe": self.recipe.name,
@@ -198,11 +180,3 @@ class TrainingRun:
         }
         self.model.eval()
         self.store(metrics, notes)
-
-    def _trained(self) -> dict[str, Tensor]:
-        return trained_state(self.model, frozen=self.frozen)
-
-    def _load(self, state: dict[str, Tensor]) -> None:
-        """Replace the weights; frozen ones are not part of a stored state."""
-        frozen = self.model.state_dict() if self.frozen else {}
-        self.model.load_state_dict({**frozen, **state})

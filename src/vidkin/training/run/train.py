@@ -16,12 +16,13 @@ from typing import Any
 from vidkin._base.atomic import write_text
 from vidkin._base.outputs import create_output_folder
 from vidkin.errors import InvalidArgumentError, VidkinError
-from vidkin.models.engine import Step, check_finite, read_terms
+from vidkin.models.engine import Step
 from vidkin.models.processes.group import any_process, is_first, join_processes, read_in_turn
 from vidkin.models.randomness import seeded
 from vidkin.models.resume.checkpoint import CHECKPOINT_FILE
 from vidkin.models.resume.folder_lock import hold_training_folder
 from vidkin.models.resume.interrupt import Interrupt, deferred_interrupt
+from vidkin.models.resume.steps import follow_steps
 from vidkin.training.recipe import Recipe
 from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.report import OnTrainingProgress, TrainingInterrupted, TrainingProgress, TrainingReport
@@ -109,8 +110,8 @@ def train(
         )
         recorder = _Recorder(run, log, tell)
         try:
-            _follow(run, recorder, interrupt)
-            run.checkpoint()
+            if not _follow(run, recorder, interrupt):
+                run.checkpoint()
             if any_process(bool(interrupt)):
                 raise TrainingInterrupted(_report(run, recorder, first, began))
             if writes:
@@ -129,31 +130,29 @@ def train(
 
 
 class _Recorder:
-    """Reads the terms of steps, checks them for a collapse, and writes and reports the results."""
+    """Checks steps for a collapse, and writes and reports the results."""
 
     def __init__(self, run: TrainingRun, log: RunLog, tell: OnTrainingProgress) -> None:
         self.run, self.log, self.tell = run, log, tell
         self.planned = run.recipe.schedule.steps
         self.last: deque[dict[str, float]] = deque(maxlen=_LAST)
 
-    def record(self, steps: list[Step]) -> None:
-        """Record steps in order; a loss that is not finite raises an error before anything spoiled can be stored."""
-        for step, terms in zip(steps, read_terms(steps), strict=True):
-            check_finite(step.number, terms)
-            self.last.append(terms)
-            warning = self._watch(step.number, terms)
-            if step.number % self.run.recipe.schedule.log_every == 0 or step.number == self.planned:
-                self.log.write(step.number, "step", {**terms, "learning_rate": step.learning_rate})
-            self.tell(
-                TrainingProgress(
-                    phase="training",
-                    done=step.number,
-                    total=self.planned,
-                    terms=terms,
-                    learning_rate=step.learning_rate,
-                    warning=warning,
-                )
+    def record(self, step: Step, terms: dict[str, float]) -> None:
+        """Record a step in order."""
+        self.last.append(terms)
+        warning = self._watch(step.number, terms)
+        if step.number % self.run.recipe.schedule.log_every == 0 or step.number == self.planned:
+            self.log.write(step.number, "step", {**terms, "learning_rate": step.learning_rate})
+        self.tell(
+            TrainingProgress(
+                phase="training",
+                done=step.number,
+                total=self.planned,
+                terms=terms,
+                learning_rate=step.learning_rate,
+                warning=warning,
             )
+        )
 
     def validate(self) -> None:
         """Measure the validation items and report the result."""
@@ -177,28 +176,34 @@ class _Recorder:
         return warning
 
 
-def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> None:
-    """Take the remaining steps and do what is due after each; Ctrl-C ends the run after a whole step."""
+def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool:
+    """Take the remaining steps and do what is due after each; True if Ctrl-C ended the run, which is then stored."""
     schedule, every = run.recipe.schedule, run.recipe.validation.every
     if run.stopped_early:
-        return
-    unread: list[Step] = []
-    for step in run.steps():
-        unread.append(step)
-        validate = every > 0 and step.number % every == 0
-        checkpoint = step.number % schedule.checkpoint_every == 0
+        return False
+
+    def is_validated(number: int) -> bool:
+        return every > 0 and number % every == 0
+
+    def is_read(number: int) -> bool:
         # Reading waits for the device, so on a GPU it is done only when something depends on it.
-        due = validate or checkpoint or step.number == schedule.steps
-        if run.device.type == "cpu" or due or interrupt or step.number % schedule.log_every == 0:
-            recorder.record(unread)
-            unread = []
-        if validate:
+        is_logged = number % schedule.log_every == 0 or number == schedule.steps
+        return run.device.type == "cpu" or is_logged or is_validated(number)
+
+    def ends_after(number: int) -> bool:
+        if is_validated(number):
             recorder.validate()
-        if any_process(bool(interrupt)) or run.stopped_early:
-            recorder.record(unread)
-            return
-        if checkpoint:
-            run.checkpoint()
+        return run.stopped_early
+
+    return follow_steps(
+        run.steps(),
+        interrupt,
+        record=recorder.record,
+        store=lambda number: run.checkpoint(),
+        every=schedule.checkpoint_every,
+        is_read=is_read,
+        ends_after=ends_after,
+    )
 
 
 def _write_start(run: TrainingRun, *, resumed: bool) -> None:

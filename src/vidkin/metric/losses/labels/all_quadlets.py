@@ -8,8 +8,8 @@ is computed as (coefficients * distances).sum() with coefficients found by count
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from vidkin.metric.losses.distances import squared_distances
 from vidkin.metric.losses.labels.hinge_sums import count_active_hinges
 from vidkin.metric.losses.labels.pairs import LossOnLabels, resolve_pairs
 from vidkin.metric.losses.labels.radial_sums import radial_coefficients
-from vidkin.metric.losses.loss import NotNegative, Positive
+from vidkin.metric.losses.loss import NotNegative, Positive, options_of
 from vidkin.metric.losses.tuples.quadlets import check_gaps, warn_without_guarantee
 
 __all__ = ["AllQuadletsLoss", "all_quadlets_loss", "all_quadlets_radial_loss"]
@@ -91,7 +91,36 @@ def all_quadlets_radial_loss(
     return loss
 
 
-@dataclass(eq=False, repr=False)
+def _all_quadlets(
+    embeddings: Tensor,
+    labels: Tensor,
+    reference: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    form: Form = "quadlet",
+    *,
+    g1: float = 0.7,
+    g2: float = 0.3,
+    g3: float = 0.5,
+    c: Positive = 3.0,
+    margin: NotNegative = 0.3,
+    detach_radius: bool = False,
+    self_offset: int | None = None,
+    reduction: TotalReduction = "mean",
+) -> Tensor:
+    """One of the two losses."""
+    tensors = (embeddings, labels, reference, reference_labels)
+    if form == "quadlet":
+        return all_quadlets_loss(*tensors, g1=g1, g2=g2, g3=g3, self_offset=self_offset, reduction=reduction)
+    return all_quadlets_radial_loss(
+        *tensors,
+        c=c,
+        margin=margin,
+        detach_radius=detach_radius,
+        self_offset=self_offset,
+        reduction=reduction,
+    )
+
+
 class AllQuadletsLoss(LossOnLabels):
     """Quadlet or radial loss over every valid quadlet of a batch: no sampling noise, exact value and gradient.
 
@@ -121,34 +150,10 @@ class AllQuadletsLoss(LossOnLabels):
     Source: Radial loss for learning fine-grained video similarity metric (losses); sums over all tuples are ours.
     """
 
-    form: Form = "quadlet"
-    _: KW_ONLY
-    g1: float = 0.7
-    g2: float = 0.3
-    g3: float = 0.5
-    c: Positive = 3.0
-    margin: NotNegative = 0.3
-    detach_radius: bool = False
-    reduction: TotalReduction = "mean"
+    compute = staticmethod(_all_quadlets)
 
-    @staticmethod
-    def compute(
-        *tensors: Any,
-        form: Form,
-        g1: float,
-        g2: float,
-        g3: float,
-        c: float,
-        margin: float,
-        detach_radius: bool,
-        **shared: Any,
-    ) -> Tensor:
-        if form == "quadlet":
-            return all_quadlets_loss(*tensors, g1=g1, g2=g2, g3=g3, **shared)
-        return all_quadlets_radial_loss(*tensors, c=c, margin=margin, detach_radius=detach_radius, **shared)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @options_of(_all_quadlets)
+    def __init__(self) -> None:
         check_gaps(self.g1, self.g2, self.g3)
         warn_without_guarantee(self.c)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.distances import squared_distance, squared_distances
 from vidkin.metric.losses.labels.pairs import resolve_pairs
-from vidkin.metric.losses.loss import Loss, NotNegative
+from vidkin.metric.losses.loss import Loss, NotNegative, options_of
 from vidkin.metric.losses.reductions import Reduction, weighted_mean
 
 __all__ = ["MagnetLoss", "magnet_loss"]
@@ -27,8 +26,8 @@ def magnet_loss(
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
     reference_clusters: Tensor | None = None,
+    alpha: NotNegative = 1.0,
     *,
-    alpha: float = 1.0,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The own cluster against the clusters of all other classes. See :class:`MagnetLoss`."""
@@ -58,7 +57,6 @@ def magnet_loss(
     return weighted_mean(values, usable, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class MagnetLoss(Loss):
     """Magnet loss on a batch of clusters.
 
@@ -83,9 +81,11 @@ class MagnetLoss(Loss):
     Source: Rippel, Paluri, Dollar, Bourdev, Metric learning with adaptive density discrimination, ICLR 2016, eq. 4-5.
     """
 
-    alpha: NotNegative = 1.0
-    _: KW_ONLY
-    reduction: Reduction = "mean"
+    compute = staticmethod(magnet_loss)
+
+    @options_of(magnet_loss)
+    def __init__(self) -> None:
+        """Options as in `magnet_loss`."""
 
     def forward(
         self,

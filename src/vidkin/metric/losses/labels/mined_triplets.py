@@ -14,18 +14,16 @@ A query without a positive or without a negative adds nothing; if no query has b
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from vidkin._base.checks import check_choice
 from vidkin.metric.losses.distances import Distance, pairwise_distances
 from vidkin.metric.losses.labels.hinge_sums import count_active_hinges
 from vidkin.metric.losses.labels.pairs import LossOnLabels, resolve_pairs
-from vidkin.metric.losses.loss import NotNegative
+from vidkin.metric.losses.loss import NotNegative, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, weighted_mean
 
 __all__ = [
@@ -45,8 +43,8 @@ def batch_hard_triplet_loss(
     labels: Tensor,
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
+    margin: NotNegative | None = None,
     *,
-    margin: float | None = None,
     distance: Distance = "squared",
     self_offset: int | None = None,
     reduction: Reduction = "mean",
@@ -70,8 +68,8 @@ def semi_hard_triplet_loss(
     labels: Tensor,
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
+    margin: NotNegative = 0.2,
     *,
-    margin: float = 0.2,
     distance: Distance = "squared",
     self_offset: int | None = None,
     reduction: Reduction = "mean",
@@ -93,20 +91,20 @@ def semi_hard_triplet_loss(
     return weighted_mean(torch.where(usable, values, 0.0).sum(dim=1), usable, reduction)
 
 
+@checked()
 def batch_all_triplet_loss(
     embeddings: Tensor,
     labels: Tensor,
     reference: Tensor | None = None,
     reference_labels: Tensor | None = None,
+    margin: NotNegative = 0.2,
     *,
-    margin: float = 0.2,
     distance: Distance = "squared",
     average: Average = "active",
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The hinges of every valid triplet of the batch. See :class:`BatchAllTripletLoss`."""
-    check_choice("average", average, get_args(Average))
     pairs = resolve_pairs(embeddings, labels, reference, reference_labels, self_offset)
     distances = pairwise_distances(pairs.queries, pairs.references, distance)
     counts = count_active_hinges(distances, pairs.positives, pairs.negatives, margin)
@@ -114,7 +112,6 @@ def batch_all_triplet_loss(
     return weighted_mean(counts.row_sums(distances, margin), terms, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class BatchHardTripletLoss(LossOnLabels):
     """Batch-hard triplet loss.
 
@@ -133,15 +130,13 @@ class BatchHardTripletLoss(LossOnLabels):
     Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
     """
 
-    margin: NotNegative | None = None
-    _: KW_ONLY
-    distance: Distance = "squared"
-    reduction: Reduction = "mean"
-
     compute = staticmethod(batch_hard_triplet_loss)
 
+    @options_of(batch_hard_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `batch_hard_triplet_loss`."""
 
-@dataclass(eq=False, repr=False)
+
 class SemiHardTripletLoss(LossOnLabels):
     """Semi-hard triplet loss.
 
@@ -161,15 +156,13 @@ class SemiHardTripletLoss(LossOnLabels):
     visual recognition (two-head classifier).
     """
 
-    margin: NotNegative = 0.2
-    _: KW_ONLY
-    distance: Distance = "squared"
-    reduction: Reduction = "mean"
-
     compute = staticmethod(semi_hard_triplet_loss)
 
+    @options_of(semi_hard_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `semi_hard_triplet_loss`."""
 
-@dataclass(eq=False, repr=False)
+
 class BatchAllTripletLoss(LossOnLabels):
     """Batch-all triplet loss: ``max(0, margin + d(a, p) - d(a, n))`` over every valid triplet, exactly.
 
@@ -189,10 +182,8 @@ class BatchAllTripletLoss(LossOnLabels):
     Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
     """
 
-    margin: NotNegative = 0.2
-    _: KW_ONLY
-    distance: Distance = "squared"
-    average: Average = "active"
-    reduction: Reduction = "mean"
-
     compute = staticmethod(batch_all_triplet_loss)
+
+    @options_of(batch_all_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `batch_all_triplet_loss`."""

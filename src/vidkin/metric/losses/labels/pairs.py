@@ -18,7 +18,6 @@ from vidkin.metric.losses.loss import Loss
 __all__ = ["LossOnLabels", "Pairs", "resolve_pairs"]
 
 
-@dataclass(eq=False, repr=False)
 class LossOnLabels(Loss):
     """Base of the losses on (embeddings [N, D], labels [N] or [N, L]), against themselves or a reference set."""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from vidkin._base.checks import check_positive
-from vidkin.metric.losses.loss import Positive
+from vidkin.metric.losses.loss import Positive, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.pairs import LossOnScores, score_pairs
 from vidkin.metric.losses.scores.ranking import inclusive_step, surrogate_ap_risk
@@ -17,11 +15,12 @@ from vidkin.metric.losses.scores.ranking import inclusive_step, surrogate_ap_ris
 __all__ = ["SmoothAPLoss", "SupAPLoss", "smooth_ap_loss", "sup_ap_loss", "upper_step"]
 
 
+@checked()
 def smooth_ap_loss(
     scores: Tensor,
     relevance: Tensor,
+    tau: Positive = 0.01,
     *,
-    tau: float = 0.01,
     include_self: bool = False,
     self_offset: int | None = None,
     max_positives: int | None = None,
@@ -49,33 +48,30 @@ def smooth_ap_loss(
 
     Cost: O(N M P) time for P positives per query, memory O(N M) plus a block.
     """
-    check_positive(tau=tau)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     step = partial(sigmoid_step, tau=tau)
     risks = surrogate_ap_risk(pairs, negative_step=step, positive_step=step, max_positives=max_positives)
     return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
 
 
-@dataclass(eq=False, repr=False)
 class SmoothAPLoss(LossOnScores):
     """`smooth_ap_loss` as a module."""
 
-    tau: Positive = 0.01
-    _: KW_ONLY
-    include_self: bool = False
-    max_positives: int | None = None
-    reduction: Reduction = "mean"
-
     compute = staticmethod(smooth_ap_loss)
 
+    @options_of(smooth_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `smooth_ap_loss`."""
 
+
+@checked()
 def sup_ap_loss(
     scores: Tensor,
     relevance: Tensor,
+    tau: Positive = 0.01,
+    rho: Positive = 100.0,
+    delta: Positive = 0.05,
     *,
-    tau: float = 0.01,
-    rho: float = 100.0,
-    delta: float = 0.05,
     include_self: bool = False,
     self_offset: int | None = None,
     max_positives: int | None = None,
@@ -108,7 +104,6 @@ def sup_ap_loss(
 
     Cost: as `smooth_ap_loss`.
     """
-    check_positive(tau=tau, rho=rho, delta=delta)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     risks = surrogate_ap_risk(
         pairs,
@@ -119,19 +114,14 @@ def sup_ap_loss(
     return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
 
 
-@dataclass(eq=False, repr=False)
 class SupAPLoss(LossOnScores):
     """`sup_ap_loss` as a module."""
 
-    tau: Positive = 0.01
-    rho: Positive = 100.0
-    delta: Positive = 0.05
-    _: KW_ONLY
-    include_self: bool = False
-    max_positives: int | None = None
-    reduction: Reduction = "mean"
-
     compute = staticmethod(sup_ap_loss)
+
+    @options_of(sup_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `sup_ap_loss`."""
 
 
 def sigmoid_step(difference: Tensor, *, tau: float) -> Tensor:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from vidkin._base.checks import check_not_negative, check_positive
-from vidkin.metric.losses.loss import NotNegative, Positive
+from vidkin.metric.losses.loss import NotNegative, Positive, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.pairs import LossOnScores, lowest, score_pairs
 
 __all__ = ["BlackBoxAPLoss", "blackbox_ap_loss"]
 
 
+@checked()
 def blackbox_ap_loss(
     scores: Tensor,
     relevance: Tensor,
+    lambda_: Positive = 4.0,
     *,
-    lambda_: float = 4.0,
-    margin: float = 0.0,
+    margin: NotNegative = 0.0,
     include_self: bool = False,
     self_offset: int | None = None,
     reduction: Reduction = "mean",
@@ -55,8 +54,6 @@ def blackbox_ap_loss(
 
     Cost: O(N M log M) time, O(N M) memory.
     """
-    check_positive(lambda_=lambda_)
-    check_not_negative(margin=margin)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     shifted = pairs.scores + (0.5 * margin) * (
         pairs.negative.to(pairs.scores.dtype) - pairs.positive.to(pairs.scores.dtype)
@@ -70,17 +67,14 @@ def blackbox_ap_loss(
     return reduce_queries(1.0 - precision / total.clamp(min=1), total > 0, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class BlackBoxAPLoss(LossOnScores):
     """`blackbox_ap_loss` as a module."""
 
-    lambda_: Positive = 4.0
-    _: KW_ONLY
-    margin: NotNegative = 0.0
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(blackbox_ap_loss)
+
+    @options_of(blackbox_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `blackbox_ap_loss`."""
 
 
 def descending_rank(values: Tensor) -> Tensor:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from vidkin._base.checks import check_choice, check_positive
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.losses.loss import Positive
+from vidkin.metric.losses.loss import Positive, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.pairs import (
     LossOnScores,
@@ -33,11 +31,12 @@ __all__ = [
 Denominator = Literal["negatives", "all"]
 
 
+@checked()
 def info_nce_loss(
     scores: Tensor,
     relevance: Tensor,
+    tau: Positive = 0.03,
     *,
-    tau: float = 0.03,
     denominator: Denominator = "negatives",
     include_self: bool = False,
     self_offset: int | None = None,
@@ -64,8 +63,6 @@ def info_nce_loss(
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean", "sum" over queries, or "none" for [N].
     """
-    check_positive(tau=tau)
-    check_choice("denominator", denominator, get_args(Denominator))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     logits = pairs.scores / tau
     rivals = pairs.negative if denominator == "negatives" else pairs.negative | pairs.positive
@@ -78,46 +75,50 @@ def info_nce_loss(
     return reduce_queries(values, total > 0, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class InfoNCELoss(LossOnScores):
     """`info_nce_loss` as a module."""
 
-    tau: Positive = 0.03
-    _: KW_ONLY
-    denominator: Denominator = "negatives"
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(info_nce_loss)
+
+    @options_of(info_nce_loss)
+    def __init__(self) -> None:
+        """Options as in `info_nce_loss`."""
 
 
 def self_hard_negative_loss(
     scores: Tensor,
     relevance: Tensor,
+    floor: Positive = 1e-3,
     *,
-    floor: float = 1e-3,
+    self_weight: float = 1.0,
+    negative_weight: float = 1.0,
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """SSHN of S2VS: `self_similarity_loss` + `hard_negative_loss`.
+    """SSHN of S2VS: `self_similarity_loss` + `hard_negative_loss`, each with a weight.
 
     Args:
         scores: [N, M] in [0, 1], every query being one of the references.
         relevance: [N, M], 0 negative, above 0 positive, below 0 ignored.
-        floor: Lowest argument of a logarithm; below it the cost is constant and the gradient 0.
+        floor: Lowest argument of a logarithm, above 0; below it the cost is constant and the gradient 0.
+        self_weight: Factor of the term of the query itself.
+        negative_weight: Factor of the term of the hardest negative.
         self_offset: Query i is reference ``i + self_offset``; 0 for a square matrix.
         reduction: "mean", "sum" over queries, or "none" for [N].
     """
-    return self_similarity_loss(
+    itself = self_similarity_loss(
         scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction
-    ) + hard_negative_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
+    )
+    hardest = hard_negative_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
+    return self_weight * itself + negative_weight * hardest
 
 
+@checked()
 def self_similarity_loss(
     scores: Tensor,
     relevance: Tensor,
     *,
-    floor: float = 1e-3,
+    floor: Positive = 1e-3,
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
@@ -125,7 +126,6 @@ def self_similarity_loss(
 
     Arguments as in `self_hard_negative_loss`; 0 with a gradient for queries whose own pair is ignored.
     """
-    check_positive(floor=floor)
     values = checked_scores(scores, relevance)
     queries, references = values.shape
     if self_offset is None and queries != references:
@@ -140,11 +140,12 @@ def self_similarity_loss(
     return reduce_queries(-own.clamp(min=floor).log(), counted, reduction)
 
 
+@checked()
 def hard_negative_loss(
     scores: Tensor,
     relevance: Tensor,
     *,
-    floor: float = 1e-3,
+    floor: Positive = 1e-3,
     include_self: bool = False,
     self_offset: int | None = None,
     reduction: Reduction = "mean",
@@ -153,7 +154,6 @@ def hard_negative_loss(
 
     Arguments as in `self_hard_negative_loss`; queries without a negative do not count.
     """
-    check_positive(floor=floor)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     counted = pairs.negative.any(dim=1)
     hardest = pairs.scores.masked_fill(~pairs.negative, lowest(pairs.scores)).amax(dim=1)
@@ -161,28 +161,11 @@ def hard_negative_loss(
     return reduce_queries(-room.log(), counted, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class SelfHardNegativeLoss(LossOnScores):
-    """`self_hard_negative_loss` as a module, with a weight for each of its two terms.
+    """`self_hard_negative_loss` as a module."""
 
-    Args:
-        floor: Lowest argument of a logarithm, above 0; below it the cost is constant and the gradient 0.
-        self_weight: Factor of the term of the query itself.
-        negative_weight: Factor of the term of the hardest negative.
-        reduction: "mean", "sum" or "none".
-    """
+    compute = staticmethod(self_hard_negative_loss)
 
-    floor: Positive = 1e-3
-    _: KW_ONLY
-    self_weight: float = 1.0
-    negative_weight: float = 1.0
-    reduction: Reduction = "mean"
-
-    def forward(self, scores: Tensor, relevance: Tensor, *, self_offset: int | None = None) -> Tensor:
-        itself = self_similarity_loss(
-            scores, relevance, floor=self.floor, self_offset=self_offset, reduction=self.reduction
-        )
-        hardest = hard_negative_loss(
-            scores, relevance, floor=self.floor, self_offset=self_offset, reduction=self.reduction
-        )
-        return self.self_weight * itself + self.negative_weight * hardest
+    @options_of(self_hard_negative_loss)
+    def __init__(self) -> None:
+        """Options as in `self_hard_negative_loss`."""

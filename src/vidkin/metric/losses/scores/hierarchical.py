@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from vidkin._base.checks import check_positive
-from vidkin.metric.losses.loss import Positive
+from vidkin.metric.losses.loss import Positive, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.average_precision import upper_step
 from vidkin.metric.losses.scores.pairs import LossOnScores, gather_marked, in_row_blocks, score_pairs
@@ -18,13 +16,14 @@ from vidkin.metric.losses.scores.ranking import inclusive_step
 __all__ = ["HierarchicalAPLoss", "hierarchical_ap_loss"]
 
 
+@checked()
 def hierarchical_ap_loss(
     scores: Tensor,
     relevance: Tensor,
+    tau: Positive = 0.01,
+    rho: Positive = 100.0,
+    delta: Positive = 0.05,
     *,
-    tau: float = 0.01,
-    rho: float = 100.0,
-    delta: float = 0.05,
     include_self: bool = False,
     self_offset: int | None = None,
     max_positives: int | None = None,
@@ -59,7 +58,6 @@ def hierarchical_ap_loss(
 
     Cost: O(N M P) time for P relevant references per query, memory O(N M) plus a block.
     """
-    check_positive(tau=tau, rho=rho, delta=delta)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     columns, filled = gather_marked(pairs.positive, max_positives)
     # Ignored references get a negative grade, which drops them from every sum below.
@@ -75,19 +73,14 @@ def hierarchical_ap_loss(
     return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
 
 
-@dataclass(eq=False, repr=False)
 class HierarchicalAPLoss(LossOnScores):
     """`hierarchical_ap_loss` as a module."""
 
-    tau: Positive = 0.01
-    rho: Positive = 100.0
-    delta: Positive = 0.05
-    _: KW_ONLY
-    include_self: bool = False
-    max_positives: int | None = None
-    reduction: Reduction = "mean"
-
     compute = staticmethod(hierarchical_ap_loss)
+
+    @options_of(hierarchical_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `hierarchical_ap_loss`."""
 
 
 def graded_risk(

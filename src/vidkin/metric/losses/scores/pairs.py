@@ -6,7 +6,6 @@ N queries, M references, P the largest number of positives of a query.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +30,6 @@ class ScorePairs(NamedTuple):
     negative: Tensor
 
 
-@dataclass(eq=False, repr=False)
 class LossOnScores(Loss):
     """Base of the losses on (scores [N, M], relevance [N, M]). All have two options:
 

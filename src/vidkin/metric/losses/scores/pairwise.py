@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from vidkin._base.checks import check_choice, check_not_negative, check_positive
-from vidkin.metric.losses.loss import NotNegative, Positive
+from vidkin.metric.losses.loss import NotNegative, Positive, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.pairs import (
     LossOnScores,
@@ -35,12 +33,13 @@ CircleForm = Literal["query", "global"]
 TripletMining = Literal["all", "hard"]
 
 
+@checked()
 def contrastive_loss(
     scores: Tensor,
     relevance: Tensor,
-    *,
     positive_margin: float = 1.0,
     negative_margin: float = 0.0,
+    *,
     active_only: bool = False,
     include_self: bool = False,
     self_offset: int | None = None,
@@ -63,7 +62,6 @@ def contrastive_loss(
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean" as above, "sum" over all pairs, or "none" for [N, M] with 0 for ignored pairs.
     """
-    check_choice("reduction", reduction, get_args(Reduction))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     attraction = (positive_margin - pairs.scores).clamp(min=0.0) * pairs.positive
     repulsion = (pairs.scores - negative_margin).clamp(min=0.0) * pairs.negative
@@ -76,25 +74,22 @@ def contrastive_loss(
     return attraction.sum() / near.sum().clamp(min=1) + repulsion.sum() / far.sum().clamp(min=1)
 
 
-@dataclass(eq=False, repr=False)
 class ContrastiveLoss(LossOnScores):
     """`contrastive_loss` as a module."""
 
-    positive_margin: float = 1.0
-    negative_margin: float = 0.0
-    _: KW_ONLY
-    active_only: bool = False
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(contrastive_loss)
 
+    @options_of(contrastive_loss)
+    def __init__(self) -> None:
+        """Options as in `contrastive_loss`."""
 
+
+@checked()
 def score_triplet_loss(
     scores: Tensor,
     relevance: Tensor,
+    margin: NotNegative = 0.2,
     *,
-    margin: float = 0.2,
     mining: TripletMining = "all",
     include_self: bool = False,
     self_offset: int | None = None,
@@ -118,8 +113,6 @@ def score_triplet_loss(
 
     Cost: O(N M P) time for "all", O(N M) for "hard"; memory O(N M) plus a block.
     """
-    check_not_negative(margin=margin)
-    check_choice("mining", mining, get_args(TripletMining))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     if mining == "hard":
         low = lowest(pairs.scores)
@@ -132,26 +125,23 @@ def score_triplet_loss(
     return reduce_queries(values, counted, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class ScoreTripletLoss(LossOnScores):
     """`score_triplet_loss` as a module."""
 
-    margin: NotNegative = 0.2
-    _: KW_ONLY
-    mining: TripletMining = "all"
-    include_self: bool = False
-    max_positives: int | None = None
-    reduction: Reduction = "mean"
-
     compute = staticmethod(score_triplet_loss)
 
+    @options_of(score_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `score_triplet_loss`."""
 
+
+@checked()
 def circle_loss(
     scores: Tensor,
     relevance: Tensor,
-    *,
     margin: float = 0.25,
-    gamma: float = 256.0,
+    gamma: Positive = 256.0,
+    *,
     form: CircleForm = "query",
     include_self: bool = False,
     self_offset: int | None = None,
@@ -178,8 +168,6 @@ def circle_loss(
         self_offset: Query i is reference ``i + self_offset``.
         reduction: For "query": "mean", "sum", or "none" for [N]. "global" is one number in any case.
     """
-    check_positive(gamma=gamma)
-    check_choice("form", form, get_args(CircleForm))
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     values = pairs.scores
     attraction = gamma * (1.0 + margin - values.detach()).clamp(min=0.0) * (1.0 - margin - values)
@@ -198,18 +186,14 @@ def circle_loss(
     return reduced.sum() if form == "global" else reduced
 
 
-@dataclass(eq=False, repr=False)
 class CircleLoss(LossOnScores):
     """`circle_loss` as a module."""
 
-    margin: float = 0.25
-    gamma: Positive = 256.0
-    _: KW_ONLY
-    form: CircleForm = "query"
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(circle_loss)
+
+    @options_of(circle_loss)
+    def __init__(self) -> None:
+        """Options as in `circle_loss`."""
 
 
 def all_triplets(pairs: ScorePairs, margin: float, max_positives: int | None) -> Tensor:

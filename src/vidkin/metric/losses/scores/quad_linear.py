@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from vidkin._base.checks import check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.distances import in_full_precision
-from vidkin.metric.losses.loss import Loss, Positive
+from vidkin.metric.losses.loss import Loss, Positive, checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.pairs import (
     LossOnScores,
@@ -46,13 +44,14 @@ def quad_linear_step(difference: Tensor, *, delta: float) -> Tensor:
     return torch.where(difference < 0, shifted.square(), 2.0 * shifted - 1.0)
 
 
+@checked()
 def quad_linear_ap_loss(
     scores: Tensor,
     relevance: Tensor,
-    *,
-    delta: float = 0.05,
-    rho: float = 0.1,
+    delta: Positive = 0.05,
+    rho: Positive = 0.1,
     include_self: bool = False,
+    *,
     self_offset: int | None = None,
     max_positives: int | None = None,
     reduction: Reduction = "mean",
@@ -83,7 +82,6 @@ def quad_linear_ap_loss(
 
     Cost: O(N M P) time for P positives per query, memory O(N M) plus a block.
     """
-    check_positive(delta=delta, rho=rho)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     negative_step, positive_step = quad_linear_steps(delta, rho)
     risks = surrogate_ap_risk(
@@ -92,7 +90,6 @@ def quad_linear_ap_loss(
     return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
 
 
-@dataclass(eq=False, repr=False)
 class QuadLinearAPLoss(LossOnScores):
     """`quad_linear_ap_loss` as a module; with the published video-level settings by default.
 
@@ -105,25 +102,23 @@ class QuadLinearAPLoss(LossOnScores):
         0.0138889
     """
 
-    delta: Positive = 0.05
-    rho: Positive = 0.1
-    include_self: bool = False
-    _: KW_ONLY
-    max_positives: int | None = None
-    reduction: Reduction = "mean"
-
     compute = staticmethod(quad_linear_ap_loss)
 
+    @options_of(quad_linear_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `quad_linear_ap_loss`."""
 
+
+@checked()
 def frame_quad_linear_ap_loss(
     frame_scores: Tensor,
     reference_scores: Tensor,
     relevance: Tensor,
+    delta: Positive = 0.05,
+    rho: Positive = 5.0,
     *,
-    delta: float = 0.05,
-    rho: float = 5.0,
-    top_rate: float = 0.35,
-    bottom_rate: float = 0.35,
+    top_rate: Positive = 0.35,
+    bottom_rate: Positive = 0.35,
     query_mask: Tensor | None = None,
     target_mask: Tensor | None = None,
     include_self: bool = False,
@@ -156,7 +151,6 @@ def frame_quad_linear_ap_loss(
         max_positives: An upper bound of the relevant videos per query, see `quad_linear_ap_loss`.
         reduction: "mean", "sum" over pairs, or "none" for [B, C] with 0 for pairs that are not selected.
     """
-    check_positive(delta=delta, rho=rho, top_rate=top_rate, bottom_rate=bottom_rate)
     check_frame_arguments(frame_scores, reference_scores, relevance, top_rate + bottom_rate)
     selected = relevance > 0
     self_pairs = self_pair_mask(relevance, include_self=include_self, self_offset=self_offset)
@@ -181,20 +175,14 @@ def frame_quad_linear_ap_loss(
     return reduce_queries(per_pair, frames > 0, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class FrameQuadLinearAPLoss(Loss):
     """`frame_quad_linear_ap_loss` as a module; with the published frame-level settings by default."""
 
-    delta: Positive = 0.05
-    rho: Positive = 5.0
-    _: KW_ONLY
-    top_rate: Positive = 0.35
-    bottom_rate: Positive = 0.35
-    include_self: bool = False
-    max_positives: int | None = None
-    reduction: Reduction = "mean"
-
     compute = staticmethod(frame_quad_linear_ap_loss)
+
+    @options_of(frame_quad_linear_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `frame_quad_linear_ap_loss`."""
 
     def forward(
         self,

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from vidkin._base.checks import check_at_least, check_range
 from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.loss import checked, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce_queries
 from vidkin.metric.losses.scores.pairs import LossOnScores, score_pairs
 
 __all__ = ["FastAPLoss", "QuantizedAPLoss", "fast_ap_loss", "quantized_ap_loss"]
 
+AtLeastOne = Annotated[int, partial(check_at_least, 1)]
+AtLeastTwo = Annotated[int, partial(check_at_least, 2)]
 
+
+def check_form(tie_aware: bool, simplified: bool) -> None:
+    """Raise :class:`InvalidArgumentError` if ``simplified`` is set without ``tie_aware``."""
+    if simplified and not tie_aware:
+        raise InvalidArgumentError("simplified needs tie_aware: it is a form of the tie-aware loss")
+
+
+@checked(check_range, check_form)
 def quantized_ap_loss(
     scores: Tensor,
     relevance: Tensor,
+    bins: AtLeastTwo = 20,
+    tie_aware: bool = False,
     *,
-    bins: int = 20,
     low: float = -1.0,
     high: float = 1.0,
-    tie_aware: bool = False,
     simplified: bool = False,
     include_self: bool = False,
     self_offset: int | None = None,
@@ -59,9 +71,6 @@ def quantized_ap_loss(
 
     Cost: O(N M) time and memory, whatever the number of bins.
     """
-    check_at_least(2, bins=bins)
-    check_range(low, high)
-    check_form(tie_aware, simplified)
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     place = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
     lower = place.detach().floor().clamp(max=bins - 2.0)
@@ -75,33 +84,22 @@ def quantized_ap_loss(
     return reduce_queries(1.0 - precision, total > 0, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class QuantizedAPLoss(LossOnScores):
     """`quantized_ap_loss` as a module."""
 
-    bins: int = 20
-    tie_aware: bool = False
-    _: KW_ONLY
-    low: float = -1.0
-    high: float = 1.0
-    simplified: bool = False
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(quantized_ap_loss)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(2, bins=self.bins)
-        check_range(self.low, self.high)
-        check_form(self.tie_aware, self.simplified)
+    @options_of(quantized_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `quantized_ap_loss`."""
 
 
+@checked(check_range)
 def fast_ap_loss(
     scores: Tensor,
     relevance: Tensor,
+    bins: AtLeastOne = 10,
     *,
-    bins: int = 10,
     low: float = -1.0,
     high: float = 1.0,
     include_self: bool = False,
@@ -124,7 +122,6 @@ def fast_ap_loss(
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean", "sum" over queries, or "none" for [N].
     """
-    check_at_least(1, bins=bins)
     return quantized_ap_loss(
         scores,
         relevance,
@@ -137,23 +134,14 @@ def fast_ap_loss(
     )
 
 
-@dataclass(eq=False, repr=False)
 class FastAPLoss(LossOnScores):
     """`fast_ap_loss` as a module."""
 
-    bins: int = 10
-    _: KW_ONLY
-    low: float = -1.0
-    high: float = 1.0
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(fast_ap_loss)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(1, bins=self.bins)
-        check_range(self.low, self.high)
+    @options_of(fast_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `fast_ap_loss`."""
 
 
 def soft_histogram(index: Tensor, share: Tensor, counted: Tensor, bins: int) -> Tensor:
@@ -187,9 +175,3 @@ def simplified_tie_gain(positive: Tensor, everything: Tensor) -> Tensor:
     after, positive_after = everything.cumsum(dim=1), positive.cumsum(dim=1)
     before, positive_before = after - everything, positive_after - positive
     return positive * (positive_before + positive_after + 1.0) / (before + after + 1.0)
-
-
-def check_form(tie_aware: bool, simplified: bool) -> None:
-    """Raise :class:`InvalidArgumentError` if ``simplified`` is set without ``tie_aware``."""
-    if simplified and not tie_aware:
-        raise InvalidArgumentError("simplified needs tie_aware: it is a form of the tie-aware loss")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, get_args
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from vidkin._base.checks import check_choice, check_range
 from vidkin.metric.losses.distances import in_full_precision
-from vidkin.metric.losses.loss import Loss
+from vidkin.metric.losses.loss import Loss, checked, options_of
 from vidkin.metric.losses.reductions import Reduction
 from vidkin.metric.losses.scores.pairs import LossOnScores, checked_scores, self_pair_mask
 
@@ -45,15 +44,14 @@ def mae_loss(
     return reduce_pairs(errors.abs(), counted, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class MAELoss(LossOnScores):
     """`mae_loss` as a module."""
 
-    _: KW_ONLY
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(mae_loss)
+
+    @options_of(mae_loss)
+    def __init__(self) -> None:
+        """Options as in `mae_loss`."""
 
 
 def mse_loss(
@@ -69,19 +67,23 @@ def mse_loss(
     return reduce_pairs(errors.square(), counted, reduction)
 
 
-@dataclass(eq=False, repr=False)
 class MSELoss(LossOnScores):
     """`mse_loss` as a module."""
 
-    _: KW_ONLY
-    include_self: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(mse_loss)
 
+    @options_of(mse_loss)
+    def __init__(self) -> None:
+        """Options as in `mse_loss`."""
 
+
+@checked(check_range)
 def similarity_regularizer(
-    scores: Tensor, *, low: float = -1.0, high: float = 1.0, reduction: Reduction = "sum"
+    scores: Tensor,
+    low: float = -1.0,
+    high: float = 1.0,
+    *,
+    reduction: Reduction = "sum",
 ) -> Tensor:
     """``|min(s - low, 0)| + |max(s - high, 0)|``: keeps a raw map inside the range that is cut off later.
 
@@ -93,8 +95,6 @@ def similarity_regularizer(
         high: Upper end.
         reduction: "sum" as published, "mean" over all entries, or "none" for the shape of the scores.
     """
-    check_choice("reduction", reduction, get_args(Reduction))
-    check_range(low, high)
     values = in_full_precision(scores)
     outside = (low - values).clamp(min=0.0) + (values - high).clamp(min=0.0)
     if reduction == "none":
@@ -102,20 +102,14 @@ def similarity_regularizer(
     return outside.sum() if reduction == "sum" else outside.sum() / max(1, outside.numel())
 
 
-@dataclass(eq=False, repr=False)
 class SimilarityRegularizer(Loss):
     """`similarity_regularizer` as a module; takes the map alone."""
 
-    low: float = -1.0
-    high: float = 1.0
-    _: KW_ONLY
-    reduction: Reduction = "sum"
-
     compute = staticmethod(similarity_regularizer)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self.low, self.high)
+    @options_of(similarity_regularizer)
+    def __init__(self) -> None:
+        """Options as in `similarity_regularizer`."""
 
     def forward(self, scores: Tensor) -> Tensor:
         return self.compute(scores, **self.options)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.distances import squared_distance
-from vidkin.metric.losses.loss import Loss
+from vidkin.metric.losses.loss import Loss, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce
 from vidkin.metric.losses.tuples.members import check_tuples
 
@@ -42,7 +41,26 @@ def angular_quadlet_loss(
     return reduce(values, reduction)
 
 
-@dataclass(eq=False, repr=False)
+def _angular_of_form(
+    first: Tensor,
+    second: Tensor,
+    third: Tensor,
+    fourth: Tensor | None = None,
+    alpha: float | tuple[float, float, float] | None = None,
+    *,
+    form: AngularForm = "triplet",
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The loss of triplets, or of quadlets."""
+    if fourth is None:
+        (angle,) = _angles(alpha, form)
+        return angular_loss(first, second, third, alpha=angle, reduction=reduction)
+    alpha1, alpha2, alpha3 = _angles(alpha, form)
+    return angular_quadlet_loss(
+        first, second, third, fourth, alphas=(alpha1, alpha2, alpha3), reduction=reduction
+    )
+
+
 class AngularLoss(Loss):
     """Angular loss: bounds the angle at the negative instead of comparing distances.
 
@@ -64,13 +82,10 @@ class AngularLoss(Loss):
     Source: Wang et al., Deep metric learning with angular loss, ICCV 2017.
     """
 
-    alpha: float | tuple[float, float, float] | None = None
-    _: KW_ONLY
-    form: AngularForm = "triplet"
-    reduction: Reduction = "mean"
+    compute = staticmethod(_angular_of_form)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @options_of(_angular_of_form)
+    def __init__(self) -> None:
         expected = 1 if self.form == "triplet" else 3
         if len(self.alphas) != expected or not all(0.0 < angle < 90.0 for angle in self.alphas):
             raise InvalidArgumentError(
@@ -83,9 +98,7 @@ class AngularLoss(Loss):
     @property
     def alphas(self) -> tuple[float, ...]:
         """The angles in degrees: one for the triplet form, three for the quadlet form."""
-        if self.alpha is None:
-            return (45.0,) if self.form == "triplet" else (36.0, 45.0, 45.0)
-        return self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
+        return _angles(self.alpha, self.form)
 
     def forward(self, *members: Tensor) -> Tensor:
         expected = 3 if self.form == "triplet" else 4
@@ -93,13 +106,16 @@ class AngularLoss(Loss):
             raise InvalidArgumentError(
                 f"the {self.form} form must be called with {expected} tensors, got {len(members)}"
             )
-        if self.form == "triplet":
-            return angular_loss(*members, alpha=self.alphas[0], reduction=self.reduction)
-        first, second, third = self.alphas
-        return angular_quadlet_loss(*members, alphas=(first, second, third), reduction=self.reduction)
+        return self.compute(*members, **self.options)
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+def _angles(alpha: float | tuple[float, float, float] | None, form: AngularForm) -> tuple[float, ...]:
+    if alpha is None:
+        return (45.0,) if form == "triplet" else (36.0, 45.0, 45.0)
+    return alpha if isinstance(alpha, tuple) else (alpha,)
 
 
 def _angular(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: float) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -14,7 +13,6 @@ from vidkin.metric.losses.loss import Loss
 __all__ = ["LossOnQuadlets", "check_tuples"]
 
 
-@dataclass(eq=False, repr=False)
 class LossOnQuadlets(Loss):
     """Base of the losses on given quadlets."""
 

@@ -8,14 +8,13 @@ nothing is normalized: the encoder does that.
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.distances import squared_distance
-from vidkin.metric.losses.loss import Loss, NotNegative, Positive
+from vidkin.metric.losses.loss import Loss, NotNegative, Positive, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce
 from vidkin.metric.losses.tuples.members import LossOnQuadlets, check_tuples
 
@@ -33,7 +32,12 @@ GUARANTEED_MULTIPLIER = 3.0
 
 
 def triplet_loss(
-    query: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 0.7, reduction: Reduction = "mean"
+    query: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: NotNegative = 0.7,
+    *,
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """max(0, margin + d(q, p) - d(q, n)) with squared distances. See :class:`TripletLoss`."""
     q, p, n = check_tuples(query=query, positive=positive, negative=negative)
@@ -45,10 +49,10 @@ def quadlet_loss(
     positive: Tensor,
     intermediate: Tensor,
     negative: Tensor,
-    *,
     g1: float = 0.7,
     g2: float = 0.3,
     g3: float = 0.5,
+    *,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The sum of the three hinges of a quadlet. See :class:`QuadletLoss`."""
@@ -62,9 +66,9 @@ def radial_loss(
     positive: Tensor,
     intermediate: Tensor,
     negative: Tensor,
+    c: Positive = 3.0,
+    margin: NotNegative = 0.3,
     *,
-    c: float = 3.0,
-    margin: float = 0.3,
     detach_radius: bool = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
@@ -80,7 +84,6 @@ def radial_loss(
     return reduce(outside + _hinge(q, p, q, i, margin), reduction)
 
 
-@dataclass(eq=False, repr=False)
 class TripletLoss(Loss):
     """Triplet loss on given triplets.
 
@@ -100,9 +103,11 @@ class TripletLoss(Loss):
     Source: Wang et al., Learning fine-grained image similarity with deep ranking, CVPR 2014.
     """
 
-    margin: NotNegative = 0.7
-    _: KW_ONLY
-    reduction: Reduction = "mean"
+    compute = staticmethod(triplet_loss)
+
+    @options_of(triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `triplet_loss`."""
 
     def forward(self, query: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return triplet_loss(query, positive, negative, **self.options)
@@ -111,7 +116,6 @@ class TripletLoss(Loss):
         __call__ = forward
 
 
-@dataclass(eq=False, repr=False)
 class QuadletLoss(LossOnQuadlets):
     """Quadlet loss: the three order relations of a quadlet as hinges.
 
@@ -132,20 +136,13 @@ class QuadletLoss(LossOnQuadlets):
     Source: Radial loss for learning fine-grained video similarity metric, eq. 3-6.
     """
 
-    g1: float = 0.7
-    g2: float = 0.3
-    g3: float = 0.5
-    _: KW_ONLY
-    reduction: Reduction = "mean"
-
     compute = staticmethod(quadlet_loss)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @options_of(quadlet_loss)
+    def __init__(self) -> None:
         check_gaps(self.g1, self.g2, self.g3)
 
 
-@dataclass(eq=False, repr=False)
 class RadialLoss(LossOnQuadlets):
     """Radial loss: the negative stays c radii away from the sphere around query, positive and intermediate.
 
@@ -173,16 +170,10 @@ class RadialLoss(LossOnQuadlets):
     (whose eq. 17 misses a factor of 2).
     """
 
-    c: Positive = 3.0
-    margin: NotNegative = 0.3
-    _: KW_ONLY
-    detach_radius: bool = False
-    reduction: Reduction = "mean"
-
     compute = staticmethod(radial_loss)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @options_of(radial_loss)
+    def __init__(self) -> None:
         warn_without_guarantee(self.c)
 
 

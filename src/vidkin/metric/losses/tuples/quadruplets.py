@@ -5,7 +5,6 @@ All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and nothing
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch import Tensor
 from vidkin._base.checks import check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.distances import squared_distance
-from vidkin.metric.losses.loss import Loss, NotNegative
+from vidkin.metric.losses.loss import Loss, NotNegative, options_of
 from vidkin.metric.losses.reductions import Reduction, reduce
 from vidkin.metric.losses.tuples.members import LossOnQuadlets, check_tuples
 
@@ -65,8 +64,8 @@ def quadrupletwise_loss(
     positive: Tensor,
     intermediate: Tensor,
     negative: Tensor,
+    delta: NotNegative = 1.0,
     *,
-    delta: float = 1.0,
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The sum of the three quadruplet-wise constraints of a quadlet. See :class:`QuadrupletwiseLoss`."""
@@ -105,8 +104,8 @@ def quadruplet_loss(
     positive: Tensor,
     negative1: Tensor,
     negative2: Tensor,
-    *,
     margins: tuple[float, float] | None = None,
+    *,
     weights: tuple[float, float] = (1.0, 0.5),
     reduction: Reduction = "mean",
 ) -> Tensor:
@@ -118,7 +117,6 @@ def quadruplet_loss(
     return reduce(values + (near - squared_distance(n1, n2) + alpha2).relu(), reduction)
 
 
-@dataclass(eq=False, repr=False)
 class QuadrupletwiseLoss(LossOnQuadlets):
     """Quadruplet-1: quadruplet-wise constraints between the pairs of a quadlet.
 
@@ -138,14 +136,13 @@ class QuadrupletwiseLoss(LossOnQuadlets):
     Source: Law, Thome, Cord, IJCV 2017.
     """
 
-    delta: NotNegative = 1.0
-    _: KW_ONLY
-    reduction: Reduction = "mean"
-
     compute = staticmethod(quadrupletwise_loss)
 
+    @options_of(quadrupletwise_loss)
+    def __init__(self) -> None:
+        """Options as in `quadrupletwise_loss`."""
 
-@dataclass(eq=False, repr=False)
+
 class QuadrupletLoss(Loss):
     """Quadruplet-2: a triplet hinge plus one against a pair of two other classes, margins from the batch.
 
@@ -168,13 +165,10 @@ class QuadrupletLoss(Loss):
     Source: Chen et al., Beyond triplet loss: a deep quadruplet network for person re-identification, CVPR 2017.
     """
 
-    margins: tuple[float, float] | None = None
-    _: KW_ONLY
-    weights: tuple[float, float] = (1.0, 0.5)
-    reduction: Reduction = "mean"
+    compute = staticmethod(quadruplet_loss)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @options_of(quadruplet_loss)
+    def __init__(self) -> None:
         for name, pair in (("margins", self.margins), ("weights", self.weights)):
             if pair is not None and not pair[0] >= pair[1] >= 0.0:
                 raise InvalidArgumentError(

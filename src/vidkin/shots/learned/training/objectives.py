@@ -12,7 +12,7 @@ from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.models.processes.shares import compute_in_shares
-from vidkin.shots.learned.encoding import HasHead
+from vidkin.shots.learned.encoding import ShotModel
 from vidkin.shots.learned.training.clips import ShotBatch
 
 __all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective", "embed_tuples"]
@@ -49,7 +49,7 @@ class ShotObjective:
         """Whether the loss uses critical frames."""
         return self.loss != "triplet"
 
-    def __call__(self, model: HasHead, batch: ShotBatch) -> dict[str, Tensor]:
+    def __call__(self, model: ShotModel, batch: ShotBatch) -> dict[str, Tensor]:
         """Terms by name; ``loss``, their sum, is minimized.
 
         Raises:
@@ -76,7 +76,7 @@ class ShotObjective:
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
 
 
-def embed_tuples(model: HasHead, clips: Tensor) -> tuple[Tensor, ...]:
+def embed_tuples(model: ShotModel, clips: Tensor) -> tuple[Tensor, ...]:
     """Embeddings of the K parts of tuples in one pass: K tensors [B, D]; several processes share the clips.
 
     Args:
