@@ -14,15 +14,13 @@ from vidkin.media import FramePlanes, iter_planes, write_video
 from vidkin.metric.measures import boundary_scores
 from vidkin.shots import detect, open_detector
 from vidkin.shots.band import (
-    LabeledSequence,
     TransitionNetwork,
     TransitionThresholds,
     band_features,
-    fit_thresholds,
-    train_transitions,
 )
 from vidkin.shots.band.features import BAND_CHANNELS, BAND_LAGS, BandFeatures
 from vidkin.shots.band.rules import cuts_from_probabilities
+from vidkin.shots.band.training import LabeledSequence, fit_thresholds, train_transitions
 from vidkin.shots.judging import cut_boundaries, evaluate_cuts, read_boundary_labels
 
 

@@ -11,19 +11,12 @@ from vidkin.experiments.runs import OnStudyProgress
 from vidkin.experiments.shots.detectors import TrainedCuts
 from vidkin.experiments.shots.material import LabelledVideo, annotation_of
 from vidkin.models import ClipEncoder, build_model, save_model
-from vidkin.shots.learned import (
-    ShotLoss,
-    ShotPlan,
-    encode_with,
-    find_shots,
-    fit_shot_rules,
-    parse_shot_recipe,
-    read_video_frames,
-    video_features,
-)
-from vidkin.shots.learned.training.clips import ShotClips
+from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, video_features
+from vidkin.shots.learned.training.clips import ShotClips, count_in
 from vidkin.shots.learned.training.head import train_on_shots
-from vidkin.shots.learned.video_frames import count_in
+from vidkin.shots.learned.training.objectives import ShotLoss
+from vidkin.shots.learned.training.recipes import ShotPlan, parse_shot_recipe
+from vidkin.shots.learned.video_frames import read_video_frames
 from vidkin.shots.training_recipes import read_shot_recipe
 
 __all__ = ["PublishedDetector", "train_and_detect_published"]
