@@ -128,10 +128,10 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
 def test_export_names_one_file_a_format_and_csv_may_be_standard_output(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     words = ("shots", "--detector", "shotdetect", film)
-    twice = run(*words, "--edl", tmp_path / "a.edl", "-e", tmp_path / "b.edl", status=2)
+    twice = run(*words, "--edl", tmp_path / "a.edl", "--export", tmp_path / "b.edl", status=2)
     assert "--export must name one file of a format" in twice.err
-    assert "the ending chooses the format" in run(*words, "-e", "film.mov", status=2).err
-    shown = run(*words, "-e", "csv=-")
+    assert "the ending chooses the format" in run(*words, "--export", "film.mov", status=2).err
+    shown = run(*words, "--export", "csv=-")
     assert shown.out.startswith("file,shot,start,end,")
     assert "--drop-frame needs --export FILE.edl" in run(*words, "--drop-frame", status=2).err
 

@@ -97,7 +97,6 @@ ExportOption = Annotated[
     list[str] | None,
     typer.Option(
         "--export",
-        "-e",
         help="Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .html, .png; a wrong one "
         "lists all). May be repeated. FORMAT=PATH names the format; csv=- is standard output.",
         metavar="FILE",
