@@ -23,7 +23,7 @@ PathLike = str | os.PathLike[str]
 # (kernel, dilation) of the layers: together they see 64 frames to each side.
 _LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))
 _CONTEXT = sum((kernel // 2) * dilation for kernel, dilation in _LAYERS)
-_BLOCK = 4096
+_FRAMES_A_PASS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,10 @@ class TransitionNetwork(nn.Module):
         self.eval()
         parts = []
         with one_thread():
-            for start in range(0, len(features), _BLOCK):
+            for start in range(0, len(features), _FRAMES_A_PASS):
                 before = min(start, _CONTEXT)
-                block = features[start - before : start + _BLOCK + _CONTEXT]
-                parts.append(torch.sigmoid(self(block[None]))[0, before : before + _BLOCK])
+                block = features[start - before : start + _FRAMES_A_PASS + _CONTEXT]
+                parts.append(torch.sigmoid(self(block[None]))[0, before : before + _FRAMES_A_PASS])
         return torch.cat(parts) if parts else torch.zeros(0, self.leave.out_channels)
 
     def save(self, path: PathLike) -> None:
