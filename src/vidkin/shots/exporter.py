@@ -14,7 +14,7 @@ from vidkin._base.outputs import create_folder
 from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, split_exactly, split_video
-from vidkin.shots.formats import ShotFormat, ShotTable, find_shot_format, shot_format_names
+from vidkin.shots.formats import ShotFormat, ShotTable, find_shot_formats, shot_format_names
 from vidkin.shots.images import IMAGE_FORMATS, ImageFormat, NameTemplate, write_thumbnails
 
 if TYPE_CHECKING:
@@ -107,12 +107,8 @@ class ShotExporter:
     ) -> None:
         self._targets = dict(targets)
         self._sources = tuple(sources)
-        if formats is None:
-            # Only what is asked for is imported.
-            formats = {name: find_shot_format(name) for name in shot_format_names() if name in targets}
-            self._known = (_TABLE, *_FOLDERS, *(name for name in shot_format_names() if name != _TABLE))
-        else:
-            self._known = (_TABLE, *_FOLDERS, *formats)
+        self._known = shot_format_names() if formats is None else tuple(formats)
+        formats = find_shot_formats(targets) if formats is None else formats
         # One table has the shots of all videos; it is written at the end.
         self._formats = {name: form for name, form in formats.items() if name != _TABLE}
         self._settings = settings
@@ -195,8 +191,9 @@ class ShotExporter:
 
     def _check(self, name: str, target: Path) -> None:
         """Raise an error, before any video is read, if a target could not be written later."""
-        if name not in self._known:
-            raise InvalidArgumentError(f"targets must be among {', '.join(self._known)}, got {name!r}")
+        known = dict.fromkeys((_TABLE, *_FOLDERS, *self._known))
+        if name not in known:
+            raise InvalidArgumentError(f"targets must be among {', '.join(known)}, got {name!r}")
         form = self._formats.get(name)
         if form is not None and form.require is not None:
             form.require()

@@ -10,7 +10,7 @@ import csv
 import importlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +33,7 @@ __all__ = [
     "ShotFormat",
     "ShotTable",
     "find_shot_format",
+    "find_shot_formats",
     "import_otio",
     "match_shot_format",
     "shot_format_names",
@@ -88,6 +89,11 @@ def find_shot_format(name: str) -> ShotFormat:
     if found is None:
         raise _REGISTRY.unknown(name)
     return found
+
+
+def find_shot_formats(names: Collection[str]) -> dict[str, ShotFormat]:
+    """The formats among these names, in the order of the table; others are not imported."""
+    return {name: find_shot_format(name) for name in shot_format_names() if name in names} if names else {}
 
 
 def match_shot_format(path: PathLike) -> str:

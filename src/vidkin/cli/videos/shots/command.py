@@ -182,9 +182,9 @@ def _make_exporter(
     targets: Mapping[str, Path], paths: Sequence[str], settings: ExportSettings, *, drop_frame: bool
 ) -> ShotExporter:
     """The exporter, with drop-frame time code in the EDL if that is wanted."""
-    from vidkin.shots import ShotExporter, find_shot_format, shot_format_names, write_edl
+    from vidkin.shots import ShotExporter, find_shot_formats, write_edl
 
-    formats = {name: find_shot_format(name) for name in shot_format_names() if name in targets}
+    formats = find_shot_formats(targets)
     if drop_frame and "edl" in formats:
         formats["edl"] = replace(formats["edl"], write=partial(write_edl, drop_frame=True))
     return ShotExporter(targets, paths, formats=formats, settings=settings)
