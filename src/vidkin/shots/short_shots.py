@@ -10,7 +10,7 @@ from vidkin.shots.shot import Shot, ShotDetection
 __all__ = ["drop_short_shots", "merge_short_shots"]
 
 # Lengths closer together than this, in seconds, count as equal.
-_SAME_LENGTH = 1e-6
+_TOLERANCE = 1e-6
 
 
 def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
@@ -51,4 +51,4 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
 
 
 def _is_short(shot: Shot, min_length: float) -> bool:
-    return shot.end - shot.start < min_length - _SAME_LENGTH
+    return shot.end - shot.start < min_length - _TOLERANCE
