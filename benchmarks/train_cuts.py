@@ -1,7 +1,7 @@
 """Train the default shot detector, as it ships in the package.
 
     python benchmarks/train_cuts.py --clips FOLDER [FOLDER ...] --turntables FOLDER --photographs FOLDER [FOLDER ...] \
-        --leave-out benchmarks/clips_with_cuts.txt --work FOLDER --output src/vidkin/shots/cuts/data/cuts.safetensors
+        --leave-out benchmarks/clips_with_cuts.txt --work FOLDER --output src/vidkin/shots/data/cuts.safetensors
 
 Clips are videos of one shot each, but for those whose names ``--leave-out`` lists: they hold cuts that nobody labelled.
 Of the turntables every second folder takes part, the others can judge. Of clips and photographs one in eight is kept

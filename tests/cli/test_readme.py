@@ -11,7 +11,7 @@ import pytest
 import typer
 from PIL import Image
 
-from tests.cli.conftest import Library, run
+from tests.cli.conftest import Library
 from tests.support.videos import pan
 from vidkin.cli.app import app
 
@@ -54,21 +54,25 @@ def test_it_opens_with_the_two_commands() -> None:
 
 
 def test_every_command_and_option_exists() -> None:
-    helps: dict[str, str] = {}
+    root = typer.main.get_command(app)
+    known: dict[str, set[str]] = {}
     missing = []
     for words in command_lines():
         # `vidkin benchmark shots`: the options are those of the second word.
         command = words[:2] if words[0] in ("benchmark", "labels") and words[1].islower() else words[:1]
         key = " ".join(command)
-        if key not in helps:
-            helps[key] = run(*command, "--help").out
+        if key not in known:
+            found = root
+            for word in command:
+                found = found.commands[word]  # type: ignore[attr-defined]
+            # Rare options are not in the help.
+            known[key] = {name for option in found.params for name in (*option.opts, *option.secondary_opts)}
+        options = [word for word in words if word.startswith("-") and word != "-"]
         missing += [
-            (key, word)
-            for word in words
-            if word.startswith("-") and not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", helps[key])
+            (key, word) for word in options if word not in known[key] and word not in ("--help", "-h")
         ]
     assert missing == []
-    assert {"index", "search", "benchmark shots", "train-shots"} <= set(helps)
+    assert {"index", "search", "benchmark shots", "train-shots"} <= set(known)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

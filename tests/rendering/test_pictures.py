@@ -13,9 +13,10 @@ from tests.support.detections import detection
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
+from vidkin.rendering.curve import draw_curve
 from vidkin.rendering.figures import require_picture_name
 from vidkin.rendering.frame_pairs import frame_pairs
-from vidkin.rendering.pictures import draw_curve, draw_map, draw_pairs, pool_map
+from vidkin.rendering.pictures import draw_map, draw_pairs, pool_map
 from vidkin.similarity import Segment
 
 

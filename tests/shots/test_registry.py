@@ -75,6 +75,16 @@ def test_importing_the_registry_does_not_import_torch() -> None:
     assert done.stdout.strip() == "False"
 
 
+def test_opening_the_default_detector_imports_nothing_that_trains_or_indexes() -> None:
+    code = (
+        "import sys; from vidkin.shots import open_detector; open_detector('cuts'); "
+        "rooms = ('training', 'datasets', 'index', 'metric.losses', 'shots.train', 'shots.learned'); "
+        "print([name for name in sys.modules if name.startswith(tuple(f'vidkin.{room}' for room in rooms))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.usefixtures("_own_registry")
 def test_a_detector_can_be_registered() -> None:
     register_detector("every", EverySecond)

@@ -15,7 +15,8 @@ from tests.support.videos import encode, pan
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.resume.folder_lock import hold_training_folder
-from vidkin.shots.learned import ShotPlan, ShotRules
+from vidkin.shots.learned import ShotRules
+from vidkin.shots.learned.training.recipes import ShotPlan
 from vidkin.shots.train import ShotTrainingProgress, train_shots
 from vidkin.shots.training_recipes import load_shot_recipe
 

@@ -1,4 +1,4 @@
-"""Pictures that explain results: the frame map with its segments, matching frames side by side, the curve of shots."""
+"""Pictures that explain results: the frame map with its segments, and matching frames side by side."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from vidkin.rendering.figures import (
 )
 from vidkin.rendering.frame_pairs import FramePair
 from vidkin.rendering.text import clock
-from vidkin.shots import ShotDetection
 from vidkin.similarity import Box
 
-__all__ = ["draw_curve", "draw_map", "draw_pairs", "pool_map"]
+__all__ = ["draw_map", "draw_pairs", "pool_map"]
 
 # No screen shows more cells; maps of hour-long videos are pooled to this many per side.
 _MOST_CELLS = 1000
@@ -33,7 +32,6 @@ _MOST_CELLS = 1000
 _LETTERS_AN_INCH = 12
 _LETTERS_A_ROW = 22
 _SEGMENT_COLOR = "#ff7f0e"
-_CUT_COLOR = "#d62728"
 
 
 def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike) -> None:
@@ -142,45 +140,6 @@ def _draw_box(axes: Any, box: Box, shape: tuple[int, ...], flipped: bool) -> Non
     corner = left * width - 0.5, top * height - 0.5
     size = (right - left) * width, (bottom - top) * height
     axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=_SEGMENT_COLOR, linewidth=2))
-
-
-def draw_curve(detection: ShotDetection, path: PathLike) -> None:
-    """Write the detector's curve over time as a picture, with a red dot at each cut.
-
-    Gradual transitions are light red bands around their dot; critical shots (0.5 or more) are orange at the bottom.
-
-    Args:
-        detection: Result of :func:`vidkin.shots.detect`.
-        path: The picture; its extension chooses the format (.png, .pdf, .svg, ...).
-
-    Raises:
-        InvalidArgumentError: The detector has no curve, the extension is not a picture format, or the folder does not
-            exist.
-    """
-    require_picture_name(path)
-    curve = detection.curve
-    if curve is None or not len(curve.times):
-        raise InvalidArgumentError(f"detector {detection.detector} has no curve to draw")
-    times, values = np.asarray(curve.times), np.asarray(curve.values)
-    figure = new_figure(10.0, 3.6)
-    axes = figure.add_subplot()
-    axes.plot(times, values, linewidth=0.8, color="#1f77b4")
-    for cut in detection.cuts:
-        if cut.kind == "gradual":
-            axes.axvspan(cut.start, cut.end, color=_CUT_COLOR, alpha=0.15, linewidth=0)
-    moments = [cut.time for cut in detection.cuts]
-    axes.plot(moments, np.interp(moments, times, values), "o", color=_CUT_COLOR, markersize=4)
-    for shot in detection.shots:
-        if shot.critical is not None and shot.critical >= 0.5:
-            axes.axvspan(shot.start, shot.end, ymax=0.03, color=_SEGMENT_COLOR, linewidth=0)
-    axes.set_xlim(0.0, detection.shots[-1].end)
-    set_text(axes.set_xlabel("", size=9), "seconds")
-    set_text(axes.set_ylabel("", size=9), curve.name)
-    set_text(
-        axes.set_title("", size=10),
-        f"{short_name(detection.path)}: {len(detection.cuts)} cuts, {detection.detector}",
-    )
-    write_figure(figure, path)
 
 
 def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:

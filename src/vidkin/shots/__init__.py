@@ -14,27 +14,37 @@ from vidkin.shots.critical import (
     trend_numbers,
 )
 from vidkin.shots.detect import build_detection, detect, detect_shots
-from vidkin.shots.export.edit import write_chapters, write_edl
-from vidkin.shots.export.exporter import (
-    SHOT_FORMATS,
-    ExportedShots,
-    ExportSettings,
-    ShotExporter,
-    ShotFormat,
-)
-from vidkin.shots.export.html import write_contact_sheet
-from vidkin.shots.export.images import IMAGE_FORMATS, ImageFormat, write_thumbnails
-from vidkin.shots.export.lists import write_shots_csv, write_stats_csv
-from vidkin.shots.export.names import NAME_FIELDS, NameTemplate
-from vidkin.shots.export.otio import import_otio, write_otio
-from vidkin.shots.export.splitting import copy_shots, split_shots
-from vidkin.shots.export.timecode import timecode, timeline_rate
+from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
 from vidkin.shots.fitted_rule import FittedRule, fit_rule
+from vidkin.shots.formats import (
+    SHOT_FORMATS,
+    ShotFormat,
+    ShotTable,
+    find_shot_format,
+    find_shot_formats,
+    import_otio,
+    match_shot_format,
+    shot_format_names,
+    write_chapters,
+    write_edl,
+    write_otio,
+    write_shots_csv,
+    write_stats_csv,
+)
+from vidkin.shots.images import (
+    IMAGE_FORMATS,
+    NAME_FIELDS,
+    ImageFormat,
+    NameTemplate,
+    write_contact_sheet,
+    write_thumbnails,
+)
 from vidkin.shots.known_cuts import KnownCutsDetector
 from vidkin.shots.parallel import detect_many
 from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
 from vidkin.shots.short_shots import drop_short_shots, merge_short_shots
 from vidkin.shots.shot import TRANSITIONS, Curve, Cut, Shot, ShotDetection, Transition
+from vidkin.shots.timecode import timecode, timeline_rate
 from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
@@ -61,6 +71,7 @@ __all__ = [
     "ShotDetector",
     "ShotExporter",
     "ShotFormat",
+    "ShotTable",
     "Transition",
     "TrendTest",
     "available_detectors",
@@ -72,14 +83,18 @@ __all__ = [
     "detect_shots",
     "drop_short_shots",
     "end_rise",
+    "find_shot_format",
+    "find_shot_formats",
     "fit_rule",
     "fit_trend",
     "import_otio",
     "mann_kendall",
+    "match_shot_format",
     "merge_short_shots",
     "open_detector",
     "register_detector",
     "rise_moment",
+    "shot_format_names",
     "split_shots",
     "theil_sen",
     "timecode",

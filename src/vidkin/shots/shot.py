@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vidkin._base.checks import check_choice, check_share
 from vidkin._base.plain_values import Result, as_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.export.timecode import timeline_rate
+from vidkin.shots.timecode import timeline_rate
 
 __all__ = ["TRANSITIONS", "Curve", "Cut", "Opening", "Shot", "ShotDetection", "Transition"]
 

@@ -28,10 +28,10 @@ from vidkin.models.resume.steps import StepStore
 from vidkin.models.weights import add_weights
 from vidkin.shots.learned.encoding import encode_with, video_features
 from vidkin.shots.learned.rules import fit_shot_rules
-from vidkin.shots.learned.training.clips import ShotClips, check_labels_fit
+from vidkin.shots.learned.training.clips import ShotClips, check_labels_fit, count_in
 from vidkin.shots.learned.training.head import ShotTraining, train_on_shots
 from vidkin.shots.learned.training.recipes import ShotPlan
-from vidkin.shots.learned.video_frames import VideoFrames, count_in, read_video_frames
+from vidkin.shots.learned.video_frames import VideoFrames, read_video_frames
 from vidkin.shots.training_recipes import load_shot_recipe
 
 __all__ = ["ShotTrainingProgress", "ShotTrainingReport", "train_shots"]

@@ -20,7 +20,7 @@ from tests.cli.conftest import run as run_program
 from tests.support.detections import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.pictures import draw_curve
+from vidkin.rendering.curve import draw_curve
 
 
 def run(*words: str | Path, status: int = 0, detector: str = "shotdetect") -> Outcome:
@@ -355,8 +355,8 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
     assert "the file cannot be reached" in run("x" * 300, "--edl", "y" * 300, status=3).err
 
 
-def test_drop_frame_alone_says_nothing(film: Path) -> None:
-    assert "--drop-frame needs --edl FILE" in run(film, "--drop-frame", status=2).err
+def test_drop_frame_needs_an_edl(film: Path) -> None:
+    assert "--drop-frame needs --export FILE.edl" in run(film, "--drop-frame", status=2).err
 
 
 def test_copy_alone_says_nothing(film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
+from vidkin.shots.timecode import frame_at, timecode, timeline_rate
 
 NTSC = Fraction(30000, 1001)
 DOUBLE_NTSC = Fraction(60000, 1001)

@@ -14,7 +14,8 @@ from vidkin.media import iter_frames
 from vidkin.shots.contract import RgbFrame
 from vidkin.shots.fitted_rule import FittedRule
 from vidkin.shots.learned import LearnedDetector, ShotRules
-from vidkin.shots.learned.video_frames import count_in, read_video_frames
+from vidkin.shots.learned.training.clips import count_in
+from vidkin.shots.learned.video_frames import read_video_frames
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from tests.web.conftest import Connect, finish_job, number_of
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, SerialExecutor
 from vidkin.review import Labels
+from vidkin.shots import find_shot_format, shot_format_names
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,21 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     back = client.delete(address).json()
     assert back == found
     assert len(Labels.open(index).cuts) == 4
+
+
+def test_the_page_and_the_api_have_every_format_of_the_table(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    number = number_of(client, "film & co.mp4")
+    address = f"/api/videos/{number}/shots"
+    page = client.get(f"/videos/{number}/shots").text
+    detect(client, address)
+    for name in shot_format_names():
+        assert f'href="{address}/{name}" download' in page
+        row, answer = find_shot_format(name), client.get(f"{address}/{name}")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].partition(";")[0] == row.media_type
+        assert answer.headers["content-disposition"] == f'attachment; filename="film___co{row.suffix}"'
+    assert answer.content.startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("content", ["", "[1, 2", "[]", '{"cuts": [{"frame": "x"}]}', '{"cuts": []}'])

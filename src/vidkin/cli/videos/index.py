@@ -18,8 +18,6 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     ModelOption,
-    WeightsOption,
-    WhiteningOption,
     extractor_name,
 )
 from vidkin.cli.paths import open_index_for_writing
@@ -31,37 +29,19 @@ if TYPE_CHECKING:
 
 __all__ = ["fill", "index", "print_report"]
 
+# What is rarely needed is not in the help; the guide describes it.
+_RareFile = Annotated[Path | None, typer.Option(dir_okay=False, hidden=True)]
+_RareText = Annotated[str | None, typer.Option(hidden=True)]
+
 
 def index(
     paths: Annotated[list[Path], typer.Argument(help="Folders and video files.", metavar="PATH")],
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
     model: ModelOption = None,
-    weights: WeightsOption = None,
-    whitening: WhiteningOption = None,
-    views: Annotated[
-        str | None,
-        typer.Option(
-            "--views",
-            metavar="none|query|both",
-            help="Which side of a search is also described in parts, for a new index. "
-            "'query' makes it smaller, but it misses crops; 'none' also misses borders, split screens and insets.",
-            show_default="both with vidkin, else none",
-        ),
-    ] = None,
     workers: Annotated[
         int | None,
         typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            "--ray",
-            metavar="[HOST:PORT|auto|local]",
-            help="Read the files on the machines of a Ray cluster, which must have them at the same paths. Without an "
-            "address: $RAY_ADDRESS, or else this machine alone.",
-            show_default="no",
-        ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
@@ -72,32 +52,12 @@ def index(
             "remembered by the index.",
         ),
     ] = None,
-    no_exclude: Annotated[
-        bool, typer.Option("--no-exclude", help="Forget the patterns that the index remembers.")
-    ] = False,
-    follow_links: Annotated[
-        bool | None,
-        typer.Option(
-            "--follow-links/--no-follow-links",
-            help="Also look into links to folders. Remembered by the index.",
-            show_default="no",
-        ),
-    ] = None,
     images: Annotated[
         bool | None,
         typer.Option(
             "--images/--no-images",
             help="Also add the photographs in folders. Remembered by the index.",
             show_default="no",
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            "--rate",
-            min=0.0,
-            help="Frames per second of a new index; more find shorter moments and take more time and space.",
-            show_default="1",
         ),
     ] = None,
     list_skipped: Annotated[
@@ -109,20 +69,24 @@ def index(
             "--prune", help="Remove videos of these folders from the index whose files are gone or excluded."
         ),
     ] = False,
-    retry_broken: Annotated[
-        bool, typer.Option("--retry-broken", help="Read broken files again even if they have not changed.")
-    ] = False,
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait", min=0.0, help="Seconds to wait for another process that is writing to the index."
-        ),
-    ] = 0.0,
     json: JsonOption = False,
+    weights: _RareFile = None,
+    whitening: _RareFile = None,
+    views: _RareText = None,
+    rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
+    ray: _RareText = None,
+    no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
+    follow_links: Annotated[
+        bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)
+    ] = None,
+    retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
+    wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
 ) -> None:
     """Add videos to the index; only new and changed files are read.
 
-    Run the same command again to resume after an interruption.
+    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, ray,
+    no-exclude, follow-links, retry-broken, wait) are in the guide; they also go into the section [index] of the
+    configuration file.
     """
     name = extractor_name(extractor, model, views)
     with open_index_for_writing(

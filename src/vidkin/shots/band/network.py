@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import resources
-from pathlib import Path
 
 import torch
 from torch import nn
 
 from vidkin._base.plain_values import parse_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.weights import fit_state
 from vidkin.shots.band.features import BAND_CHANNELS
 
-__all__ = ["TransitionNetwork", "TransitionThresholds", "one_thread"]
+__all__ = ["TransitionNetwork", "TransitionThresholds", "one_thread", "read_network", "refuse_unreadable"]
 
 PathLike = str | os.PathLike[str]
 
-_DEFAULT_WEIGHTS = "data/band.safetensors"
 # (kernel, dilation) of the layers: together they see 64 frames to each side.
 _LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))
 _CONTEXT = sum((kernel // 2) * dilation for kernel, dilation in _LAYERS)
-_BLOCK = 4096
+_FRAMES_A_PASS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +82,10 @@ class TransitionNetwork(nn.Module):
         self.eval()
         parts = []
         with one_thread():
-            for start in range(0, len(features), _BLOCK):
+            for start in range(0, len(features), _FRAMES_A_PASS):
                 before = min(start, _CONTEXT)
-                block = features[start - before : start + _BLOCK + _CONTEXT]
-                parts.append(torch.sigmoid(self(block[None]))[0, before : before + _BLOCK])
+                block = features[start - before : start + _FRAMES_A_PASS + _CONTEXT]
+                parts.append(torch.sigmoid(self(block[None]))[0, before : before + _FRAMES_A_PASS])
         return torch.cat(parts) if parts else torch.zeros(0, self.leave.out_channels)
 
     def save(self, path: PathLike) -> None:
@@ -108,23 +105,49 @@ class TransitionNetwork(nn.Module):
         Raises:
             InvalidArgumentError: The file does not hold a transition network.
         """
-        from safetensors import SafetensorError, safe_open
+        shipped = resources.files("vidkin.shots").joinpath("data/band.safetensors")
+        file = str(shipped) if path is None else os.fspath(path)
+        with refuse_unreadable(f"{file}: not a network of transitions"):
+            network, metadata = read_network(file)
+            network.thresholds = TransitionThresholds(**parse_json(metadata["thresholds"]))
+        return network
 
-        file = (
-            Path(os.fspath(path))
-            if path is not None
-            else resources.files("vidkin.shots.band").joinpath(_DEFAULT_WEIGHTS)
-        )
-        try:
-            with safe_open(str(file), framework="pt") as tensors:
-                state = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
-                thresholds = TransitionThresholds(**parse_json((tensors.metadata() or {})["thresholds"]))
-            network = cls(width=state["enter.weight"].shape[0], outputs=state["leave.weight"].shape[0])
-        except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{file}: not a network of transitions: {error}") from error
-        fit_state(network, state, source=str(file), label="a network of transitions")
-        network.thresholds = thresholds
-        return network.eval()
+
+def read_network(
+    path: PathLike, *, outputs: int | None = None
+) -> tuple[TransitionNetwork, Mapping[str, str]]:
+    """The network in a safetensors file, in eval mode, and the file's metadata; use it in `refuse_unreadable`.
+
+    Args:
+        path: The file.
+        outputs: Number of logits per frame that it must have; None takes that of the file.
+    """
+    from safetensors import safe_open
+
+    with safe_open(os.fspath(path), framework="pt") as file:
+        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata() or {}
+    for name, tensor in state.items():
+        if not bool(tensor.isfinite().all()):
+            raise InvalidArgumentError(
+                f"{os.fspath(path)}: {name} has values that are not finite; train it again"
+            )
+    network = TransitionNetwork(
+        width=state["enter.weight"].shape[0], outputs=outputs or state["leave.weight"].shape[0]
+    )
+    network.load_state_dict(state)
+    return network.eval(), metadata
+
+
+@contextmanager
+def refuse_unreadable(message: str) -> Iterator[None]:
+    """Raise InvalidArgumentError with this message if the file read inside is damaged or something else."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{message}: {' '.join(str(error).split())}") from error
 
 
 @contextmanager

@@ -10,9 +10,7 @@ from importlib import resources
 from typing import Any
 
 from vidkin._base.plain_values import parse_json
-from vidkin.errors import InvalidArgumentError
-from vidkin.models.weights import fit_state
-from vidkin.shots.band.network import TransitionNetwork
+from vidkin.shots.band.network import TransitionNetwork, read_network, refuse_unreadable
 from vidkin.shots.cuts.rules import CutRules
 from vidkin.shots.cuts.scoring import ProposalScore
 
@@ -20,7 +18,6 @@ __all__ = ["CutModel"]
 
 PathLike = str | os.PathLike[str]
 
-_SHIPPED = "data/cuts.safetensors"
 _OUTPUTS = 5
 
 
@@ -53,24 +50,10 @@ class CutModel:
         Raises:
             InvalidArgumentError: The file does not hold such a model.
         """
-        if path is None:
-            with resources.as_file(resources.files("vidkin.shots.cuts").joinpath(_SHIPPED)) as shipped:
-                return cls.load(shipped)
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(os.fspath(path), framework="pt") as file:
-                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                metadata = file.metadata() or {}
+        shipped = resources.files("vidkin.shots").joinpath("data/cuts.safetensors")
+        file = str(shipped) if path is None else os.fspath(path)
+        with refuse_unreadable(f"{file} must be a model of the detector 'cuts'"):
+            network, metadata = read_network(file, outputs=_OUTPUTS)
             rules = parse_json(metadata["rules"])
             scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
-            network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=_OUTPUTS)
-            model = cls(
-                network.eval(), CutRules(**{**rules, **scores}), parse_json(metadata.get("provenance", "{}"))
-            )
-        except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(
-                f"{os.fspath(path)} must be a model of the detector 'cuts': {str(error).splitlines()[0]}"
-            ) from error
-        fit_state(network, state, source=path, label="the detector 'cuts'")
-        return model
+            return cls(network, CutRules(**{**rules, **scores}), parse_json(metadata.get("provenance", "{}")))

@@ -1,17 +1,16 @@
-"""The frames of a video that a detector examines, as small squares, and labels counted in them."""
+"""The frames of a video that a detector examines, as small squares."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
 from vidkin.media.squares import fit_to_square
@@ -19,7 +18,7 @@ from vidkin.media.squares import fit_to_square
 if TYPE_CHECKING:
     from vidkin.models.config import Fit
 
-__all__ = ["Squares", "VideoFrames", "count_in", "iter_squares", "read_video_frames"]
+__all__ = ["Squares", "VideoFrames", "iter_squares", "read_video_frames"]
 
 _BATCH = 16
 # Times of frames closer together than this, in seconds, count as equal.
@@ -158,27 +157,3 @@ def read_video_frames(
             images.clear()
     kept = np.concatenate(images) if most_bytes is None or used <= most_bytes else None
     return VideoFrames(Path(path), np.concatenate(numbers), np.concatenate(times), size, fit, kept), read
-
-
-def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: float) -> VideoAnnotation:
-    """Labels counted in some frames of the video instead of all; shots without such a frame are left out.
-
-    Args:
-        annotation: The labels.
-        numbers: [T] numbers of these frames, increasing.
-        fps: Frame rate of these frames.
-    """
-
-    def place(frame: int) -> int:
-        return int(np.searchsorted(numbers, frame))
-
-    shots = []
-    for shot in annotation.shots:
-        start, end = place(shot.start), place(shot.end)
-        if start == end:
-            continue
-        critical = None
-        if shot.critical is not None and place(shot.critical[0]) < place(shot.critical[1]):
-            critical = place(shot.critical[0]), place(shot.critical[1])
-        shots.append(ShotAnnotation(start, end, critical))
-    return replace(annotation, fps=fps, shots=tuple(shots))

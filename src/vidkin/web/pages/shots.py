@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -26,9 +26,8 @@ from vidkin.shots import (
     Transition,
     build_detection,
     detect,
-    write_edl,
-    write_otio,
-    write_shots_csv,
+    find_shot_format,
+    shot_format_names,
 )
 from vidkin.web.files import open_record
 from vidkin.web.jobs import Job, JobRunningError, JobState
@@ -41,8 +40,6 @@ __all__ = ["page"]
 router = APIRouter(tags=["shots"])
 page = Page(router, "Shots", "/shots")
 
-Format = Literal["edl", "otio", "csv"]
-_TYPES: dict[Format, str] = {"edl": "text/plain", "otio": "application/json", "csv": "text/csv"}
 _MOST_POINTS = 2000
 _A_PAGE = 60
 
@@ -186,6 +183,7 @@ async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLRes
         return {
             "video": video_item(site.collection.record(video)),
             "source": source_item(site, video=video),
+            "formats": {name: find_shot_format(name).label for name in shot_format_names()},
         }
 
     return site.page("video_shots.html", request, await site.lists.run(find))
@@ -275,24 +273,24 @@ async def forget_shots(site: CurrentSite, video: int) -> ShotList:
 
 
 @router.get("/api/videos/{video}/shots/{form}", response_class=Response)
-async def export_shots(site: CurrentSite, video: int, form: Format) -> Response:
-    """The shots as a file, corrected ones if there are any: ``edl``, ``otio`` or ``csv``."""
+async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
+    """The shots as a file, corrected ones if there are any; ``form`` is a format of `vidkin shots --export`."""
+    kind = find_shot_format(form)
 
     def work() -> tuple[bytes, str]:
         record = site.collection.record(video)
         detection = _open(site, record).detection
+        if kind.reads_video:
+            open_record(record).close()  # what is not the file that was indexed is not looked at
         with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
-            path = Path(folder, f"shots.{form}")
-            if form == "csv":
-                write_shots_csv([detection], path)
-            else:
-                (write_edl if form == "edl" else write_otio)(detection, path)
+            path = Path(folder, f"shots{kind.suffix}")
+            kind.write(detection, path)
             return path.read_bytes(), Path(record.path).stem
 
-    content, stem = await site.lists.run(work)
+    content, stem = await (site.pictures if kind.reads_video else site.lists).run(work)
     name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in stem)
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
-    return Response(content, media_type=_TYPES[form], headers=headers)
+    headers = {"Content-Disposition": f'attachment; filename="{name}{kind.suffix}"'}
+    return Response(content, media_type=kind.media_type, headers=headers)
 
 
 def _name(record: VideoRecord, detector: str) -> str:

@@ -21,12 +21,14 @@ from vidkin.cli.videos.shots.options import (
     DetectorOption,
     DropFrameOption,
     EndOption,
+    ExportOption,
     ImageFormatOption,
     ImageSizeOption,
     ImagesOption,
     LimitOption,
     MergeShortOption,
     MinLengthOption,
+    OldExportOption,
     QualityOption,
     SplitOption,
     StartOption,
@@ -36,6 +38,7 @@ from vidkin.cli.videos.shots.options import (
     WorkersOption,
     check_companions,
     make_export_settings,
+    parse_exports,
     parse_types,
     with_chosen_threshold,
 )
@@ -59,59 +62,55 @@ def shots(
     merge_short: MergeShortOption = False,
     start: StartOption = None,
     end: EndOption = None,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", help="Write all shots as CSV; - for standard output.")
-    ] = None,
-    edl: Annotated[Path | None, typer.Option("--edl", help="Write an edit decision list (CMX 3600).")] = None,
-    drop_frame: DropFrameOption = False,
-    otio: Annotated[Path | None, typer.Option("--otio", help="Write an OpenTimelineIO timeline.")] = None,
-    chapters: Annotated[
-        Path | None, typer.Option("--chapters", help="Write chapters in FFmpeg's metadata format.")
-    ] = None,
-    stats: Annotated[
-        Path | None, typer.Option("--stats", help="Write the detector's curve, frame by frame, as CSV.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the curve with the cuts as red dots (.png, .svg).")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write a contact sheet: a page with an image of every shot.")
-    ] = None,
+    export: ExportOption = None,
     split: SplitOption = None,
     copy: CopyOption = False,
-    quality: QualityOption = 18,
     thumbnails: Annotated[
         Path | None, typer.Option("--thumbnails", help="Save images of every shot to this folder.")
     ] = None,
-    images: ImagesOption = 1,
-    image_size: ImageSizeOption = 160,
-    image_format: ImageFormatOption = "jpg",
-    template: TemplateOption = None,
     limit: LimitOption = None,
     workers: WorkersOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
+    drop_frame: DropFrameOption = False,
+    quality: QualityOption = 18,
+    images: ImagesOption = 1,
+    image_size: ImageSizeOption = 160,
+    image_format: ImageFormatOption = "jpg",
+    template: TemplateOption = None,
+    csv: OldExportOption = None,
+    edl: OldExportOption = None,
+    otio: OldExportOption = None,
+    chapters: OldExportOption = None,
+    stats: OldExportOption = None,
+    plot: OldExportOption = None,
+    html: OldExportOption = None,
 ) -> None:
     """Find the shots of videos: where each begins and ends, and how it is cut in.
 
-    With several videos, options that write a file take a folder; the files in it are named after the videos. Shots have
-    the same numbers in every list and in the names of pieces and images. Defaults of your own go into the section
+    With several videos, --export FORMAT=FOLDER fills a folder with files that are named after the videos; a table as
+    CSV has the shots of all. Shots have the same numbers in every list and in the names of pieces and images. Defaults
+    of your own and rare options (template, images, image-size, image-format, quality, drop-frame) go into the section
     [shots] of the configuration file (see the guide).
     """
-    check_companions(context)
+    targets = parse_exports(
+        export,
+        {
+            "csv": csv,
+            "edl": edl,
+            "otio": otio,
+            "chapters": chapters,
+            "stats": stats,
+            "plot": plot,
+            "html": html,
+        },
+    )
+    check_companions(context, targets)
     form = choose_format(format, json=json)
-    to_output = goes_to_output(csv, form)
-    targets = {
-        "csv": None if to_output else csv,
-        "edl": edl,
-        "otio": otio,
-        "chapters": chapters,
-        "stats": stats,
-        "plot": plot,
-        "html": html,
-        "thumbnails": thumbnails,
-        "split": split,
-    }
+    to_output = goes_to_output(targets.get("csv"), form)
+    if to_output:
+        del targets["csv"]
+    targets |= {name: path for name, path in (("thumbnails", thumbnails), ("split", split)) if path}
     paths, failures = _list_videos(videos)
     settings = make_export_settings(template, image_format, image_size, images, copy, quality)
     with meter("starting"):
@@ -180,22 +179,12 @@ def _list_videos(arguments: Sequence[Path]) -> tuple[list[str], list[tuple[str, 
 
 
 def _make_exporter(
-    targets: Mapping[str, Path | None],
-    paths: Sequence[str],
-    settings: ExportSettings,
-    *,
-    drop_frame: bool,
+    targets: Mapping[str, Path], paths: Sequence[str], settings: ExportSettings, *, drop_frame: bool
 ) -> ShotExporter:
-    """The exporter with all formats of shots, and the plot of the curve."""
-    from vidkin.rendering.figures import require_picture_name
-    from vidkin.rendering.pictures import draw_curve
-    from vidkin.shots import SHOT_FORMATS, ShotExporter, ShotFormat, write_edl
+    """The exporter, with drop-frame time code in the EDL if that is wanted."""
+    from vidkin.shots import ShotExporter, find_shot_formats, write_edl
 
-    formats = {**SHOT_FORMATS, "plot": ShotFormat(".png", draw_curve, check=require_picture_name)}
-    formats["edl"] = replace(formats["edl"], write=partial(write_edl, drop_frame=drop_frame))
-    return ShotExporter(
-        {name: path for name, path in targets.items() if path is not None},
-        paths,
-        formats=formats,
-        settings=settings,
-    )
+    formats = find_shot_formats(targets)
+    if drop_frame and "edl" in formats:
+        formats["edl"] = replace(formats["edl"], write=partial(write_edl, drop_frame=True))
+    return ShotExporter(targets, paths, formats=formats, settings=settings)

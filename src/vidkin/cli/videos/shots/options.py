@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -18,12 +19,14 @@ __all__ = [
     "DetectorOption",
     "DropFrameOption",
     "EndOption",
+    "ExportOption",
     "ImageFormatOption",
     "ImageSizeOption",
     "ImagesOption",
     "LimitOption",
     "MergeShortOption",
     "MinLengthOption",
+    "OldExportOption",
     "QualityOption",
     "SplitOption",
     "StartOption",
@@ -33,6 +36,7 @@ __all__ = [
     "WorkersOption",
     "check_companions",
     "make_export_settings",
+    "parse_exports",
     "parse_types",
     "with_chosen_threshold",
 ]
@@ -89,8 +93,20 @@ EndOption = Annotated[
     str | None,
     typer.Option("--end", help="Stop at this time.", metavar="TIME", show_default="its end"),
 ]
+ExportOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--export",
+        help="Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .html, .png; a wrong one "
+        "lists all). May be repeated. FORMAT=PATH names the format; csv=- is standard output.",
+        metavar="FILE",
+    ),
+]
+# Older spellings of --export, one a format.
+OldExportOption = Annotated[Path | None, typer.Option(hidden=True)]
 DropFrameOption = Annotated[
-    bool, typer.Option("--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).")
+    bool,
+    typer.Option("--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).", hidden=True),
 ]
 SplitOption = Annotated[
     Path | None,
@@ -109,19 +125,29 @@ CopyOption = Annotated[
 ]
 QualityOption = Annotated[
     int,
-    typer.Option("--quality", help="Quality of encoded frames, 1 is best (the CRF of x264).", min=1, max=51),
+    typer.Option(
+        "--quality",
+        help="Quality of encoded frames, 1 is best (the CRF of x264).",
+        min=1,
+        max=51,
+        hidden=True,
+    ),
 ]
 ImagesOption = Annotated[
-    int, typer.Option("--images", help="Images of each shot in --thumbnails, spread over it.", min=1)
+    int,
+    typer.Option("--images", help="Images of each shot in --thumbnails, spread over it.", min=1, hidden=True),
 ]
 ImageSizeOption = Annotated[
     int,
     typer.Option(
-        "--image-size", help="Pixels at the shorter side of these images; 0 keeps the video's size.", min=0
+        "--image-size",
+        help="Pixels at the shorter side of these images; 0 keeps the video's size.",
+        min=0,
+        hidden=True,
     ),
 ]
 ImageFormatOption = Annotated[
-    str, typer.Option("--image-format", help="Format of these images: jpg, png, webp.")
+    str, typer.Option("--image-format", help="Format of these images: jpg, png, webp.", hidden=True)
 ]
 TemplateOption = Annotated[
     str | None,
@@ -130,6 +156,7 @@ TemplateOption = Annotated[
         help="Names of pieces and images, with the fields name, shot, shots, image, kind, start, end, start_frame and "
         "end_frame.",
         show_default="{name}-{shot:03d}",
+        hidden=True,
     ),
 ]
 LimitOption = Annotated[
@@ -157,16 +184,43 @@ def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
 
 
-def check_companions(context: typer.Context) -> None:
+def parse_exports(texts: Sequence[str] | None, old: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Where to write each format: values of ``--export``, and those of its older spellings by format.
+
+    Raises:
+        InvalidArgumentError: A format is unknown, or has two files.
+    """
+    targets = {name: path for name, path in old.items() if path is not None}
+    if not texts:
+        return targets
+    from vidkin.shots import match_shot_format, shot_format_names
+
+    for text in texts:
+        name, equals, rest = text.partition("=")
+        if not equals or name not in shot_format_names():
+            name, rest = match_shot_format(text), text
+        if name in targets:
+            raise InvalidArgumentError(
+                f"--export must name one file of a format, got {os.fspath(targets[name])!r} and {rest!r} for {name}"
+            )
+        targets[name] = Path(rest)
+    return targets
+
+
+def check_companions(context: typer.Context, targets: Mapping[str, Path]) -> None:
     """Raise :class:`InvalidArgumentError` if an option was given without the one that it changes."""
     given = context.params
-    if given["drop_frame"] and given["edl"] is None:
-        raise InvalidArgumentError("--drop-frame needs --edl FILE, whose time code it changes")
+
+    def is_typed(option: str) -> bool:
+        # In a configuration file it is a preference for whenever there is something that it changes.
+        source = context.get_parameter_source(option)
+        return bool(given[option]) and source is not None and source.name == "COMMANDLINE"
+
+    if is_typed("drop_frame") and "edl" not in targets:
+        raise InvalidArgumentError("--drop-frame needs --export FILE.edl, whose time code it changes")
     if given["merge_short"] and given["min_length"] is None:
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
-    source = context.get_parameter_source("copy")
-    # In a configuration file it is a preference for whenever videos are split.
-    if given["copy"] and given["split"] is None and source is not None and source.name == "COMMANDLINE":
+    if is_typed("copy") and given["split"] is None:
         raise InvalidArgumentError("--copy needs --split FOLDER, where the copied pieces are written")
 
 

@@ -45,7 +45,7 @@ class ShotPrinter:
         are_several: bool,
         min_length: float | None = None,
     ) -> None:
-        from vidkin.shots.export.lists import ShotTable
+        from vidkin.shots import ShotTable
 
         self._form, self._limit, self._min_length = form, limit, min_length
         self._csv_to_output, self._are_several = csv_to_output, are_several
@@ -97,6 +97,8 @@ def _print_shots(
     detection: ShotDetection, exported: ExportedShots, limit: int | None, min_length: float | None
 ) -> None:
     """Print the shots of a video, at most ``limit``, and the files made of them."""
+    from vidkin.shots import find_shot_format
+
     gradual = sum(cut.is_gradual for cut in detection.cuts)
     counts = [
         number(len(detection.shots), "shot"),
@@ -128,7 +130,7 @@ def _print_shots(
     if len(rows) < len(detection.shots):
         note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
     for name, path in exported.files:
-        say(path_text(path).append(f": {_DESCRIPTIONS[name]}"))
+        say(path_text(path).append(f": {find_shot_format(name).label}"))
     if exported.thumbnails:
         say(path_text(exported.thumbnails[0].parent).append(f": {number(len(exported.thumbnails), 'image')}"))
     if exported.split is not None:
@@ -184,11 +186,3 @@ _PIECE_COLUMNS = (
     ("before its shot", "right"),
     ("encoded frames", "right"),
 )
-_DESCRIPTIONS = {
-    "edl": "edit decision list",
-    "otio": "OpenTimelineIO timeline",
-    "chapters": "chapters",
-    "stats": "the curve as a table",
-    "plot": "the curve as an image",
-    "html": "contact sheet",
-}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from vidkin.datasets import VideoAnnotation
+from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import (
     AnnotatedShot,
@@ -20,7 +22,7 @@ from vidkin.metric.sampling import (
 )
 from vidkin.shots.learned.video_frames import VideoFrames
 
-__all__ = ["ShotBatch", "ShotClips", "check_labels_fit"]
+__all__ = ["ShotBatch", "ShotClips", "check_labels_fit", "count_in"]
 
 # B tuples, W frames per window, F length of a frame's features.
 
@@ -148,3 +150,27 @@ def check_labels_fit(annotation: VideoAnnotation, frames: int) -> None:
         raise InvalidArgumentError(
             f"{annotation.video}: a labeled shot ends at frame {end}, but the video has {frames} frames"
         )
+
+
+def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: float) -> VideoAnnotation:
+    """Labels counted in some frames of the video instead of all; shots without such a frame are left out.
+
+    Args:
+        annotation: The labels.
+        numbers: [T] numbers of these frames, increasing.
+        fps: Frame rate of these frames.
+    """
+
+    def place(frame: int) -> int:
+        return int(np.searchsorted(numbers, frame))
+
+    shots = []
+    for shot in annotation.shots:
+        start, end = place(shot.start), place(shot.end)
+        if start == end:
+            continue
+        critical = None
+        if shot.critical is not None and place(shot.critical[0]) < place(shot.critical[1]):
+            critical = place(shot.critical[0]), place(shot.critical[1])
+        shots.append(ShotAnnotation(start, end, critical))
+    return replace(annotation, fps=fps, shots=tuple(shots))

@@ -54,7 +54,6 @@ function draw() {
     byId("reset").disabled = !changed && !shown.corrected;
     byId("remove").disabled = chosen === null;
   }
-  for (const form of ["edl", "otio", "csv"]) byId(form).href = `${address}/${form}`;
   drawCurve();
 }
 
@@ -232,8 +231,8 @@ if (editable) {
   byId("save").addEventListener("click", () => store("PUT"));
   byId("reset").addEventListener("click", () => (shown.corrected ? store("DELETE") : accept(shown)));
 }
-for (const form of ["edl", "otio", "csv"]) {
-  byId(form).addEventListener("click", (event) => {
+for (const link of document.querySelectorAll("#formats a")) {
+  link.addEventListener("click", (event) => {
     if (!changed) return;
     event.preventDefault();
     say("Save first: the file has what is saved.");

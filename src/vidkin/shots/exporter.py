@@ -1,11 +1,11 @@
-"""All requested files for the shots of one or several videos, under names that overwrite nothing."""
+"""All requested files for the shots of one or several videos, under names that overwrite nothing; pieces of videos."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,51 +13,20 @@ from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.outputs import create_folder
 from vidkin._base.plain_values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.shots.export.edit import write_chapters, write_edl
-from vidkin.shots.export.html import write_contact_sheet
-from vidkin.shots.export.images import IMAGE_FORMATS, ImageFormat, write_thumbnails
-from vidkin.shots.export.lists import ShotTable, write_stats_csv
-from vidkin.shots.export.names import NameTemplate
-from vidkin.shots.export.otio import import_otio, write_otio
-from vidkin.shots.export.splitting import copy_shots, split_shots
+from vidkin.media import SplitReport, split_exactly, split_video
+from vidkin.shots.formats import ShotFormat, ShotTable, find_shot_formats, shot_format_names
+from vidkin.shots.images import IMAGE_FORMATS, ImageFormat, NameTemplate, write_thumbnails
 
 if TYPE_CHECKING:
-    from vidkin.media import SplitReport
     from vidkin.shots.shot import ShotDetection
 
-__all__ = ["SHOT_FORMATS", "ExportSettings", "ExportedShots", "ShotExporter", "ShotFormat"]
+__all__ = ["ExportSettings", "ExportedShots", "ShotExporter", "copy_shots", "split_shots"]
+
+PathLike = str | os.PathLike[str]
 
 _TABLE = "csv"
 _FOLDERS = ("thumbnails", "split")
 _WORST = 51
-
-
-@dataclass(frozen=True, slots=True)
-class ShotFormat:
-    """A kind of file made from the shots of one video.
-
-    Attributes:
-        ending: Ending of the file's name, if the file is named after the video.
-        write: Function of the detection and the path that writes the file; raises MediaError or InvalidArgumentError
-            on failure.
-        require: Function called before any work; raises MissingPartError if a package is missing.
-        check: Function of the file's path called before any work; raises InvalidArgumentError if it cannot be written.
-    """
-
-    ending: str
-    write: Callable[[ShotDetection, Path], None]
-    require: Callable[[], object] | None = None
-    check: Callable[[Path], object] | None = None
-
-
-SHOT_FORMATS: Mapping[str, ShotFormat] = {
-    "edl": ShotFormat(".edl", write_edl),
-    "otio": ShotFormat(".otio", write_otio, require=import_otio),
-    "chapters": ShotFormat(".chapters.txt", write_chapters),
-    "stats": ShotFormat(".csv", write_stats_csv),
-    "html": ShotFormat(".html", write_contact_sheet),
-}
-"""Formats of this package by name; callers can add their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +88,7 @@ class ShotExporter:
         targets: Where to write, by name: names of ``formats``, ``csv`` (one table of the shots of all videos),
             ``thumbnails`` and ``split`` (folders of images and of pieces of the video).
         sources: The videos.
-        formats: File formats by name.
+        formats: File formats by name; None: all, those of installed packages included.
         settings: How pieces and images are made.
 
     Raises:
@@ -133,12 +102,15 @@ class ShotExporter:
         targets: Mapping[str, Path],
         sources: Sequence[str],
         *,
-        formats: Mapping[str, ShotFormat] = SHOT_FORMATS,
+        formats: Mapping[str, ShotFormat] | None = None,
         settings: ExportSettings = _DEFAULTS,
     ) -> None:
         self._targets = dict(targets)
         self._sources = tuple(sources)
-        self._formats = dict(formats)
+        self._known = shot_format_names() if formats is None else tuple(formats)
+        formats = find_shot_formats(targets) if formats is None else formats
+        # One table has the shots of all videos; it is written at the end.
+        self._formats = {name: form for name, form in formats.items() if name != _TABLE}
         self._settings = settings
         self._template = NameTemplate(settings.template)
         self._table = ShotTable()
@@ -181,7 +153,7 @@ class ShotExporter:
                     if len(self._sources) > 1:
                         create_folder(path)
                     if os.path.isdir(path):
-                        path = path / f"{name}{form.ending}"
+                        path = path / f"{name}{form.suffix}"
                     self._claim(key, path)
                     form.write(detection, path)
                     files.append((key, path))
@@ -219,7 +191,7 @@ class ShotExporter:
 
     def _check(self, name: str, target: Path) -> None:
         """Raise an error, before any video is read, if a target could not be written later."""
-        known = (_TABLE, *_FOLDERS, *self._formats)
+        known = dict.fromkeys((_TABLE, *_FOLDERS, *self._known))
         if name not in known:
             raise InvalidArgumentError(f"targets must be among {', '.join(known)}, got {name!r}")
         form = self._formats.get(name)
@@ -293,3 +265,67 @@ def _collect(failures: list[tuple[str, str]], about: str) -> Iterator[None]:
         failures.append((about, error.cause if error.path == about else str(error)))
     except InvalidArgumentError as error:
         failures.append((about, str(error)))
+
+
+def split_shots(
+    detection: ShotDetection,
+    folder: PathLike,
+    *,
+    quality: int = 18,
+    template: NameTemplate | None = None,
+    on_progress: Callable[[float, float | None], None] | None = None,
+) -> SplitReport:
+    """Write every shot as a file with exactly its frames; see `vidkin.media.split_exactly`.
+
+    ``parts`` of the pieces are indices of ``detection.shots``. Without shots there are no pieces.
+    """
+    if not detection.shots:
+        return SplitReport((), ())
+    return split_exactly(
+        detection.path,
+        folder,
+        detection.shots,
+        times=detection.frame_times,
+        names=_piece_names(detection, template),
+        quality=quality,
+        on_progress=on_progress,
+    )
+
+
+def copy_shots(
+    detection: ShotDetection, folder: PathLike, *, template: NameTemplate | None = None
+) -> SplitReport:
+    """Split the video before its shots without encoding, see `vidkin.media.split_video`.
+
+    A piece begins at a key frame, at or before its shot, and has the number of the first shot in it. ``parts`` of the
+    pieces are indices of ``detection.shots``. Frames between shots that are not adjacent are left out as far as key
+    frames allow.
+    """
+    if not detection.shots:
+        return SplitReport((), ())
+    # A part that is not a shot has no name.
+    starts: list[float] = [] if detection.shots[0].start <= 0 else [0.0]
+    names: list[str | None] = [None] * len(starts)
+    shots = [-1] * len(starts)
+    for place, (shot, name) in enumerate(
+        zip(detection.shots, _piece_names(detection, template), strict=True)
+    ):
+        if place and detection.shots[place - 1].end_frame < shot.start_frame:
+            starts.append(detection.shots[place - 1].end)
+            names.append(None)
+            shots.append(-1)
+        starts.append(shot.start)
+        names.append(name)
+        shots.append(place)
+    report = split_video(detection.path, folder, [*starts, detection.shots[-1].end], names=[*names, None])
+    shots.append(-1)
+    pieces = tuple(
+        replace(piece, parts=tuple(shots[part] for part in piece.parts if shots[part] >= 0))
+        for piece in report.pieces
+    )
+    return replace(report, pieces=pieces)
+
+
+def _piece_names(detection: ShotDetection, template: NameTemplate | None) -> list[str]:
+    names = template or NameTemplate()
+    return [names.format(detection, number) for number in range(1, len(detection.shots) + 1)]

@@ -1,1 +1,0 @@
-"""Shots as lists, edit decision lists, timelines, thumbnails and pieces."""

@@ -1,0 +1,419 @@
+"""The kinds of files made from shots: one table, `SHOT_FORMATS`, that command, page, API and docs read.
+
+A new format is one row and the function that writes it; another package lists its row in the entry point group
+``vidkin.shot_formats``.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import math
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from vidkin._base.outputs import open_output
+from vidkin._base.plain_values import replace_controls
+from vidkin._base.registry import Registry
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.shots.images import write_contact_sheet
+from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeline_rate
+
+if TYPE_CHECKING:
+    from vidkin.shots.shot import ShotDetection
+
+__all__ = [
+    "SHOT_FORMATS",
+    "ShotFormat",
+    "ShotTable",
+    "find_shot_format",
+    "find_shot_formats",
+    "import_otio",
+    "match_shot_format",
+    "shot_format_names",
+    "write_chapters",
+    "write_edl",
+    "write_otio",
+    "write_shots_csv",
+    "write_stats_csv",
+]
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShotFormat:
+    """A kind of file made from the shots of a video.
+
+    Attributes:
+        suffix: Ending of the file's name, if the file is named after the video.
+        write: Function of the detection and the path that writes the file; raises MediaError or InvalidArgumentError
+            on failure.
+        label: What the file is, for people: ``"edit decision list (EDL)"``.
+        media_type: Type of the content for browsers.
+        require: Function called before any work; raises MissingPartError if a package is missing.
+        check: Function of the file's path called before any work; raises InvalidArgumentError if it cannot be written.
+        suffixes: More endings by which `match_shot_format` recognizes it.
+        reads_video: Writing it decodes the video again.
+    """
+
+    suffix: str
+    write: Callable[[ShotDetection, Path], None]
+    label: str = "file"
+    media_type: str = "application/octet-stream"
+    require: Callable[[], object] | None = None
+    check: Callable[[Path], object] | None = None
+    suffixes: tuple[str, ...] = ()
+    reads_video: bool = False
+
+
+def shot_format_names() -> tuple[str, ...]:
+    """Names of all formats, those of installed packages last."""
+    others = [name for name in _REGISTRY.usages() if name not in SHOT_FORMATS]
+    return (*SHOT_FORMATS, *others)
+
+
+def find_shot_format(name: str) -> ShotFormat:
+    """The format of this name: a row of `SHOT_FORMATS`, or one that an installed package brings.
+
+    Raises:
+        InvalidArgumentError: There is none; the message lists all.
+    """
+    found = _REGISTRY.find(name)
+    if found is None:
+        raise _REGISTRY.unknown(name)
+    return found
+
+
+def find_shot_formats(names: Collection[str]) -> dict[str, ShotFormat]:
+    """The formats among these names, in the order of the table; others are not imported."""
+    return {name: find_shot_format(name) for name in shot_format_names() if name in names} if names else {}
+
+
+def match_shot_format(path: PathLike) -> str:
+    """Name of the format that the ending of a file's name chooses; of several endings that fit the longest counts.
+
+    Raises:
+        InvalidArgumentError: No format has this ending; the message lists all endings.
+    """
+    file = Path(path).name.lower()
+    endings: dict[str, str] = {}
+    # What other packages bring is imported only for an ending that no format of ours has.
+    for names in (tuple(SHOT_FORMATS), shot_format_names()):
+        for name in names:
+            form = find_shot_format(name)
+            for suffix in (form.suffix, *form.suffixes):
+                endings.setdefault(suffix, name)
+        fitting = [suffix for suffix in endings if file.endswith(suffix)]
+        if fitting:
+            return endings[max(fitting, key=len)]
+    raise InvalidArgumentError(
+        f"{os.fspath(path)}: the ending chooses the format and must be one of {', '.join(endings)}"
+    )
+
+
+def write_edl(
+    detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None, drop_frame: bool = False
+) -> None:
+    """Write the shots as a CMX 3600 edit decision list: one cut event per shot, from one source reel ``AX``.
+
+    Positions are wall-clock times rounded to the frames of the timeline, so what an editing system shows lies within
+    half a frame of the shot. Gradual transitions are already in the footage, so they become comments, not dissolves.
+    Events have the numbers of their shots; shots without a frame at the timeline's rate are omitted.
+
+    Args:
+        detection: The shots.
+        path: Where to write.
+        rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
+        drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default, non-drop, counts frames and is
+            read correctly by every system; choose drop-frame if your sequence uses it.
+
+    Raises:
+        InvalidArgumentError: Drop-frame time code does not exist at this rate.
+        MediaError: The file cannot be written.
+    """
+    rate = rate or timeline_rate(np.asarray(detection.frame_times))
+    if drop_frame:
+        require_drop_frame(rate)
+    source = _one_line(Path(detection.path).name)
+    lines = [f"TITLE: {_one_line(Path(detection.path).stem)}"]
+    lines += [f"FCM: {'DROP FRAME' if drop_frame else 'NON-DROP FRAME'}", ""]
+    record = 0
+    for number, shot in enumerate(detection.shots, start=1):
+        first, last = frame_at(shot.start, rate), frame_at(shot.end, rate)
+        if last <= first:
+            continue
+        places = (first, last, record, record + last - first)
+        codes = " ".join(timecode(place, rate, drop_frame=drop_frame) for place in places)
+        lines += [f"{number:03d}  AX       V     C        {codes}", f"* FROM CLIP NAME: {source}"]
+        if shot.kind != "start":
+            lines.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
+        if shot.critical is not None:
+            lines.append(f"* VIDKIN: critical {shot.critical:.2f}")
+        record += last - first
+    _write_text(path, "\n".join([*lines, ""]))
+
+
+def write_chapters(detection: ShotDetection, path: PathLike) -> None:
+    """Write the shots as chapters in FFmpeg's metadata format, times in milliseconds.
+
+    ``ffmpeg -i film.mp4 -i chapters.txt -map_metadata 1 -map_chapters 1 -codec copy out.mp4`` puts them into a file.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    lines = [";FFMETADATA1", f"title={_escaped(Path(detection.path).stem)}"]
+    for number, shot in enumerate(detection.shots, start=1):
+        critical = " (critical)" if shot.is_critical else ""
+        lines += [
+            "[CHAPTER]",
+            "TIMEBASE=1/1000",
+            f"START={round(shot.start * 1000)}",
+            f"END={round(shot.end * 1000)}",
+            f"title={_escaped(f'Shot {number}{critical}')}",
+        ]
+    _write_text(path, "\n".join([*lines, ""]))
+
+
+def _one_line(text: str) -> str:
+    """A name without line breaks and other control characters, which would start another statement."""
+    return "".join(char if char.isprintable() or "\ud800" <= char <= "\udfff" else "_" for char in text)
+
+
+def _escaped(text: str) -> str:
+    """The text with a backslash before characters that are special in FFmpeg's metadata format."""
+    return "".join(f"\\{char}" if char in "=;#\\\n" else char for char in text)
+
+
+def _write_text(path: PathLike, text: str) -> None:
+    with open_output(path) as partial:
+        partial.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None) -> None:
+    """Write the shots as clips of one video track, all of them parts of one file.
+
+    Each clip holds its range in the source, and under the metadata key ``vidkin`` the kind and the confidence of the
+    transition that opens it, the exact times in seconds and, if judged, how critical it is; critical clips also have a
+    red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at its
+    rate are omitted.
+
+    Args:
+        detection: The shots.
+        path: Where to write; readers expect ``.otio``.
+        rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
+
+    Raises:
+        MissingPartError: opentimelineio is not installed.
+        MediaError: The file cannot be written.
+    """
+    otio = import_otio()
+    rate = rate or timeline_rate(np.asarray(detection.frame_times))
+
+    def span(first: int, last: int) -> Any:
+        time = otio.opentime.RationalTime
+        return otio.opentime.TimeRange(time(first, float(rate)), time(last - first, float(rate)))
+
+    name = _as_unicode(Path(detection.path).name)
+    address = Path(detection.path).absolute().as_uri()
+    whole = span(0, max((frame_at(shot.end, rate) for shot in detection.shots), default=0))
+    timeline = otio.schema.Timeline(name=_as_unicode(Path(detection.path).stem))
+    track = otio.schema.Track(name="shots", kind=otio.schema.TrackKind.Video)
+    timeline.tracks.append(track)
+    for number, shot in enumerate(detection.shots, start=1):
+        first, last = frame_at(shot.start, rate), frame_at(shot.end, rate)
+        if last <= first:
+            continue
+        facts: dict[str, Any] = {
+            "shot": number,
+            "start": shot.start,
+            "end": shot.end,
+            "kind": shot.kind,
+            "confidence": shot.confidence,
+        }
+        clip = otio.schema.Clip(
+            name=f"{name} {number}",
+            media_reference=otio.schema.ExternalReference(target_url=address, available_range=whole),
+            source_range=span(first, last),
+        )
+        if shot.critical is not None:
+            facts["critical"] = shot.critical
+            if shot.is_critical:
+                red = otio.schema.MarkerColor.RED
+                clip.markers.append(otio.schema.Marker("critical", span(first, last), color=red))
+        clip.metadata["vidkin"] = facts
+        track.append(clip)
+    with open_output(path) as partial:
+        partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")
+
+
+def import_otio() -> Any:
+    """The module opentimelineio, or `MissingPartError` with the command that installs it."""
+    try:
+        return importlib.import_module("opentimelineio")
+    except ImportError as error:
+        raise MissingPartError(
+            "OpenTimelineIO files need the package opentimelineio, which is not installed; "
+            "install it with: pip install 'vidkin[otio]'"
+        ) from error
+
+
+def _as_unicode(name: str) -> str:
+    """A file name as Unicode; invalid bytes become question marks."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+_CSV_COLUMNS = (
+    "file",
+    "shot",
+    "start",
+    "end",
+    "start_frame",
+    "end_frame",
+    "start_timecode",
+    "end_timecode",
+    "kind",
+    "confidence",
+    "transition_start",
+    "transition_end",
+    "critical",
+)
+
+
+def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
+    """Write the shots of one or more videos as CSV (UTF-8), one line per shot.
+
+    Columns: file, shot (from 1), start and end in seconds, start_frame, end_frame (the first frame after the shot),
+    start_timecode and end_timecode (non-drop), kind and confidence of the transition that opens the shot,
+    transition_start and transition_end in seconds if it is gradual, critical (empty if not judged).
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    table = ShotTable()
+    for detection in detections:
+        table.add(detection)
+    table.write(path)
+
+
+class ShotTable:
+    """The lines of `write_shots_csv`, gathered video by video without keeping detections in memory."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[str]] = []
+        self._videos = 0
+
+    def __len__(self) -> int:
+        """Number of videos added."""
+        return self._videos
+
+    def add(self, detection: ShotDetection) -> None:
+        """Add the shots of a video."""
+        self._videos += 1
+        rate = timeline_rate(np.asarray(detection.frame_times))
+        opening = {cut.frame: cut for cut in detection.cuts if cut.is_gradual}
+        for number, shot in enumerate(detection.shots, start=1):
+            cut = opening.get(shot.start_frame)
+            self._rows.append(
+                [
+                    replace_controls(detection.path),
+                    str(number),
+                    _seconds(shot.start),
+                    _seconds(shot.end),
+                    str(shot.start_frame),
+                    str(shot.end_frame),
+                    timecode(frame_at(shot.start, rate), rate),
+                    timecode(frame_at(shot.end, rate), rate),
+                    shot.kind,
+                    _score(shot.confidence),
+                    "" if cut is None else _seconds(cut.start),
+                    "" if cut is None else _seconds(cut.end),
+                    _score(shot.critical),
+                ]
+            )
+
+    def write(self, path: PathLike) -> None:
+        """Write the table.
+
+        Raises:
+            MediaError: The file cannot be written.
+        """
+        with (
+            open_output(path) as partial,
+            partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+        ):
+            self.write_to(file)
+
+    def write_to(self, file: IO[str]) -> None:
+        """Write the table to an open file, such as standard output."""
+        csv.writer(file).writerows(self.lines())
+
+    def lines(self) -> Iterator[Sequence[str]]:
+        """The headings, and the cells of each shot."""
+        yield _CSV_COLUMNS
+        yield from self._rows
+
+
+def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
+    """Write the detector's curve as CSV, one line per frame.
+
+    Columns: frame, time in seconds, the curve under its own name (empty without a value), cut (the confidence, at the
+    first frame of a new shot) and transition (the confidence, at all frames of a gradual transition).
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    times = np.asarray(detection.frame_times, dtype=np.float64)
+    values = [""] * len(times)
+    name = "curve"
+    if detection.curve is not None:
+        name = detection.curve.name
+        places = np.searchsorted(times, np.asarray(detection.curve.times) - 1e-6)
+        for place, value in zip(places.tolist(), detection.curve.values.tolist(), strict=True):
+            if place < len(values) and math.isfinite(value):
+                values[place] = f"{value:.6g}"
+    cuts = {cut.frame: _score(cut.confidence) for cut in detection.cuts}
+    inside = {
+        frame: _score(cut.confidence)
+        for cut in detection.cuts
+        if cut.is_gradual
+        for frame in range(cut.start_frame, cut.end_frame + 1)
+    }
+    with open_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["frame", "time", name, "cut", "transition"])
+        for frame, time in enumerate(times.tolist()):
+            rows.writerow([frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")])
+
+
+def _seconds(time: float) -> str:
+    return f"{time:.6f}"
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+SHOT_FORMATS: Mapping[str, ShotFormat] = {
+    "edl": ShotFormat(".edl", write_edl, "edit decision list (EDL)", "text/plain"),
+    "otio": ShotFormat(
+        ".otio", write_otio, "OpenTimelineIO timeline", "application/json", require=import_otio
+    ),
+    "chapters": ShotFormat(".chapters.txt", write_chapters, "chapters", "text/plain"),
+    "csv": ShotFormat(
+        ".csv", lambda detection, path: write_shots_csv([detection], path), "shots as a table", "text/csv"
+    ),
+    "stats": ShotFormat(
+        ".csv", write_stats_csv, "the curve as a table", "text/csv", suffixes=(".stats.csv",)
+    ),
+    "html": ShotFormat(".html", write_contact_sheet, "contact sheet", "text/html", reads_video=True),
+}
+"""Formats of this package by name, in the order in which they are written and shown."""
+
+_REGISTRY: Registry[ShotFormat] = Registry("format of shots", SHOT_FORMATS, group="vidkin.shot_formats")

@@ -1,0 +1,289 @@
+"""Images of shots: their names, frames that show something, and a contact sheet of all."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+import os
+import re
+import string
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.checks import check_at_least, check_choice
+from vidkin._base.outputs import create_folder, open_output
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import iter_frames_at
+
+if TYPE_CHECKING:
+    from vidkin.shots.shot import ShotDetection
+
+__all__ = [
+    "IMAGE_FORMATS",
+    "NAME_FIELDS",
+    "ImageFormat",
+    "NameTemplate",
+    "ShotImage",
+    "iter_shot_images",
+    "write_contact_sheet",
+    "write_thumbnails",
+]
+
+PathLike = str | os.PathLike[str]
+ImageFormat = Literal["jpg", "png", "webp"]
+
+IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
+"""Formats of images, by extension."""
+
+_QUALITY = 88
+# Places to try in the stretch of an image, as shares of it; the first that is not nearly black is used.
+_PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
+# A frame is nearly black if less than this percentage of its pixels is brighter than this level of 255.
+_BRIGHT_SHARE, _BLACK = 2, 40
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+class ShotImage(NamedTuple):
+    """An image of a shot.
+
+    Attributes:
+        shot: Number of the shot, counting from 1.
+        image: Number of the image within the shot, counting from 1.
+        frame: Number of the frame in the video, counting from 0.
+        pixels: [H, W, 3] uint8 RGB image.
+    """
+
+    shot: int
+    image: int
+    frame: int
+    pixels: NDArray[np.uint8]
+
+
+def write_thumbnails(
+    detection: ShotDetection,
+    folder: PathLike,
+    *,
+    short_side: int | None = 160,
+    count: int = 1,
+    form: ImageFormat = "jpg",
+    template: NameTemplate | None = None,
+) -> tuple[Path, ...]:
+    """Save images of every shot as ``<name>-001.jpg`` and so on, in one pass over the video.
+
+    Args:
+        detection: The shots.
+        folder: Where to write; created if it does not exist.
+        short_side: Length in pixels of the shorter side (never more than in the video); None keeps its size.
+        count: Number of images per shot, spread over it; a shot with fewer frames has fewer.
+        form: Format of the images.
+        template: Template of their names.
+
+    Returns:
+        The images, in order of the shots.
+
+    Raises:
+        InvalidArgumentError: The count is below 1, or the format is unknown.
+        MediaError: The video cannot be read, or an image cannot be written.
+    """
+    from PIL import Image
+
+    check_choice("image format", form, IMAGE_FORMATS)
+    names = template or NameTemplate()
+    target = create_folder(folder)
+    paths: list[Path] = []
+    for image in iter_shot_images(detection, short_side=short_side, count=count):
+        name = names.format(detection, image.shot, image=image.image, images=count)
+        paths.append(target / f"{name}.{form}")
+        with open_output(paths[-1]) as partial:
+            Image.fromarray(image.pixels).save(partial, quality=_QUALITY)
+    return tuple(paths)
+
+
+def iter_shot_images(
+    detection: ShotDetection, *, short_side: int | None = 160, count: int = 1
+) -> Iterator[ShotImage]:
+    """Images of every shot, in order.
+
+    A shot is divided into as many stretches as it gets images; each image is the frame in the middle of its stretch
+    or, if that is nearly black, the nearest of a few others that is not. If all are nearly black, the one with the
+    most contrast is used: a title of few letters rather than the last gray of a fade.
+
+    Raises:
+        InvalidArgumentError: The count is below 1.
+        MediaError: The video cannot be read.
+    """
+    check_at_least(1, count=count)
+    # Frame -> the stretch it can represent, and its rank there.
+    choices: dict[int, tuple[int, int, int]] = {}
+    for number, shot in enumerate(detection.shots, start=1):
+        length = shot.end_frame - shot.start_frame
+        parts = min(count, length)
+        for part in range(parts):
+            first, last = (shot.start_frame + length * place // parts for place in (part, part + 1))
+            for rank, share in enumerate(_PLACES):
+                choices.setdefault(first + int((last - first - 1) * share), (number, part + 1, rank))
+    if not choices:
+        return
+    frames = sorted(choices)
+    times = np.asarray(detection.frame_times)
+    reading = (
+        (choices[frame], frame, image)
+        for batch in iter_frames_at(detection.path, times[frames].tolist(), short_side=short_side)
+        for image, time in zip(batch.images, batch.timestamps, strict=True)
+        if (frame := int(np.searchsorted(times, time - 1e-6))) in choices
+    )
+    for (number, part), group in groupby(reading, key=lambda entry: entry[0][:2]):
+        _, frame, image = min(group, key=lambda entry: _merit(entry[2], entry[0][2]))
+        yield ShotImage(number, part, frame, image)
+
+
+def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
+    """Smaller is better: frames that show something by rank, others by contrast."""
+    luma = image[::2, ::2] @ _LUMA
+    if float(np.percentile(luma, 100 - _BRIGHT_SHARE)) >= _BLACK:
+        return -math.inf, rank
+    return -round(float(luma.std()), 1), rank
+
+
+NAME_FIELDS = ("name", "shot", "shots", "image", "kind", "start", "end", "start_frame", "end_frame")
+"""Fields of a template: the video, the number of the shot and of shots, the number of the image, the transition
+that opens the shot, its times in seconds, its first frame and the first one after it."""
+
+_SAMPLE = {"name": "film", "shot": 1, "shots": 1, "image": 1, "kind": "hard"}
+_SAMPLE |= {"start": 0.5, "end": 1.5, "start_frame": 1, "end_frame": 2}
+# Enough for widths and decimals, but not for a name of a million characters.
+_SPEC = re.compile(r"[<>^=]?[+\- ]?0?\d{0,2}(\.\d)?[a-zA-Z]?")
+_DIGITS = 3
+
+
+class NameTemplate:
+    """Names of pieces and images, without extension.
+
+    Args:
+        text: A Python format string, for example ``{name}-{shot:03d}``; None numbers shots with three digits or as
+            many as needed, and the images of a shot if there are several.
+
+    Raises:
+        InvalidArgumentError: A field is unknown or cannot be written in this way, shots would share a name, or the
+            pattern names a folder.
+    """
+
+    def __init__(self, text: str | None = None) -> None:
+        self._text = text
+        if text is not None:
+            shown = f"template must be a pattern such as '{{name}}-{{shot:03d}}', got {text!r}"
+            try:
+                parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
+            except ValueError as error:
+                raise InvalidArgumentError(f"{shown}: {error}") from None
+            for field, spec, conversion in parts:
+                if field not in NAME_FIELDS:
+                    raise InvalidArgumentError(
+                        f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}"
+                    )
+                if conversion is not None or not _SPEC.fullmatch(spec or ""):
+                    raise InvalidArgumentError(
+                        f"{shown}: {field} cannot be written as {spec or conversion!r}"
+                    )
+            if not {"shot", "start_frame"} & {str(field) for field, _, _ in parts}:
+                raise InvalidArgumentError(
+                    "template must hold {shot} or {start_frame}, or shots would share a name"
+                )
+            try:
+                sample = text.format(**_SAMPLE)
+            except ValueError as error:
+                raise InvalidArgumentError(f"{shown}: {error}") from None
+            if "/" in sample or "\\" in sample or "\0" in sample or sample.startswith("."):
+                raise InvalidArgumentError(
+                    "template must be the name of a file, without folders and not hidden, "
+                    f"got {text!r}; name the folder with the option"
+                )
+
+    def uses(self, field: str) -> bool:
+        """Whether names depend on this field of `NAME_FIELDS`."""
+        return self._text is None or field in (part[1] for part in string.Formatter().parse(self._text))
+
+    def format(self, detection: ShotDetection, number: int, *, image: int = 1, images: int = 1) -> str:
+        """The name for a shot.
+
+        Args:
+            detection: All shots of the video.
+            number: Number of the shot, counting from 1.
+            image: Number of the image within the shot, counting from 1.
+            images: Number of images per shot; names differ even if the template does not number images.
+        """
+        name, shot = Path(detection.path).stem, detection.shots[number - 1]
+        tail = f"-{image}" if images > 1 and (self._text is None or not self.uses("image")) else ""
+        if self._text is None:
+            digits = max(_DIGITS, len(str(len(detection.shots))))
+            return f"{name}-{number:0{digits}d}{tail}"
+        values: dict[str, Any] = {
+            "name": name,
+            "shot": number,
+            "shots": len(detection.shots),
+            "image": image,
+            "kind": shot.kind,
+            "start": shot.start,
+            "end": shot.end,
+            "start_frame": shot.start_frame,
+            "end_frame": shot.end_frame,
+        }
+        return self._text.format(**values) + tail
+
+
+_JPEG_QUALITY = 80
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem; }
+h1 { font-size: 1.2rem; overflow-wrap: anywhere; }
+ol { display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr)); gap: 1rem; padding: 0; }
+li { list-style: none; }
+img { width: 100%; border-radius: 4px; display: block; }
+small { opacity: .7; }
+"""
+
+
+def write_contact_sheet(
+    detection: ShotDetection, path: str | os.PathLike[str], *, short_side: int = 120
+) -> None:
+    """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
+
+    Args:
+        detection: The shots.
+        path: The file to write.
+        short_side: Length in pixels of the shorter side of the images.
+
+    Raises:
+        MediaError: The video cannot be read, or the file cannot be written.
+    """
+    from PIL import Image
+
+    name = html.escape(Path(detection.path).name.encode("utf-8", "replace").decode())
+    opening = {cut.frame: cut for cut in detection.cuts}
+    with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Shots of {name}</title>\n'
+            f"<style>{_STYLE}</style></head><body>\n<h1>{name}</h1>\n"
+            f"<p>Shots: {len(detection.shots)}, transitions: {len(detection.cuts)}, "
+            f"detector: {html.escape(detection.detector)}</p>\n<ol>\n"
+        )
+        for number, _, _, image in iter_shot_images(detection, short_side=short_side):
+            shot = detection.shots[number - 1]
+            transition = opening.get(shot.start_frame)
+            begins = "" if transition is None else f" · {transition.kind} {transition.confidence:.2f}"
+            held = io.BytesIO()
+            Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
+            jpeg = base64.b64encode(held.getvalue()).decode("ascii")
+            file.write(
+                f'<li><img alt="shot {number}" src="data:image/jpeg;base64,{jpeg}">'
+                f"<b>{number}</b> {shot.start:.2f} to {shot.end:.2f} s<br>"
+                f"<small>frames {shot.start_frame} to {shot.end_frame - 1}{begins}</small></li>\n"
+            )
+        file.write("</ol></body></html>\n")

@@ -1,0 +1,144 @@
+"""The table of formats: which file name chooses which, rows of other packages, and the table of the guide."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run
+from tests.support.detections import cut_video
+from vidkin.errors import InvalidArgumentError
+from vidkin.shots import SHOT_FORMATS, find_shot_format, match_shot_format, shot_format_names
+
+PLUGIN = """
+from vidkin.shots import ShotFormat
+
+def write_starts(detection, path):
+    path.write_text("\\n".join(f"{shot.start:g}" for shot in detection.shots))
+
+STARTS = ShotFormat(".starts", write_starts, "seconds of cuts", "text/plain")
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package that brings the format ``starts``, on the path of this process."""
+    folder = tmp_path / "packages"
+    (folder / "starts-1.0.dist-info").mkdir(parents=True)
+    (folder / "starts_of_shots.py").write_text(PLUGIN)
+    about = folder / "starts-1.0.dist-info"
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: starts\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[vidkin.shot_formats]\nstarts = starts_of_shots:STARTS\n")
+    monkeypatch.syspath_prepend(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("cuts.edl", "edl"),
+        ("a/CUTS.EDL", "edl"),
+        ("film.otio", "otio"),
+        ("film.chapters.txt", "chapters"),
+        ("film.csv", "csv"),
+        ("film.stats.csv", "stats"),
+        ("sheet.html", "html"),
+        ("curve.png", "plot"),
+        ("curve.svg", "plot"),
+    ],
+)
+def test_the_ending_of_a_file_chooses_its_format(file: str, name: str) -> None:
+    assert match_shot_format(file) == name
+
+
+def test_an_ending_of_no_format_is_refused_with_all_endings() -> None:
+    message = (
+        r"^film\.mp3: the ending chooses the format and must be one of \.edl, \.otio, .*\.png, \.svg, \.pdf$"
+    )
+    with pytest.raises(InvalidArgumentError, match=message):
+        match_shot_format("film.mp3")
+    with pytest.raises(
+        InvalidArgumentError, match="'tiff' is not a format of shots; choose from chapters, csv"
+    ):
+        find_shot_format("tiff")
+
+
+def test_every_row_says_what_it_is_and_how_a_browser_takes_it() -> None:
+    assert shot_format_names() == (*SHOT_FORMATS, "plot")
+    for name in shot_format_names():
+        row = find_shot_format(name)
+        assert row.label != "file"
+        assert re.fullmatch(r"(text|application|image)/[a-z]+", row.media_type)
+
+
+def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "guide.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (`\..*?) \| (.+?) \|$", guide, flags=re.MULTILINE)
+    expected = []
+    for name in shot_format_names():
+        row = find_shot_format(name)
+        endings = row.suffixes if name == "stats" else (row.suffix, *row.suffixes)
+        expected.append((name, ", ".join(f"`{ending}`" for ending in endings), row.label))
+    assert rows == expected
+
+
+@pytest.mark.usefixtures("package")
+def test_a_format_of_another_package_is_written_by_its_ending(tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    target = tmp_path / "film.starts"
+    outcome = run("shots", "--detector", "shotdetect", film, "--export", target)
+    assert target.read_text() == "0\n2\n4.5"
+    assert "film.starts: seconds of cuts" in outcome.out
+
+
+@pytest.mark.usefixtures("package")
+def test_a_format_of_another_package_fills_a_folder_by_its_name(tmp_path: Path) -> None:
+    films = [cut_video(tmp_path / f"{name}.mp4") for name in ("one", "two")]
+    outcome = run(
+        "shots", "-d", "shotdetect", *films, "--workers", "1", "--json", "--export", f"starts={tmp_path}/s"
+    )
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["one.starts", "two.starts"]
+    assert outcome.json["videos"][0]["files"] == {"starts": str(tmp_path / "s" / "one.starts")}
+
+
+def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    files = {
+        "edl": "a.edl",
+        "otio": "a.otio",
+        "chapters": "a.chapters.txt",
+        "csv": "a.csv",
+        "stats": "a.stats.csv",
+        "html": "a.html",
+        "plot": "a.png",
+    }
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+    old = [word for name, file in files.items() for word in (f"--{name}", tmp_path / "old" / file)]
+    new = [word for file in files.values() for word in ("--export", tmp_path / "new" / file)]
+    for words in (old, new):
+        run("shots", "--detector", "shotdetect", film, *words)
+    for file in files.values():
+        assert (tmp_path / "old" / file).read_bytes() == (tmp_path / "new" / file).read_bytes()
+    assert json.loads((tmp_path / "new" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
+
+
+def test_export_names_one_file_a_format_and_csv_may_be_standard_output(tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    words = ("shots", "--detector", "shotdetect", film)
+    twice = run(*words, "--edl", tmp_path / "a.edl", "--export", tmp_path / "b.edl", status=2)
+    assert "--export must name one file of a format" in twice.err
+    assert "the ending chooses the format" in run(*words, "--export", "film.mov", status=2).err
+    shown = run(*words, "--export", "csv=-")
+    assert shown.out.startswith("file,shot,start,end,")
+    assert "--drop-frame needs --export FILE.edl" in run(*words, "--drop-frame", status=2).err
+
+
+def test_help_shows_export_and_hides_older_spellings_and_rare_options() -> None:
+    usage = run("shots", "--help").out
+    shown = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", usage, flags=re.MULTILINE))
+    assert {"--export", "--split", "--thumbnails", "--detector"} <= shown
+    assert not shown & {"--edl", "--otio", "--csv", "--plot", "--template", "--image-size", "--drop-frame"}
+    assert len(shown) <= 17
