@@ -16,17 +16,17 @@ class LazyCommand(NamedTuple):
     """Where a command is, and its line in the help of its group.
 
     Attributes:
-        place: Module and name: ``package.module:function``, or ``:app`` for a group.
+        target: Module and name: ``package.module:function``, or ``:app`` for a group.
         summary: First sentence of its docstring.
     """
 
-    place: str
+    target: str
     summary: str
 
     @property
     def is_group(self) -> bool:
-        """It has commands of its own."""
-        return self.place.endswith(":app")
+        """Whether it has commands of its own."""
+        return self.target.endswith(":app")
 
 
 class LazyGroup(TyperGroup):
@@ -80,7 +80,7 @@ class _Loaded(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._commands:
-            module, _, attribute = self._table[name].place.partition(":")
+            module, _, attribute = self._table[name].target.partition(":")
             value = getattr(import_module(module), attribute)
             if not isinstance(value, typer.Typer):
                 single = typer.Typer(

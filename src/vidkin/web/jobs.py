@@ -89,7 +89,7 @@ class Job:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is at work."""
+        """Whether the job has not ended yet."""
         return self._state == "running"
 
     def report(self, done: int, total: int, detail: str = "") -> None:
@@ -105,7 +105,7 @@ class Job:
             raise JobStoppedError(self.title)
 
     def note(self, line: str) -> None:
-        """Keep a line for the reader."""
+        """Add a line to the notes that the page shows, for example a broken file."""
         with self._lock:
             if len(self._notes) < _MOST_NOTES:
                 self._notes.append(printable(line))
@@ -116,7 +116,7 @@ class Job:
         self._stop.set()
 
     def state(self) -> JobState:
-        """How far it is."""
+        """State of the job now."""
         with self._lock:
             return JobState(
                 self.id,
@@ -184,7 +184,7 @@ class Jobs:
         return job
 
     def get(self, number: int) -> Job | None:
-        """The job of a number."""
+        """The job of this number; None if there is none, or it ended long ago."""
         return self._jobs.get(number)
 
     def all(self) -> list[Job]:
@@ -193,6 +193,6 @@ class Jobs:
             return sorted(self._jobs.values(), key=lambda job: -job.id)
 
     def stop(self) -> None:
-        """Ask all to stop: the server ends."""
+        """Ask all jobs to stop, because the server ends."""
         for job in self.all():
             job.stop()
