@@ -8,18 +8,30 @@ from typing import TYPE_CHECKING, Any
 from vidkin._version import __version__
 
 if TYPE_CHECKING:
-    from vidkin.errors import MediaError, VidkinError
-    from vidkin.index import Comparison, Index, IngestReport, Match, compare
+    from vidkin.errors import CollectionNotFoundError, InvalidArgumentError, MediaError, VidkinError
+    from vidkin.index import (
+        Comparison,
+        DuplicateGroup,
+        DuplicateMember,
+        Index,
+        IngestReport,
+        Match,
+        compare,
+    )
     from vidkin.shots import Shot, ShotDetection, detect_shots
     from vidkin.shots.train import ShotTrainingReport, train_shots
     from vidkin.similarity import Segment
     from vidkin.training import Evaluation, TrainingReport, evaluate, train
 
 __all__ = [
+    "CollectionNotFoundError",
     "Comparison",
+    "DuplicateGroup",
+    "DuplicateMember",
     "Evaluation",
     "Index",
     "IngestReport",
+    "InvalidArgumentError",
     "Match",
     "MediaError",
     "Segment",
@@ -38,23 +50,27 @@ __all__ = [
 
 # Public name -> room that exports it. Looked up on first use: importing vidkin loads no torch and no database.
 _HOMES = {
+    "CollectionNotFoundError": "vidkin.errors",
     "Comparison": "vidkin.index",
+    "DuplicateGroup": "vidkin.index",
+    "DuplicateMember": "vidkin.index",
     "Evaluation": "vidkin.training",
     "Index": "vidkin.index",
     "IngestReport": "vidkin.index",
+    "InvalidArgumentError": "vidkin.errors",
     "Match": "vidkin.index",
+    "MediaError": "vidkin.errors",
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
     "ShotTrainingReport": "vidkin.shots.train",
     "TrainingReport": "vidkin.training",
+    "VidkinError": "vidkin.errors",
     "compare": "vidkin.index",
     "detect_shots": "vidkin.shots",
     "evaluate": "vidkin.training",
     "train": "vidkin.training",
     "train_shots": "vidkin.shots.train",
-    "MediaError": "vidkin.errors",
-    "VidkinError": "vidkin.errors",
 }
 
 

@@ -63,7 +63,7 @@ class _Commands(LazyGroup):
         ),
         "apply": LazyCommand(
             "vidkin.cli.videos.apply:apply",
-            "Put the spare files of a PLAN from `vidkin duplicates --plan` away; nothing is deleted.",
+            "Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
         ),
         "decisions": LazyCommand(
             "vidkin.cli.videos.decisions:decisions",

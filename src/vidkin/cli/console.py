@@ -54,7 +54,7 @@ def say(message: str | Text, *, style: str | None = None) -> None:
 
 
 def note(message: str | Text, *, style: str | None = "dim") -> None:
-    """Print one line of information on standard error, as :func:`say`. Dim ones are left out with --quiet."""
+    """Print one line of information on standard error, as :func:`say`. Dim ones are dropped with --quiet."""
     if not (is_quiet() and style == "dim"):
         _print(stderr(), message, style)
 
@@ -78,7 +78,7 @@ def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text
 def table(
     title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
 ) -> None:
-    """Print a table on standard output; columns that are empty in every row are left out.
+    """Print a table on standard output; columns that are empty in every row are dropped.
 
     In a terminal it has the width of the terminal: names of files (`path_text`) are shortened.
 
@@ -87,12 +87,14 @@ def table(
         columns: Heading, and ``left`` or ``right``, of each column.
         rows: Cells of each row; text in them is not markup.
     """
-    filled = [place for place in range(len(columns)) if not rows or any(len(row[place]) for row in rows)]
+    filled = [
+        position for position in range(len(columns)) if not rows or any(len(row[position]) for row in rows)
+    ]
     cells = [
-        [cell if isinstance(cell, Text) else Text(cell) for cell in (row[place] for place in filled)]
+        [cell if isinstance(cell, Text) else Text(cell) for cell in (row[position] for position in filled)]
         for row in rows
     ]
-    stdout().print(lay_out(title, [columns[place] for place in filled], cells, width=terminal_width()))
+    stdout().print(lay_out(title, [columns[position] for position in filled], cells, width=terminal_width()))
 
 
 def is_roomy() -> bool:

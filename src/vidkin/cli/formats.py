@@ -96,7 +96,7 @@ def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None
 
 
 def yes_no(value: bool) -> str:
-    """A truth as a cell."""
+    """A Boolean as table text."""
     return "yes" if value else "no"
 
 

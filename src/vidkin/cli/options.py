@@ -39,11 +39,13 @@ def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]
         value: Pattern of its value; any other word after the option is not its value.
     """
     marked = list(args)
-    for place, word in enumerate(marked):
+    for position, word in enumerate(marked):
         if word == "--":
             break
-        if word == option and not any(value.fullmatch(after) for after in marked[place + 1 : place + 2]):
-            marked[place] = f"{option}="
+        if word == option and not any(
+            value.fullmatch(after) for after in marked[position + 1 : position + 2]
+        ):
+            marked[position] = f"{option}="
     return marked
 
 

@@ -38,12 +38,12 @@ STANDARD_OUTPUT = Path("-")
 
 
 def open_index(index: PathLike, *, extractor: str | None = None, weights: Path | None = None) -> Index:
-    """The index at this place, read-only, with the extractor that made it. Use it in a ``with`` block.
+    """The index of this name, read-only, with the extractor that made it. Use it in a ``with`` block.
 
     Args:
         index: Folder of the index, or its address on object storage.
-        extractor: New place of the model that made the index, if it has moved.
-        weights: New place of its weights, if they have moved.
+        extractor: The model that made the index, if it has moved.
+        weights: Its weights, if they have moved.
 
     Raises:
         CollectionNotFoundError: There is no index.
@@ -64,7 +64,7 @@ def open_index_for_writing(
     rate: float | None = None,
     create: bool = False,
 ) -> Index:
-    """The index at this place, writable; a new one if ``create`` is set and there is none.
+    """The index of this name, writable; a new one if ``create`` is set and there is none.
 
     Raises:
         CollectionNotFoundError: There is no index and ``create`` is not set.
@@ -84,7 +84,7 @@ def open_index_for_writing(
 
 
 def has_index(index: PathLike) -> bool:
-    """Whether there is anything at the place of an index."""
+    """Whether there is anything at the address of an index."""
     from vidkin.index.storage.places.opening import open_place
 
     return open_place(index).has_folder()

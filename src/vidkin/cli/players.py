@@ -1,4 +1,4 @@
-"""Video players of the system: which one there is, and how to tell it where to start."""
+"""Video players of the system: which one there is, and how to start it at a time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Player:
 
     @property
     def takes_time(self) -> bool:
-        """It can be told at which second to start."""
+        """Whether it can start at a given second."""
         return bool(_START_ARGUMENTS.get(self.name))
 
     def command(self, path: str, start: float) -> list[str]:

@@ -70,7 +70,7 @@ def print_segments(segments: Sequence[Segment]) -> None:
 
 
 def print_facts(facts: object, *, title: str | None = None) -> None:
-    """The fields of a result in two columns, names and values in words; fields that are empty are left out."""
+    """The fields of a result in two columns, names and values in words; empty fields are dropped."""
     rows: list[list[str | Text]] = [
         [_LABELS.get(name, name.replace("_", " ")), Text(_in_words(name, value), overflow="fold")]
         for name, value in as_json(facts).items()

@@ -34,8 +34,8 @@ def describe_box(box: Box) -> str:
         return f"{across} half" if _is_half(left, right) else f"{across} {width:.0%}".replace("%", " %")
     if width >= _FULL:
         return f"{down} half" if _is_half(top, bottom) else f"{down} {height:.0%}".replace("%", " %")
-    place = "middle" if across == down == "middle" else f"{down} {across}"
-    return f"{place} {math.sqrt(width * height):.0%}".replace("%", " %")
+    where = "middle" if across == down == "middle" else f"{down} {across}"
+    return f"{where} {math.sqrt(width * height):.0%}".replace("%", " %")
 
 
 def describe_parts(segment: Segment) -> str:

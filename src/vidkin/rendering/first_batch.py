@@ -36,16 +36,16 @@ def draw_first_batch(batch: FirstBatch, path: PathLike) -> int:
     tuples = count // columns
     if batch.members:
         # Stored member by member: all queries, all positives, ...
-        places = [[member * tuples + row for member in range(columns)] for row in range(tuples)]
+        lines = [[member * tuples + row for member in range(columns)] for row in range(tuples)]
     else:
-        places = [list(range(start, min(start + columns, count))) for start in range(0, count, columns)]
-    places = places[:_MOST_ROWS]
+        lines = [list(range(start, min(start + columns, count))) for start in range(0, count, columns)]
+    lines = lines[:_MOST_ROWS]
     frames = batch.images.shape[1]
     shown = sorted({0, frames // 2, frames - 1}) if frames >= _FRAMES else list(range(frames))
-    figure = new_figure(1.2 * columns * (0.5 + 0.5 * len(shown)), 1.15 * len(places) + 0.5, dpi=100)
-    axes = figure.subplots(len(places), columns, squeeze=False)
-    for place, line in enumerate(places):
-        for column, axis in enumerate(axes[place]):
+    figure = new_figure(1.2 * columns * (0.5 + 0.5 * len(shown)), 1.15 * len(lines) + 0.5, dpi=100)
+    axes = figure.subplots(len(lines), columns, squeeze=False)
+    for row, line in enumerate(lines):
+        for column, axis in enumerate(axes[row]):
             if column >= len(line):
                 axis.set_axis_off()
                 continue
@@ -59,7 +59,7 @@ def draw_first_batch(batch: FirstBatch, path: PathLike) -> int:
                 axis.set_xlabel("", fontsize=6),
                 " / ".join(filter(None, (item.category[:18], item.subcategory[:24]))),
             )
-            if batch.members and place == 0:
+            if batch.members and row == 0:
                 axis.set_title(batch.members[column], fontsize=8)
     write_figure(figure, path)
-    return sum(map(len, places))
+    return sum(map(len, lines))

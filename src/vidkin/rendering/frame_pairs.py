@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from vidkin.index import Comparison
-from vidkin.similarity import WHOLE, Box, Segment
+if TYPE_CHECKING:
+    from vidkin.index import Comparison
+    from vidkin.similarity import Box, Segment
 
 __all__ = ["FramePair", "frame_pairs"]
 
@@ -31,8 +31,8 @@ class FramePair:
     target_time: float
     similarity: float
     mirrored: bool
-    query_box: Box = WHOLE
-    target_box: Box = WHOLE
+    query_box: Box
+    target_box: Box
 
 
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
@@ -43,6 +43,8 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
         count: At most this many pairs. Each segment gets a share by its length, and at least one pair as long as
             there are any; short segments have fewer frames and so fewer pairs.
     """
+    import numpy as np
+
     segments = comparison.segments[:count]
     if not segments:
         return ()

@@ -16,11 +16,11 @@ FRAME_COLORS = {2: "#2ca02c", 1: "#1f77b4", 0: "#d62728"}
 
 _SIDE = 56
 _FRAME = 4
-_GAP = 3
+_SPACE = 3
 _LABEL = 190
-_QUERY_GAP = 14
+_QUERY_SPACE = 14
 _COLORS = 256
-_CELL = _SIDE + 2 * _FRAME + _GAP
+_CELL = _SIDE + 2 * _FRAME + _SPACE
 
 
 def draw_retrieval(
@@ -43,11 +43,11 @@ def draw_retrieval(
     shown = list(next(iter(ranked.values())))
     results = max(len(row) for rows in ranked.values() for row in rows.values())
     block = len(ranked) * _CELL
-    size = (_CELL + _LABEL + results * _CELL, len(shown) * (block + _QUERY_GAP) - _QUERY_GAP)
+    size = (_CELL + _LABEL + results * _CELL, len(shown) * (block + _QUERY_SPACE) - _QUERY_SPACE)
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
-    for place, number in enumerate(shown):
-        top = place * (block + _QUERY_GAP)
+    for row, number in enumerate(shown):
+        top = row * (block + _QUERY_SPACE)
         query = queries[number]
         middle = top + (block - _CELL) // 2
         sheet.paste(_thumbnail(labelled, query), (_FRAME, middle + _FRAME))

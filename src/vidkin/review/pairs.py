@@ -16,7 +16,7 @@ from vidkin.similarity.reviewed import describe_video_whole
 __all__ = ["SuggestedPair", "suggest_pairs", "video_vectors"]
 
 # Number of videos that pairs are drawn from at a time; a small index is used whole.
-_MOST_VIDEOS = 400
+_MOST_DRAWN = 400
 # Ranks of neighbors from which pairs are drawn: likely copies, similar videos, and any others.
 _RANKS = (1, 1, 2, 4, 8, 0)
 
@@ -53,8 +53,8 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     }
     draw = random.Random(len(labels.pairs))
     records = list(by_content.values())
-    if len(records) > _MOST_VIDEOS:
-        records = draw.sample(records, _MOST_VIDEOS)
+    if len(records) > _MOST_DRAWN:
+        records = draw.sample(records, _MOST_DRAWN)
     if len(records) < 2:
         return []
     vectors = video_vectors(index, records)
@@ -66,13 +66,13 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     # Some draws hit a judged pair; after many in a row nothing is left.
     for _ in range(50 * limit):
         rank = draw.choice(_RANKS)
-        place = draw.randrange(len(records))
+        position = draw.randrange(len(records))
         last = len(records) - 2
-        other = int(order[place, min(rank - 1, last) if rank else draw.randint(0, last)])
-        first, second = sorted((records[place], records[other]), key=lambda record: record.content_hash)
+        other = int(order[position, min(rank - 1, last) if rank else draw.randint(0, last)])
+        first, second = sorted((records[position], records[other]), key=lambda record: record.content_hash)
         if (first.content_hash, second.content_hash) not in judged:
             judged.add((first.content_hash, second.content_hash))
-            suggestions.append(SuggestedPair(first, second, float(similarity[place, other])))
+            suggestions.append(SuggestedPair(first, second, float(similarity[position, other])))
         if len(suggestions) == limit:
             break
     return suggestions

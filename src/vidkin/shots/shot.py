@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.checks import check_choice, check_share
-from vidkin._base.plain_values import Result, as_json
+from vidkin._base.plain_values import Result, as_json, fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.timecode import timeline_rate
 
@@ -116,6 +116,10 @@ class Shot(Result):
     def is_critical(self) -> bool:
         """Whether the detector judges that something happens at the shot's end, with a score of at least 0.5."""
         return self.critical is not None and self.critical >= _CRITICAL
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``is_critical`` as plain values, as ``vidkin shots --json`` prints them."""
+        return {**fields_as_json(self), "is_critical": self.is_critical}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

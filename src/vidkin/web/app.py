@@ -28,20 +28,14 @@ from vidkin.rendering.text import printable
 from vidkin.web.guard import Guard
 from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
-from vidkin.web.pages import (
-    adding,
-    api,
-    duplicates,
-    experiments,
-    jobs,
-    library,
-    match,
-    media,
-    review,
-    search,
-    shots,
-    video,
-)
+from vidkin.web.pages.api import api_page
+from vidkin.web.pages.duplicates import duplicates_page
+from vidkin.web.pages.experiments import experiments_page
+from vidkin.web.pages.library import library_page
+from vidkin.web.pages.media import media_page
+from vidkin.web.pages.review import review_page
+from vidkin.web.pages.search import search_page
+from vidkin.web.pages.shots import shots_page
 from vidkin.web.settings import Settings
 from vidkin.web.site import Site
 
@@ -49,18 +43,14 @@ __all__ = ["create_app"]
 
 # In the order of the navigation.
 _PAGES = (
-    library.page,
-    adding.page,
-    search.page,
-    duplicates.page,
-    shots.page,
-    review.page,
-    experiments.page,
-    video.page,
-    match.page,
-    media.page,
-    jobs.page,
-    api.page,
+    library_page,
+    search_page,
+    duplicates_page,
+    shots_page,
+    review_page,
+    experiments_page,
+    media_page,
+    api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.
 _CLEAN_EVERY = 30.0

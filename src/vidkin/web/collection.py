@@ -67,12 +67,12 @@ class Collection:
 
     @property
     def extractor_name(self) -> str:
-        """Name of what makes the features."""
+        """Name of the extractor of the index."""
         return self._lister.extractor_name
 
     @property
     def has_segments(self) -> bool:
-        """The scores tell copies and where they match; otherwise they order kinds of videos."""
+        """Whether the scores identify copies and where they match; otherwise they order kinds of videos."""
         return self._lister.manifest.has_segments
 
     def listing(self) -> Listing:

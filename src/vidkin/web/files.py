@@ -38,7 +38,7 @@ def media_type(path: str | os.PathLike[str]) -> str:
 
 
 def open_record(record: VideoRecord) -> BinaryIO:
-    """The file of a record, open for reading; never a file that took its place by a symbolic link.
+    """The file of a record, open for reading; never a file that replaced it by a symbolic link.
 
     Where a link leads to the file, it must lead to the very file that was indexed: of the same size and time.
 
@@ -71,9 +71,13 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
     size, tag = state.st_size, f'"{state.st_size:x}-{state.st_mtime_ns:x}"'
     headers = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-cache"}
     start, end, status = 0, size, 200
-    asked = _RANGE.fullmatch(request.headers.get("range", ""))
-    if asked is not None and asked.group() != "bytes=-" and request.headers.get("if-range", tag) == tag:
-        first, last = asked.groups()
+    requested = _RANGE.fullmatch(request.headers.get("range", ""))
+    if (
+        requested is not None
+        and requested.group() != "bytes=-"
+        and request.headers.get("if-range", tag) == tag
+    ):
+        first, last = requested.groups()
         start = int(first) if first else max(size - int(last), 0)
         end = min(int(last) + 1, size) if first and last else size
         if start >= size or end <= start:
@@ -88,7 +92,7 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
 
 
 async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
-    """A file that the server itself made."""
+    """Answer with a file that the server itself made, whole or a range of it."""
     return await stream_file(
         request, lane, await lane.run(partial(open_regular_file, path)), media_type(path)
     )

@@ -97,9 +97,9 @@ class Guard:
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["method"] == "GET" and _equal(query.pop(_QUERY, [""])[0], token):
             # The token leaves the address at once, so that no bookmark, history or picture of the screen holds it.
-            place = scope["path"].lstrip("/")
+            address = scope["path"].lstrip("/")
             rest = urlencode(query, doseq=True)
-            answer = RedirectResponse(f"/{place}{'?' if rest else ''}{rest}", 303)
+            answer = RedirectResponse(f"/{address}{'?' if rest else ''}{rest}", 303)
             answer.set_cookie(_COOKIE, token, httponly=True, samesite="strict", max_age=30 * 86400)
             return answer
         try:

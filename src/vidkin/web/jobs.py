@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from vidkin._base.plain_values import as_json
@@ -61,15 +61,15 @@ class JobState:
     kind: str
     title: str
     video: int | None
-    state: JobStatus
-    done: int
-    total: int
-    detail: str
-    notes: tuple[str, ...]
-    result: Any
-    error: str
-    seconds: float
-    version: int
+    state: JobStatus = "running"
+    done: int = 0
+    total: int = 0
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+    result: Any = None
+    error: str = ""
+    seconds: float = 0.0
+    version: int = 0
 
 
 class Job:
@@ -79,18 +79,13 @@ class Job:
         self.id, self.kind, self.title, self.video = number, kind, title, video
         self._lock = threading.Lock()
         self._began, self._ended = time.monotonic(), 0.0
-        self._state: JobStatus = "running"
-        self._steps = (0, 0)
-        self._detail = self._error = ""
-        self._notes: list[str] = []
-        self._result: Any = None
-        self._version = 0
+        self._state = JobState(number, kind, title, video)
         self._stop = threading.Event()
 
     @property
     def is_running(self) -> bool:
-        """Whether it is at work."""
-        return self._state == "running"
+        """Whether the job has not ended yet."""
+        return self._state.state == "running"
 
     def report(self, done: int, total: int, detail: str = "") -> None:
         """Say how far the work is; call it often.
@@ -98,40 +93,23 @@ class Job:
         Raises:
             JobStoppedError: Somebody wants the work to stop.
         """
-        with self._lock:
-            self._steps, self._detail = (done, total), printable(detail)
-            self._version += 1
+        self._change(done=done, total=total, detail=printable(detail))
         if self._stop.is_set():
             raise JobStoppedError(self.title)
 
     def note(self, line: str) -> None:
-        """Keep a line for the reader."""
-        with self._lock:
-            if len(self._notes) < _MOST_NOTES:
-                self._notes.append(printable(line))
-            self._version += 1
+        """Add a line to the notes that the page shows, for example a broken file."""
+        notes = self._state.notes
+        self._change(notes=(*notes, printable(line)) if len(notes) < _MOST_NOTES else notes)
 
     def stop(self) -> None:
         """Ask the work to stop at its next report."""
         self._stop.set()
 
     def state(self) -> JobState:
-        """How far it is."""
+        """State of the job now."""
         with self._lock:
-            return JobState(
-                self.id,
-                self.kind,
-                self.title,
-                self.video,
-                self._state,
-                *self._steps,
-                self._detail,
-                tuple(self._notes),
-                self._result,
-                self._error,
-                round((self._ended or time.monotonic()) - self._began, 1),
-                self._version,
-            )
+            return replace(self._state, seconds=round((self._ended or time.monotonic()) - self._began, 1))
 
     def run(self, work: Callable[[Job], object]) -> None:
         """Do the work; what it returns is the result.
@@ -140,21 +118,23 @@ class Job:
         job must learn that it ended. An error of vidkin is reported unchanged; any other error is a bug, and its
         traceback is logged.
         """
-        state: JobStatus = "done"
-        result, cause = None, ""
+        end: dict[str, Any] = {"state": "done"}
         try:
-            result = as_json(work(self))
+            end["result"] = as_json(work(self))
         except JobStoppedError:
-            state = "stopped"
+            end = {"state": "stopped"}
         except VidkinError as error:
-            state, cause = "failed", printable(str(error))
+            end = {"state": "failed", "error": printable(str(error))}
         except Exception as error:
             _logger.error("%s failed", self.title, exc_info=error)
-            state, cause = "failed", printable(f"internal error: {type(error).__name__}: {error}")
+            cause = printable(f"internal error: {type(error).__name__}: {error}")
+            end = {"state": "failed", "error": cause}
+        self._ended = time.monotonic()
+        self._change(**end)
+
+    def _change(self, **fields: Any) -> None:
         with self._lock:
-            self._state, self._result, self._error = state, result, cause
-            self._ended = time.monotonic()
-            self._version += 1
+            self._state = replace(self._state, version=self._state.version + 1, **fields)
 
 
 class Jobs:
@@ -184,7 +164,7 @@ class Jobs:
         return job
 
     def get(self, number: int) -> Job | None:
-        """The job of a number."""
+        """The job of this number; None if there is none, or it ended long ago."""
         return self._jobs.get(number)
 
     def all(self) -> list[Job]:
@@ -193,6 +173,6 @@ class Jobs:
             return sorted(self._jobs.values(), key=lambda job: -job.id)
 
     def stop(self) -> None:
-        """Ask all to stop: the server ends."""
+        """Ask all jobs to stop, because the server ends."""
         for job in self.all():
             job.stop()

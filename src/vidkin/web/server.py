@@ -23,7 +23,7 @@ __all__ = ["serve"]
 _MOST_CONNECTIONS = 200
 _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
-# A connection without a whole head of a request in so many seconds is closed: it must not take a place from others.
+# A connection without a whole head of a request in so many seconds is closed: it must not block others.
 _SECONDS_FOR_HEAD = 20.0
 
 
@@ -59,8 +59,8 @@ def serve(
     listener = _listen(host, port)
     port = listener.getsockname()[1]
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    place = f"[{name}]" if ":" in name else name
-    address = f"http://{place}:{port}/" + (f"?token={settings.token}" if settings.token else "")
+    host = f"[{name}]" if ":" in name else name
+    address = f"http://{host}:{port}/" + (f"?token={settings.token}" if settings.token else "")
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -76,7 +76,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Says when it accepts connections."""
+    """A server that calls back when it accepts connections."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)

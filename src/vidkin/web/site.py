@@ -33,7 +33,7 @@ CACHE_FOLDER = "web-cache"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of the app: its addresses, and its place in the navigation.
+    """A part of the app: its addresses, and its link in the navigation.
 
     Attributes:
         router: Router of the page's addresses.

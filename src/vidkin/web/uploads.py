@@ -25,7 +25,7 @@ from vidkin.web.settings import Settings
 __all__ = ["Upload", "Uploads"]
 
 # A sender is given up after so many seconds without a byte, and when the server waited for it in all as long and a
-# second more for each so many bytes: one that sends drops would keep its place from others.
+# second more for each so many bytes: one that sends drops would block the others.
 _PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
 
 
@@ -123,7 +123,7 @@ class Uploads:
             return upload
 
     def remove(self, number: str) -> None:
-        """Delete a file."""
+        """Delete a dropped file now; nothing happens if it is gone."""
         with self._lock:
             upload = self._files.pop(number, None)
         if upload is not None:
@@ -135,12 +135,12 @@ class Uploads:
             oldest = sorted(self._files.values(), key=lambda upload: upload.used)
         too_many = len(oldest) - self._settings.uploads
         limit = time.monotonic() - self._settings.upload_seconds
-        for place, upload in enumerate(oldest):
-            if place < too_many or upload.used < limit:
+        for position, upload in enumerate(oldest):
+            if position < too_many or upload.used < limit:
                 self.remove(upload.id)
 
     def close(self) -> None:
-        """Delete all."""
+        """Delete all dropped files."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _write(self, path: Path, body: AsyncIterator[bytes], lane: Lane) -> None:

@@ -41,7 +41,7 @@ def test_groups_show_the_best_copy_and_why(library: Library, connect: Connect) -
     best, copy = found["groups"][0]["members"]
     assert (best["name"], best["best"]) == ("coffee.mp4", True)
     assert best["words"] == f"keep ({found['groups'][0]['reason']})"
-    assert (copy["name"], copy["spare"], copy["compared_with"]) == ("copy.mp4", True, best["id"])
+    assert (copy["name"], copy["spare"], copy["compared_with_id"]) == ("copy.mp4", True, best["id"])
     assert copy["moments"] == ["0:01.8", "0:06.0", "0:10.2"]  # of 12 s
     assert client.get(copy["pictures"][0]).headers["content-type"] == "image/webp"
     page = client.get("/duplicates").text

@@ -35,6 +35,15 @@ def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestCli
     assert found["has_segments"]
 
 
+def test_pages_of_a_search_with_an_indexed_video_do_not_repeat_a_match(client: TestClient) -> None:
+    for name in ("coffee.mp4", "copy.mp4"):
+        number = number_of(client, name)
+        whole = search(client, video=number)["matches"]
+        pages = [search(client, video=number, limit=1, offset=offset)["matches"] for offset in range(3)]
+        assert pages == [whole[:1], whole[1:2], whole[2:3]]
+        assert [match["rank"] for match in whole] == list(range(1, len(whole) + 1))
+
+
 def test_a_stretch_is_found_at_its_time(client: TestClient) -> None:
     found = search(client, video=number_of(client, "coffee.mp4"), start=3, end=7, limit=1)
     segment = found["matches"][0]["segments"][0]

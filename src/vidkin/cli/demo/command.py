@@ -173,9 +173,9 @@ def _made_videos(folder: Path) -> _Scene:
 def _own_videos(folder: Path, videos: Path) -> _Scene:
     from vidkin.media import apply_edit
 
-    place = re.sub(r"\W+", "-", printable(videos.resolve().name)).strip("-") or "videos"
+    name = re.sub(r"\W+", "-", printable(videos.resolve().name)).strip("-") or "videos"
     digest = hashlib.blake2b(os.fsencode(videos.resolve()), digest_size=4).hexdigest()
-    index = folder / f"{place}-{digest}.vidkin"
+    index = folder / f"{name}-{digest}.vidkin"
     say("Your own videos:", style="bold")
     records = _index((videos,), index)
     if not records:

@@ -42,8 +42,8 @@ def show_shots(folder: Path) -> None:
             write_sample_film(film)
         shots = detect_shots(film)
     rows = [
-        [str(place), clock(shot.start), clock(shot.end), "" if shot.kind == "start" else shot.kind]
-        for place, shot in enumerate(shots, start=1)
+        [str(position), clock(shot.start), clock(shot.end), "" if shot.kind == "start" else shot.kind]
+        for position, shot in enumerate(shots, start=1)
     ]
     table(None, [("#", "right"), ("start", "right"), ("end", "right"), ("cut in by", "left")], rows)
 

@@ -49,5 +49,5 @@ def merge(
             }
         )
         return
-    told = f"{number(len(merged), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
-    say(path_text(output).append(f": {told}, by {number(len(files), 'annotator')}"))
+    summary = f"{number(len(merged), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
+    say(path_text(output).append(f": {summary}, by {number(len(files), 'annotator')}"))

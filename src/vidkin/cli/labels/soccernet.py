@@ -95,9 +95,9 @@ def soccernet(
             | {"failed": [{"video": video, "cause": cause} for video, cause in failed]}
         )
     else:
-        told = (
+        summary = (
             f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
         )
-        say(path_text(output).append(f": {told}"))
+        say(path_text(output).append(f": {summary}"))
     if failed:
         raise typer.Exit(Status.SOME_FAILED)

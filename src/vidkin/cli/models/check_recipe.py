@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_recipe"]
 
-_PICTURE_FILE = "first-batch.png"
+_PREVIEW_FILE = "first-batch.png"
 # Subcategories in the table.
 _MOST_ROWS = 30
 
@@ -27,7 +27,7 @@ def check_recipe(recipe: Recipe, folder: Path, *, json: bool) -> int:
 
     with meter("reading the first batch") as bar:
         preview = preview_recipe(recipe, on_item=bar.update)
-        picture = create_output_folder(folder) / _PICTURE_FILE
+        picture = create_output_folder(folder) / _PREVIEW_FILE
         bar.update(0, None, detail="drawing it")
         drawn = draw_first_batch(preview.batch, picture)
     if json:
@@ -46,11 +46,11 @@ def check_recipe(recipe: Recipe, folder: Path, *, json: bool) -> int:
             }
         )
         return len(preview.batch.broken)
-    _print(preview, picture, drawn)
+    _print_preview(preview, picture, drawn)
     return len(preview.batch.broken)
 
 
-def _print(preview: RecipePreview, picture: Path, drawn: int) -> None:
+def _print_preview(preview: RecipePreview, picture: Path, drawn: int) -> None:
     recipe, batch = preview.recipe, preview.batch
     splits = ", ".join(f"{count:,} {name}" for name, count in preview.splits.items())
     items = f"{printable(preview.name)}: {number(sum(preview.splits.values()), 'item')} ({preview.kind})"

@@ -59,7 +59,7 @@ def show_classifier(
     if json:
         print_json({"model": model, "pictures": drawn, **evaluation.to_dict()})
     else:
-        _print(evaluation)
+        _print_classifier(evaluation)
         for path in drawn:
             say(path_text(path))
     for file, cause in evaluation.broken:
@@ -68,7 +68,7 @@ def show_classifier(
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _print(evaluation: ClassifierEvaluation) -> None:
+def _print_classifier(evaluation: ClassifierEvaluation) -> None:
     rows = [["top-1 (micro accuracy)", evaluation.top_1], ["macro accuracy", evaluation.macro]]
     table(
         evaluation.data,

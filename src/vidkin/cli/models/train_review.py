@@ -64,14 +64,14 @@ def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
     if json:
         print_json({"index": index, "use": bool(use), "runs": runs, "problems": problems})
         return
-    _print(runs)
+    _print_reviews(runs)
     for problem in problems.values():
         note(problem, style="yellow")
     if use is None:
         note("`vidkin train review --use` makes searches and shots use it, --no-use goes back.")
 
 
-def _print(runs: Mapping[str, CutReview | MeasureReview]) -> None:
+def _print_reviews(runs: Mapping[str, CutReview | MeasureReview]) -> None:
     """A table, what its figures are of, and how many verdicts were left out."""
     columns = [("trained", "left"), *((name, "right") for name in ("on", "held back", "before", "after"))]
     rows = [

@@ -17,7 +17,7 @@ def end_at_once_during_imports() -> None:
     """Let Ctrl-C end the process at once while a module is being imported; at other times it raises as usual.
 
     Torch and NumPy swallow what is raised while they are imported, and are left in parts: the program would go on, and
-    fail later in an odd place. No file of ours is left in parts, as by any other sudden end.
+    fail later without a cause to be seen. No file of ours is left in parts, as by any other sudden end.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:

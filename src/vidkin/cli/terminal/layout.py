@@ -102,17 +102,17 @@ def lay_out(
     """
     count = len(columns)
     naturals = [
-        max([cell_len(heading), *(cell_len(line) for row in rows for line in row[place].plain.split("\n"))])
-        for place, (heading, _) in enumerate(columns)
+        max([cell_len(heading), *(cell_len(line) for row in rows for line in row[column].plain.split("\n"))])
+        for column, (heading, _) in enumerate(columns)
     ]
-    paths = {place for place in range(count) if any(isinstance(row[place], PathText) for row in rows)}
+    paths = {column for column in range(count) if any(isinstance(row[column], PathText) for row in rows)}
     widths: list[int | None] = [None] * count
     lines, gap = True, 2
     if width is not None:
         overhead = 3 * count + 1
         needed = sum(
-            min(natural, _COMFORTABLE) if place in paths else natural
-            for place, natural in enumerate(naturals)
+            min(natural, _COMFORTABLE) if column in paths else natural
+            for column, natural in enumerate(naturals)
         )
         lines = sum(naturals) + overhead <= width or (width >= ROOMY and needed + overhead <= width)
         gap = 1 if width < _NARROW else 2
@@ -139,20 +139,20 @@ def lay_out(
 def _share(naturals: Sequence[int], paths: set[int], sides: Sequence[str], room: int) -> list[int]:
     """A width for each column that together are at most ``room``, if the fixed ones leave that much."""
     texts = [
-        place
-        for place, natural in enumerate(naturals)
-        if place not in paths and sides[place] == "left" and natural > _WORD
+        column
+        for column, natural in enumerate(naturals)
+        if column not in paths and sides[column] == "left" and natural > _WORD
     ]
     flexible = sorted(paths) + texts
     widths = list(naturals)
-    left = room - sum(natural for place, natural in enumerate(naturals) if place not in flexible)
-    parts = {place: _TIMES_TEXT if place in paths else 1 for place in flexible}
+    left = room - sum(natural for column, natural in enumerate(naturals) if column not in flexible)
+    parts = {column: _TIMES_TEXT if column in paths else 1 for column in flexible}
     # The narrow ones first: what they do not need is there for the others.
-    for place in sorted(flexible, key=lambda place: naturals[place] / parts[place]):
-        share = left * parts[place] // sum(parts.values())
-        widths[place] = min(naturals[place], max(_LEAST, share))
-        left -= widths[place]
-        del parts[place]
+    for column in sorted(flexible, key=lambda column: naturals[column] / parts[column]):
+        share = left * parts[column] // sum(parts.values())
+        widths[column] = min(naturals[column], max(_LEAST, share))
+        left -= widths[column]
+        del parts[column]
     return widths
 
 

@@ -25,7 +25,7 @@ _BAR = 20
 _DETAIL, _LEAST_DETAIL = 24, 8
 # Columns for what the terminal shows of Ctrl-C.
 _INTERRUPT = 3
-# Steps may take minutes: rates are measured over this many seconds, up to now, and not told before the first second.
+# Steps may take minutes: rates are measured over this many seconds, up to now, and not shown before the first second.
 PERIOD = 300.0
 _EARLIEST = 1.0
 # Rates below one per second are shown per minute.

@@ -19,7 +19,7 @@ _current = Verbosity.USUAL
 
 
 def set_verbosity(verbosity: Verbosity) -> None:
-    """Set it for all that is printed from now on."""
+    """Set what all commands print from now on."""
     global _current
     _current = verbosity
 

@@ -28,10 +28,10 @@ def apply(
         typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash."),
     ] = None,
     hard_link: Annotated[
-        bool, typer.Option("--hard-link", help="Leave a hard link to the kept file in the place of each.")
+        bool, typer.Option("--hard-link", help="Replace each by a hard link to the kept file.")
     ] = False,
     symlink: Annotated[
-        bool, typer.Option("--symlink", help="Leave a symbolic link to the kept file in the place of each.")
+        bool, typer.Option("--symlink", help="Replace each by a symbolic link to the kept file.")
     ] = False,
     protect: Annotated[
         list[Path] | None,
@@ -39,11 +39,11 @@ def apply(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Undo this plan: every file returns to its place.")
+        bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Put the spare files of a PLAN from `vidkin duplicates --plan` away; nothing is deleted.
+    """Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
     Files go to the system's trash or, with --move-to, below a folder. A file that changed since the plan was made is
     skipped. Every step is in the log beside the plan (PLAN.log), from which --undo takes it back.

@@ -126,9 +126,9 @@ def duplicates(
     if form is OutputFormat.PLAIN:
         from vidkin.rendering.duplicates.rows import describe_member
 
-        for place, group in enumerate(groups, start=1):
+        for position, group in enumerate(groups, start=1):
             for member in group.members:
-                facts = f"{place}  {member.score:.2f}  {describe_member(member, group)}  "
+                facts = f"{position}  {member.score:.2f}  {describe_member(member, group)}  "
                 say(Text(facts).append_text(path_text(member.path)))
     else:
         print_groups(groups)
@@ -169,7 +169,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
         say("No duplicates found.")
         return
     rows: list[list[str | Text]] = []
-    for place, group in enumerate(groups, start=1):
+    for position, group in enumerate(groups, start=1):
         if rows:
             rows.append([""] * 7)
         for member in group.members:
@@ -182,7 +182,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
                 describe_member(member, group),
             ]
             rows.append(
-                [str(place), *facts, path_text(member.path, style="bold green" if member.best else "")]
+                [str(position), *facts, path_text(member.path, style="bold green" if member.best else "")]
             )
     columns = [
         *((name, "right") for name in ("group", "score", "resolution", "length", "file size")),

@@ -48,7 +48,7 @@ def index(
         typer.Option(
             "--exclude",
             metavar="PATTERN",
-            help="Leave out files and folders of this name, for example '*proxy*' or Trash/. May be repeated; "
+            help="Skip files and folders of this name, for example '*proxy*' or Trash/. May be repeated; "
             "remembered by the index.",
         ),
     ] = None,
@@ -61,7 +61,7 @@ def index(
         ),
     ] = None,
     list_skipped: Annotated[
-        bool, typer.Option("--list-skipped", help="List the files and folders that were left out, and why.")
+        bool, typer.Option("--list-skipped", help="List the files and folders that were skipped, and why.")
     ] = False,
     prune: Annotated[
         bool,

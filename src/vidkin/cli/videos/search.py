@@ -59,7 +59,7 @@ def search(
         int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")
     ] = 10,
     offset: Annotated[
-        int, typer.Option("--offset", min=0, help="Leave out so many of the best matches.")
+        int, typer.Option("--offset", min=0, help="Skip this many matches before the first one shown.")
     ] = 0,
     threshold: Annotated[
         float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score to show.")

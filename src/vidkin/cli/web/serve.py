@@ -94,7 +94,7 @@ def serve(
         experiments=tuple(folder.absolute() for folder in experiments or ()),
     )
 
-    def tell(address: str) -> None:
+    def show_address(address: str) -> None:
         say(f"Open {address}", style="bold")
         note("Ctrl-C ends the server.")
         if open_browser:
@@ -102,4 +102,4 @@ def serve(
 
     # Ctrl-C is how a server ends, not an interruption of it.
     with contextlib.suppress(KeyboardInterrupt):
-        web.serve(index, host=host, port=port, settings=settings, on_ready=tell)
+        web.serve(index, host=host, port=port, settings=settings, on_ready=show_address)

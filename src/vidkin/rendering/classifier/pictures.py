@@ -49,10 +49,10 @@ def draw_classifier(
 
 def _draw_retrieval(parts: DescribedParts, path: Path) -> None:
     chosen = torch.linspace(0, len(parts.test) - 1, min(_QUERIES, len(parts.test))).round().long()
-    _, places = nearest(parts.test_outputs.embeddings[chosen], parts.train_outputs.embeddings, _RESULTS)
+    _, positions = nearest(parts.test_outputs.embeddings[chosen], parts.train_outputs.embeddings, _RESULTS)
     figure = new_figure(1.2 * (_RESULTS + 1), 1.3 * len(chosen))
     axes = figure.subplots(len(chosen), _RESULTS + 1, squeeze=False)
-    for row, (query, results) in enumerate(zip(chosen.tolist(), places.tolist(), strict=True)):
+    for row, (query, results) in enumerate(zip(chosen.tolist(), positions.tolist(), strict=True)):
         _show(axes[row][0], parts.test.labelled, parts.test.labelled.items[query], "black")
         for column, result in enumerate(results, start=1):
             same = parts.test.labels[query, 1] == parts.train.labels[result, 1]
@@ -66,8 +66,8 @@ def _draw_retrieval(parts: DescribedParts, path: Path) -> None:
 def _draw_wrong(parts: DescribedParts, path: Path) -> None:
     predicted = parts.test_outputs.logits.argmax(dim=1)
     wrong = (predicted != parts.test.labels[:, 1]).nonzero().squeeze(1)
-    places = torch.linspace(0, max(0, len(wrong) - 1), min(_WRONG, len(wrong))).round().long()
-    rows = max(1, -(-len(places) // 3))
+    positions = torch.linspace(0, max(0, len(wrong) - 1), min(_WRONG, len(wrong))).round().long()
+    rows = max(1, -(-len(positions) // 3))
     figure = new_figure(7.5, 1.5 * rows)
     axes = figure.subplots(rows, 6, squeeze=False)
     for axis in axes.flat:
@@ -75,11 +75,11 @@ def _draw_wrong(parts: DescribedParts, path: Path) -> None:
     if not len(wrong):
         figure.suptitle("All test items are classified correctly.")
     names = parts.test.labelled.subcategories()
-    for place, query in enumerate(wrong[places].tolist()):
+    for position, query in enumerate(wrong[positions].tolist()):
         _, nearest_places = nearest(
             parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1
         )
-        row, column = divmod(place, 3)
+        row, column = divmod(position, 3)
         result = int(nearest_places[0, 0])
         said = names[int(predicted[query])]
         for axis, inputs, item, title in (

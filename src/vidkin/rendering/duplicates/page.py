@@ -63,8 +63,8 @@ def write_duplicate_page(
             f"<p>{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
             f"{savings} can be freed.</p>\n"
         )
-        for place, group in enumerate(groups, start=1):
-            file.write(f"<h2>Group {place}: {file_size(group.savings)} can be freed</h2>\n<table>\n")
+        for position, group in enumerate(groups, start=1):
+            file.write(f"<h2>Group {position}: {file_size(group.savings)} can be freed</h2>\n<table>\n")
             for member in group.members:
                 words = html.escape(describe_member(member, group))
                 name = html.escape(printable(member.path))
@@ -83,7 +83,7 @@ def write_duplicate_page(
                 )
             file.write("</table>\n")
             if on_progress is not None:
-                on_progress(place, len(groups))
+                on_progress(position, len(groups))
         file.write("</body></html>\n")
 
 

@@ -49,13 +49,13 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
 def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
     """Rows for CSV and tab-separated files: the headings, then one row a file; paths without control characters."""
     yield _HEADINGS
-    for place, group in enumerate(groups, start=1):
+    for position, group in enumerate(groups, start=1):
         for member in group.members:
             sizes = (str(member.width), str(member.height), f"{member.duration:.3f}", str(member.size))
             times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
             best, mirrored = ("yes" if value else "no" for value in (member.best, member.mirrored))
             yield (
-                *(str(place), best, f"{member.score:.4f}", replace_controls(member.path)),
+                *(str(position), best, f"{member.score:.4f}", replace_controls(member.path)),
                 *(*sizes, member.relation, replace_controls(member.compared_with or ""), *times),
                 *(mirrored, f"{member.lacking:.3f}", member.doubt),
             )

@@ -6,10 +6,10 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -20,12 +20,13 @@ from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, write_pl
 from vidkin.rendering.duplicates.rows import describe_member, duplicate_cells
 from vidkin.rendering.text import clock, printable
 from vidkin.web.jobs import Job, JobState
+from vidkin.web.results import ResultResponse, answer_model, result_model
 from vidkin.web.site import CurrentSite, Page, Site, base_name, thumbnail_address
 
-__all__ = ["page"]
+__all__ = ["duplicates_page"]
 
 router = APIRouter(tags=["duplicates"])
-page = Page(router, "Duplicates", "/duplicates")
+duplicates_page = Page(router, "Duplicates", "/duplicates")
 
 Rule = Literal["best", "oldest", "newest", "largest", "longest"]
 # Shares of a video at which its pictures are from.
@@ -61,81 +62,36 @@ class FoundGroups:
     groups: tuple[DuplicateGroup, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberItem:
-    """One file of a group.
-
-    Attributes:
-        id: Number of the video; None if it has left the index since.
-        name, path: Name and path in printable form.
-        words: Role of the file: to keep and why, a copy, an excerpt, doubtful.
-        score: Score against the file it was compared with.
-        width, height, duration, size: Properties of the file in pixels, seconds and bytes.
-        best: The one to keep.
-        spare: A plan would put it away.
-        doubtful: Whether it is possibly not a copy.
-        mirrored: Whether it is flipped left to right.
-        compared_with: Number of the file that it was compared with; None for the best one.
-        pictures: Addresses of pictures of it, at the same shares of each file.
-        moments: Times of the moments, as text.
-    """
-
-    id: int | None
-    name: str
-    path: str
-    words: str
-    score: float
-    width: int
-    height: int
-    duration: float
-    size: int
-    best: bool
-    spare: bool
-    doubtful: bool
-    mirrored: bool
-    compared_with: int | None
-    pictures: tuple[str, ...]
-    moments: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupItem:
-    """Copies of the same material.
-
-    Attributes:
-        reason: Why the best one is the best.
-        savings: Bytes that can be freed.
-        members: The best first.
-    """
-
-    reason: str
-    savings: int
-    members: tuple[MemberItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicateList:
-    """Some groups of the last search.
-
-    Attributes:
-        searched: There was a search since the server began.
-        outdated: Verdicts changed since.
-        wish: Settings of the search.
-        total: Number of groups.
-        copies: Number of files besides the best ones.
-        spare: Number of files that a plan puts away.
-        savings: Size of these files in bytes.
-        groups: Groups from ``offset`` on.
-    """
-
-    searched: bool
-    outdated: bool
-    wish: Wish
-    total: int
-    copies: int
-    spare: int
-    savings: int
-    groups: tuple[GroupItem, ...]
+# Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None where one has left the
+# index; ``name``, ``folder``: as they can be shown; ``words``: the role of the file; ``spare``: as ``is_spare``;
+# ``pictures``: addresses of pictures of it, at the same shares of each file; ``moments``: their times, as text.
+MemberModel: Any = result_model(
+    DuplicateMember,
+    is_spare=bool,
+    id=int | None,
+    compared_with_id=int | None,
+    name=str,
+    folder=str,
+    words=str,
+    spare=bool,
+    pictures=list[str],
+    moments=list[str],
+)
+GroupModel: Any = result_model(DuplicateGroup, savings=int, members=list[MemberModel])
+# ``searched``: there was a search since the server began; ``outdated``: verdicts changed since; ``total``: groups;
+# ``copies``: files besides the best ones; ``spare``: files that a plan moves; ``savings``: their bytes.
+DuplicateList: Any = answer_model(
+    "DuplicateList",
+    "Some groups of the last search, and figures of all of them.",
+    searched=bool,
+    outdated=bool,
+    wish=Wish,
+    total=int,
+    copies=int,
+    spare=int,
+    savings=int,
+    groups=list[GroupModel],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +132,13 @@ class Verdicts:
 async def show_duplicates(
     request: Request, site: CurrentSite, number: Annotated[int, Query(alias="page", ge=1)] = 1
 ) -> HTMLResponse:
-    """The page."""
+    """Page of the groups that were found last, some at a time."""
     size = site.settings.groups_a_page
     duplicates = await site.lists.run(lambda: _list(site, (number - 1) * size, size))
     values = {
         "duplicates": duplicates,
         "page": number,
-        "pages": max(-(-duplicates.total // size), 1),
+        "pages": max(-(-duplicates["total"] // size), 1),
         "is_empty": await site.lists.run(site.is_empty),
         "able": site.collection.has_segments,
         "first": (number - 1) * size,
@@ -190,14 +146,14 @@ async def show_duplicates(
     return site.page("duplicates.html", request, values)
 
 
-@router.get("/api/duplicates")
+@router.get("/api/duplicates", response_model=DuplicateList)
 async def list_duplicates(
     site: CurrentSite,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> DuplicateList:
+) -> ResultResponse:
     """Groups that the last search of this server found."""
-    return await site.lists.run(lambda: _list(site, offset, limit))
+    return ResultResponse(await site.lists.run(lambda: _list(site, offset, limit)))
 
 
 @router.post("/api/duplicates")
@@ -274,7 +230,7 @@ async def export_groups(site: CurrentSite) -> Response:
 
 @router.get("/api/duplicates/plan.json", responses={200: {"content": {"application/json": {}}}})
 async def export_plan(site: CurrentSite) -> Response:
-    """What can be put away, for ``vidkin apply plan.json``; nothing happens until that command is run."""
+    """What can be moved to the trash, for ``vidkin apply plan.json``; nothing happens until that command is run."""
 
     def work() -> bytes:
         plan = plan_removal(_current(site))
@@ -304,51 +260,43 @@ def _current(site: Site) -> tuple[DuplicateGroup, ...]:
     return search.groups
 
 
-def _list(site: Site, offset: int, limit: int) -> DuplicateList:
+def _list(site: Site, offset: int, limit: int) -> dict[str, Any]:
     began, search = site.found_groups or (0, FoundGroups(Wish(), ()))
-    numbers = {record.path: record.id for record in site.collection.listing().records}
+    ids = {record.path: record.id for record in site.collection.listing().records}
     members = [member for group in search.groups for member in group.members]
-    return DuplicateList(
-        searched=site.found_groups is not None,
-        outdated=site.found_groups is not None and began != site.verdicts,
-        wish=search.wish,
-        total=len(search.groups),
-        copies=len(members) - len(search.groups),
-        spare=sum(member.is_spare for member in members),
-        savings=sum(group.savings for group in search.groups),
-        groups=tuple(
-            GroupItem(
-                group.reason,
-                group.savings,
-                tuple(_member(site, member, group, numbers.get) for member in group.members),
-            )
+    return {
+        "searched": site.found_groups is not None,
+        "outdated": site.found_groups is not None and began != site.verdicts,
+        "wish": search.wish,
+        "total": len(search.groups),
+        "copies": len(members) - len(search.groups),
+        "spare": sum(member.is_spare for member in members),
+        "savings": sum(group.savings for group in search.groups),
+        "groups": [
+            {
+                **group.to_dict(),
+                "members": [_member_values(site, member, group, ids) for member in group.members],
+            }
             for group in search.groups[offset : offset + limit]
-        ),
-    )
+        ],
+    }
 
 
-def _member(
-    site: Site, member: DuplicateMember, group: DuplicateGroup, number_of: Callable[[str], int | None]
-) -> MemberItem:
-    number = number_of(member.path)
+def _member_values(
+    site: Site, member: DuplicateMember, group: DuplicateGroup, ids: Mapping[str, int]
+) -> dict[str, Any]:
+    video = ids.get(member.path)
     times = [share * member.duration for share in _MOMENTS]
-    return MemberItem(
-        id=number,
-        name=base_name(member.path),
-        path=printable(os.path.dirname(member.path)),
-        words=describe_member(member, group),
-        score=member.score,
-        width=member.width,
-        height=member.height,
-        duration=member.duration,
-        size=member.size,
-        best=member.best,
-        spare=member.is_spare,
-        doubtful=bool(member.doubt),
-        mirrored=member.mirrored,
-        compared_with=None if member.compared_with is None else number_of(member.compared_with),
-        pictures=()
-        if number is None
-        else tuple(thumbnail_address(site.collection.record(number), time) for time in times),
-        moments=tuple(clock(time) for time in times),
-    )
+    return {
+        **member.to_dict(),
+        "id": video,
+        "compared_with_id": None if member.compared_with is None else ids.get(member.compared_with),
+        "name": base_name(member.path),
+        "folder": printable(os.path.dirname(member.path)),
+        "words": describe_member(member, group),
+        "spare": member.is_spare,
+        "pictures": []
+        if video is None
+        else [thumbnail_address(site.collection.record(video), time) for time in times],
+        "moments": [clock(time) for time in times],
+    }

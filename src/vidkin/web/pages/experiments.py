@@ -18,15 +18,15 @@ from vidkin.review.stored_runs import (
 )
 from vidkin.web.site import CurrentSite, Page, Site
 
-__all__ = ["page"]
+__all__ = ["experiments_page"]
 
 router = APIRouter(tags=["experiments"])
-page = Page(router, "Experiments", "/experiments")
+experiments_page = Page(router, "Experiments", "/experiments")
 
 
 @router.get("/experiments", response_class=HTMLResponse, include_in_schema=False)
 async def show_experiments(request: Request, site: CurrentSite) -> HTMLResponse:
-    """The page."""
+    """Page of trainings and benchmarks; its script asks for the curves."""
     folders = [str(folder) for folder in site.settings.experiments]
     return site.page("experiments.html", request, {"folders": folders})
 

@@ -1,30 +1,36 @@
-"""The library: every video of the index with its picture, searched by name, sorted and filtered."""
+"""The library: the videos of the index by name, sorted and filtered; a page for each; and folders added as a job."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
 
 from vidkin._base.extensions import IMAGE_EXTENSIONS
-from vidkin.index import VideoRecord, is_gone
-from vidkin.rendering.text import printable
-from vidkin.web.site import CurrentSite, Page, base_name, thumbnail_address
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Progress, VideoRecord, is_gone
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.results import ResultResponse, answer_model, result_model
+from vidkin.web.site import CurrentSite, Page, Site, base_name, thumbnail_address
+from vidkin.web.sources import source_item
 
-__all__ = ["VideoItem", "VideoList", "page", "video_item"]
+__all__ = ["VideoModel", "library_page", "video_values"]
 
 router = APIRouter(tags=["library"])
-page = Page(router, "Library", "/")
+library_page = Page(router, "Library", "/")
 
 Sort = Literal["name", "path", "duration", "size", "newest"]
 FileFilter = Literal["all", "ok", "broken", "stale"]
 _A_PAGE = 60
+# Causes that the result of a job holds; the library lists all broken files.
+_MOST_BROKEN = 500
 _SORTS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
     "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
     "path": lambda record: (record.path,),
@@ -34,78 +40,28 @@ _SORTS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class VideoItem:
-    """A video of the index.
-
-    Attributes:
-        id: Number of the video, used in all addresses.
-        name, path: Name and path of the file in printable form.
-        status: ``ok``, ``broken`` or ``stale`` (to be indexed again).
-        cause: Why it is broken or stale.
-        damage: Description of unreadable parts of an ok video.
-        duration: Duration in seconds.
-        size: Bytes.
-        width, height: Pixels as displayed.
-        codec: Codec of the video.
-        still: Whether it is a still image.
-        missing: The file is gone.
-        thumbnail: Address of its picture; add ``&time=SECONDS`` for another moment.
-    """
-
-    id: int
-    name: str
-    path: str
-    status: str
-    cause: str
-    damage: str
-    duration: float
-    size: int
-    width: int
-    height: int
-    codec: str
-    still: bool
-    missing: bool
-    thumbnail: str
+# ``still``: a photograph; ``missing``: the file is gone; ``thumbnail``: address, ``&time=SECONDS`` for another moment.
+VideoModel: Any = result_model(VideoRecord, name=str, still=bool, missing=bool, thumbnail=str)
+VideoList: Any = answer_model(
+    "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
+)
 
 
-@dataclass(frozen=True, slots=True)
-class VideoList:
-    """Some videos of the index.
-
-    Attributes:
-        total: Number of videos that fit the filter.
-        videos: Videos from ``offset`` on.
-    """
-
-    total: int
-    videos: list[VideoItem]
-
-
-def video_item(record: VideoRecord) -> VideoItem:
-    """What pages show of a record; asks the disk whether the file is there."""
-    return VideoItem(
-        id=record.id,
-        name=base_name(record.path),
-        path=printable(record.path),
-        status=record.status,
-        cause=printable(record.cause),
-        damage=printable(record.damage),
-        duration=record.duration,
-        size=record.size,
-        width=record.width,
-        height=record.height,
-        codec=record.codec,
-        still=os.path.splitext(record.path)[1].lower() in IMAGE_EXTENSIONS,
-        missing=is_gone(record.path),
-        thumbnail=thumbnail_address(record),
-    )
+def video_values(record: VideoRecord) -> dict[str, Any]:
+    """A record with its name, as it can be shown, and its picture; asks the disk whether the file is there."""
+    return {
+        **record.to_dict(),
+        "name": base_name(record.path),
+        "still": os.path.splitext(record.path)[1].lower() in IMAGE_EXTENSIONS,
+        "missing": is_gone(record.path),
+        "thumbnail": thumbnail_address(record),
+    }
 
 
 def _choose(
     site: CurrentSite, query: str, sort: Sort, state: FileFilter, offset: int, limit: int
-) -> tuple[VideoList, Sequence[VideoRecord]]:
-    """The videos whose path holds every word of the query."""
+) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
+    """The videos whose path holds every word of the query, and all records."""
     words = query.casefold().split()
     records = site.collection.listing().records
     chosen = [
@@ -114,7 +70,8 @@ def _choose(
         if state in ("all", record.status) and all(word in record.path.casefold() for word in words)
     ]
     chosen.sort(key=_SORTS[sort])
-    return VideoList(len(chosen), [video_item(record) for record in chosen[offset : offset + limit]]), records
+    videos = [video_values(record) for record in chosen[offset : offset + limit]]
+    return {"total": len(chosen), "videos": videos}, records
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -126,11 +83,11 @@ async def show_library(
     state: FileFilter = "all",
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """The page."""
+    """Page of the videos, some at a time, with a search by name."""
 
     def prepare() -> dict[str, Any]:
         listed, records = _choose(site, q, sort, state, (number - 1) * _A_PAGE, _A_PAGE)
-        pages = max(-(-listed.total // _A_PAGE), 1)
+        pages = max(-(-listed["total"] // _A_PAGE), 1)
 
         def address(of_page: int) -> str:
             words = {"q": q, "sort": sort, "state": state, "page": of_page}
@@ -156,7 +113,7 @@ async def show_library(
     return site.page("library.html", request, await site.lists.run(prepare))
 
 
-@router.get("/api/videos")
+@router.get("/api/videos", response_model=VideoList)
 async def list_videos(
     site: CurrentSite,
     q: str = "",
@@ -164,12 +121,77 @@ async def list_videos(
     state: FileFilter = "all",
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
-) -> VideoList:
+) -> ResultResponse:
     """The videos of the index whose path holds every word of ``q``."""
-    return (await site.lists.run(partial(_choose, site, q, sort, state, offset, limit)))[0]
+    listed, _ = await site.lists.run(partial(_choose, site, q, sort, state, offset, limit))
+    return ResultResponse(listed)
 
 
-@router.get("/api/videos/{video}")
-async def get_video(site: CurrentSite, video: int) -> VideoItem:
+@router.get("/api/videos/{video}", response_model=VideoModel)
+async def get_video(site: CurrentSite, video: int) -> ResultResponse:
     """One video of the index."""
-    return await site.lists.run(lambda: video_item(site.collection.record(video)))
+    return ResultResponse(await site.lists.run(lambda: video_values(site.collection.record(video))))
+
+
+@router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
+async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+    """Page of one video: its player and what is known of it."""
+
+    def find() -> dict[str, Any]:
+        return {
+            "video": video_values(site.collection.record(video)),
+            "source": source_item(site, video=video),
+        }
+
+    return site.page("video.html", request, await site.lists.run(find))
+
+
+class Folders(BaseModel):
+    """Folders to add to the index."""
+
+    paths: list[str] = Field(
+        min_length=1, max_length=100, description="Folders or files of the server's computer."
+    )
+    images: bool | None = Field(
+        None, description="Also take photographs; remembered. None leaves it as it was."
+    )
+
+
+@router.post("/api/index", status_code=202)
+async def add_folders(site: CurrentSite, wanted: Folders) -> JobState:
+    """Bring the index up to date with folders; answers at once with the job that does it."""
+    site.check_writable()
+    paths = await site.lists.run(partial(_check, wanted.paths))
+    title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    return site.jobs.start("index", title, partial(_add, site, paths, wanted.images)).state()
+
+
+def _check(names: Sequence[str]) -> list[Path]:
+    """Absolute paths, all of which exist."""
+    paths = [Path(name.strip()).expanduser() for name in names]
+    for path in paths:
+        if not path.is_absolute():
+            raise InvalidArgumentError(f"{path}: name the whole path, for example {Path.home() / 'Videos'}")
+        if "\0" in str(path) or not os.path.exists(path):
+            raise InvalidArgumentError(f"{path}: there is no such file or folder")
+    return paths
+
+
+def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> dict[str, Any]:
+    """The result of the job: numbers of files, and those that cannot be read."""
+
+    def report_progress(progress: Progress) -> None:
+        outcome = progress.outcome
+        if outcome is not None:
+            site.collection.forget()
+            if outcome.kind == "broken":
+                job.note(f"{outcome.path}: {outcome.cause}")
+        job.report(progress.done, progress.total, base_name(progress.path))
+
+    job.report(0, 0, "looking for videos")
+    with site.collection.writer() as index:
+        report = index.add(paths, images=images, on_progress=report_progress)
+    counts = {
+        kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")
+    }
+    return {**counts, "files": report.broken[:_MOST_BROKEN]}

@@ -5,17 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as PathPart
 from fastapi.responses import Response
 
 from vidkin.web.files import media_type, stream_file, stream_path
 from vidkin.web.site import CurrentSite, Page, Site
 from vidkin.web.sources import Source, SourceItem, make_preview, make_thumbnail, open_source, source_item
 
-__all__ = ["page"]
+__all__ = ["media_page"]
 
 router = APIRouter(tags=["media"])
-page = Page(router)
+media_page = Page(router)
 
 _FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
 _IMAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/webp": {}}}}
@@ -23,8 +24,8 @@ _RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The range that
 # A day of video in pieces of ten seconds is less.
 _MOST_PIECES = 10_000
 
-VideoNumber = Annotated[int, Path(description="Number of the video.")]
-UploadId = Annotated[str, Path(description="Id of the dropped file.")]
+VideoNumber = Annotated[int, PathPart(description="Number of the video.")]
+UploadId = Annotated[str, PathPart(description="Id of the dropped file.")]
 Time = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
 Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
 PieceNumber = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -13,7 +13,9 @@ from vidkin.index import Index
 from vidkin.index.manifest import Manifest
 from vidkin.index.storage.places.opening import open_place
 from vidkin.review import (
+    CutReview,
     Labels,
+    MeasureReview,
     read_detector,
     read_reviews,
     suggest_pairs,
@@ -23,27 +25,21 @@ from vidkin.review import (
     use_measure,
 )
 from vidkin.web.jobs import Job, JobState
-from vidkin.web.pages.library import VideoItem, video_item
+from vidkin.web.pages.library import VideoModel, video_values
+from vidkin.web.results import ResultResponse, answer_model, result_model
 from vidkin.web.site import CurrentSite, Page, Site
 
-__all__ = ["page"]
+__all__ = ["review_page"]
 
 router = APIRouter(tags=["review"])
-page = Page(router, "Review", "/review")
+review_page = Page(router, "Review", "/review")
 
 _SOURCE = "review page"
 
 
-@dataclass(frozen=True, slots=True)
-class PairToJudge:
-    """Two videos that nobody judged yet.
-
-    Attributes:
-        first, second: Records in the index.
-    """
-
-    first: VideoItem
-    second: VideoItem
+PairToJudge: Any = answer_model(
+    "PairToJudge", "Two videos that nobody judged yet.", first=VideoModel, second=VideoModel
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,46 +56,22 @@ class JudgedPair:
     verdict: Literal["same", "same kind", "different"]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A training on verdicts, measured on those that were held back.
-
-    Attributes:
-        kind: ``measure`` (of pairs) or ``cuts``.
-        trained_on, held_back: Numbers of verdicts.
-        before, after: Figure before and after the training: the share of pairs of verdicts in the right
-            order, or F1 of cuts.
-        judgment: ``better``, ``no clear difference`` or ``worse``.
-    """
-
-    kind: Literal["measure", "cuts"]
-    trained_on: int
-    held_back: int
-    before: float
-    after: float
-    judgment: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewState:
-    """The verdicts so far, the trainings on them, and what is in use.
-
-    Attributes:
-        same, same_kind, different: Numbers of verdicts on pairs.
-        cut, no_cut: Numbers of verdicts on cuts.
-        runs: Trainings, the last one first.
-        measure_in_use: Searches use the trained measure.
-        detector: Name of the detector that the shots page uses.
-    """
-
-    same: int
-    same_kind: int
-    different: int
-    cut: int
-    no_cut: int
-    runs: tuple[Measured, ...]
-    measure_in_use: bool
-    detector: str
+_MeasureRun: Any = result_model(MeasureReview, kind=Literal["measure"])
+_CutRun: Any = result_model(CutReview, kind=Literal["cuts"])
+# ``same``, ``same_kind``, ``different``, ``cut``, ``no_cut``: numbers of verdicts; ``runs``: the last one first;
+# ``measure_in_use``: searches use the trained measure; ``detector``: what the shots page uses.
+ReviewState: Any = answer_model(
+    "ReviewState",
+    "The verdicts so far, the trainings on them, and what is in use.",
+    same=int,
+    same_kind=int,
+    different=int,
+    cut=int,
+    no_cut=int,
+    runs=list[_MeasureRun | _CutRun],
+    measure_in_use=bool,
+    detector=str,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +100,7 @@ class Switch:
 
 @router.get("/review", response_class=HTMLResponse, include_in_schema=False)
 async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
-    """The page."""
+    """Page with two videos to judge, and the trainings so far."""
     values = {
         "state": await site.lists.run(lambda: _state(site)),
         "is_empty": await site.lists.run(site.is_empty),
@@ -136,38 +108,38 @@ async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
     return site.page("review.html", request, values)
 
 
-@router.get("/api/review")
-async def get_review(site: CurrentSite) -> ReviewState:
+@router.get("/api/review", response_model=ReviewState)
+async def get_review(site: CurrentSite) -> ResultResponse:
     """How many verdicts there are, what was trained on them, and what is in use."""
-    return await site.lists.run(lambda: _state(site))
+    return ResultResponse(await site.lists.run(lambda: _state(site)))
 
 
-@router.get("/api/review/pairs")
-async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> list[PairToJudge]:
+@router.get("/api/review/pairs", response_model=list[PairToJudge])
+async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> ResultResponse:
     """Pairs to judge next, from near to far."""
 
-    def work() -> list[PairToJudge]:
+    def work() -> list[dict[str, Any]]:
         with site.collection.reader() as index:
             index.refresh()
             pairs = suggest_pairs(index, Labels.open(site.collection.folder), limit=limit)
-        return [PairToJudge(video_item(pair.first), video_item(pair.second)) for pair in pairs]
+        return [{"first": video_values(pair.first), "second": video_values(pair.second)} for pair in pairs]
 
-    return await site.searches.run(work)
+    return ResultResponse(await site.searches.run(work))
 
 
-@router.post("/api/review/pairs")
-async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ReviewState:
+@router.post("/api/review/pairs", response_model=ReviewState)
+async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
     """Store a verdict on two videos as a label; a later one replaces it."""
     site.check_writable()
 
-    def work() -> ReviewState:
+    def work() -> dict[str, Any]:
         one, other = (site.collection.record(video).content_hash for video in (verdict.first, verdict.second))
         if not (one and other):
             raise NotIndexedError("a video changed while it was being read; index it again")
         Labels.judge_pair(site.collection.folder, one, other, verdict.verdict, source=_SOURCE)
         return _state(site)
 
-    return await site.lists.run(work)
+    return ResultResponse(await site.lists.run(work))
 
 
 @router.post("/api/review/train")
@@ -183,12 +155,12 @@ async def train(site: CurrentSite, training: Training) -> JobState:
     return site.jobs.start("review", "Train on verdicts", work).state()
 
 
-@router.post("/api/review/use")
-async def switch(site: CurrentSite, switch: Switch) -> ReviewState:
+@router.post("/api/review/use", response_model=ReviewState)
+async def switch(site: CurrentSite, switch: Switch) -> ResultResponse:
     """Use what was trained last, or what was there before."""
     site.check_writable()
 
-    def work() -> ReviewState:
+    def work() -> dict[str, Any]:
         if switch.what == "measure":
             use_measure(site.collection.folder, use=switch.use)
             site.collection.reopen()
@@ -196,22 +168,21 @@ async def switch(site: CurrentSite, switch: Switch) -> ReviewState:
             use_detector(site.collection.folder, use=switch.use)
         return _state(site)
 
-    return await site.lists.run(work)
+    return ResultResponse(await site.lists.run(work))
 
 
-def _state(site: Site) -> ReviewState:
+def _state(site: Site) -> dict[str, Any]:
     path = site.collection.folder
     labels = Labels.open(path)
     pairs = [label.verdict for label in labels.pairs]
     cuts = [label.verdict for label in labels.cuts]
-    names = Measured.__dataclass_fields__
-    return ReviewState(
-        same=pairs.count("same"),
-        same_kind=pairs.count("same kind"),
-        different=pairs.count("different"),
-        cut=cuts.count("cut"),
-        no_cut=cuts.count("no cut"),
-        runs=tuple(Measured(**{name: run[name] for name in names}) for run in reversed(read_reviews(path))),
-        measure_in_use=Manifest.read(open_place(site.collection.location)).reviewed,
-        detector=read_detector(path),
-    )
+    return {
+        "same": pairs.count("same"),
+        "same_kind": pairs.count("same kind"),
+        "different": pairs.count("different"),
+        "cut": cuts.count("cut"),
+        "no_cut": cuts.count("no cut"),
+        "runs": read_reviews(path)[::-1],
+        "measure_in_use": Manifest.read(open_place(site.collection.location)).reviewed,
+        "detector": read_detector(path),
+    }

@@ -1,30 +1,35 @@
-"""Search by example: a video, a dropped file, a stretch of either, or a rectangle of one frame."""
+"""Search by example: a video, a dropped file, a stretch or a rectangle of either; and two videos side by side."""
 
 from __future__ import annotations
 
+import base64
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Match
+from vidkin.index import Match, VideoRecord
 from vidkin.media import thumbnail
 from vidkin.rendering.boxes import describe_parts
+from vidkin.rendering.json_values import match_as_json
+from vidkin.rendering.pictures import pool_map
 from vidkin.similarity import UNRELATED, WHOLE, Box, Segment
-from vidkin.web.pages.library import VideoItem, video_item
+from vidkin.web.pages.library import VideoModel, video_values
+from vidkin.web.results import ResultResponse, answer_model, result_model
 from vidkin.web.site import CurrentSite, Page, Site
 from vidkin.web.sources import Source, open_source, source_item
 
-__all__ = ["SearchQuery", "SegmentItem", "page", "segment_item"]
+__all__ = ["SearchQuery", "SegmentModel", "search_page", "segment_values"]
 
 router = APIRouter(tags=["search"])
-page = Page(router, "Search", "/search")
+search_page = Page(router, "Search", "/search")
 
 # Pixels of a side below which a rectangle shows nothing.
 _LEAST_SIDE = 16
@@ -57,72 +62,45 @@ class SearchQuery(BaseModel):
 
 
 class Search(SearchQuery):
-    """A search."""
+    """A query, and which of its matches to answer with."""
 
-    limit: int = Field(20, ge=1, le=200, description="At most so many matches.")
-    offset: int = Field(0, ge=0, le=10_000, description="Leave out so many of the best.")
+    limit: int = Field(20, ge=1, le=200, description="Number of matches, at most.")
+    offset: int = Field(0, ge=0, le=10_000, description="Skip this many matches before the first one shown.")
     threshold: float = Field(0.0, ge=0, le=1, description="Lowest score.")
     mirrored: bool = Field(True, description="Also find copies that are flipped left to right.")
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentItem:
-    """Where a query and a video match; as :class:`vidkin.similarity.Segment`, and ``part`` in words."""
-
-    query_start: float
-    query_end: float
-    target_start: float
-    target_end: float
-    score: float
-    speed: float
-    mirrored: bool
-    query_box: Box
-    target_box: Box
-    part: str
+SegmentModel: Any = result_model(Segment, part=str)
+MatchModel: Any = result_model(Match, rank=int, mirrored=bool, segments=list[SegmentModel], video=VideoModel)
+SearchResult: Any = answer_model(
+    "SearchResult",
+    "The matches of a search, best first; ``has_segments`` is false where scores order kinds of videos.",
+    matches=list[MatchModel],
+    has_segments=bool,
+    seconds=float,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class MatchItem:
-    """A video that matches: its rank, score in [0, 1], and where."""
-
-    rank: int
-    score: float
-    mirrored: bool
-    video: VideoItem
-    segments: list[SegmentItem]
+def segment_values(segment: Segment) -> dict[str, Any]:
+    """A segment, and in words which part of the picture matches."""
+    return {**segment.to_dict(), "part": describe_parts(segment)}
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """The matches of a search, best first; ``has_segments`` is false where scores order kinds of videos."""
-
-    matches: list[MatchItem]
-    has_segments: bool
-    seconds: float
-
-
-def segment_item(segment: Segment, box: Box | None = None, moment: float = 0.0) -> SegmentItem:
-    """A segment; ``box`` is the part of the query's picture that was searched for, at the time ``moment``."""
-    left, top, right, bottom = box or WHOLE
+def _in_frame(segment: Segment, box: Box, moment: float) -> Segment:
+    """The segment of a query that is a part of a frame, in the picture and the time of the whole video."""
+    left, top, right, bottom = box
     width, height = right - left, bottom - top
     inner = segment.query_box
-    query_box = (
-        left + inner[0] * width,
-        top + inner[1] * height,
-        left + inner[2] * width,
-        top + inner[3] * height,
-    )
-    return SegmentItem(
-        segment.query_start + moment,
-        segment.query_end + moment,
-        segment.target_start,
-        segment.target_end,
-        segment.score,
-        segment.speed,
-        segment.mirrored,
-        query_box,
-        segment.target_box,
-        describe_parts(segment),
+    return replace(
+        segment,
+        query_start=segment.query_start + moment,
+        query_end=segment.query_end + moment,
+        query_box=(
+            left + inner[0] * width,
+            top + inner[1] * height,
+            left + inner[2] * width,
+            top + inner[3] * height,
+        ),
     )
 
 
@@ -139,44 +117,50 @@ async def show_search(
     return site.page("search.html", request, values)
 
 
-@router.post("/api/search")
-async def search(site: CurrentSite, wanted: Search) -> SearchResult:
+@router.post("/api/search", response_model=SearchResult)
+async def search(site: CurrentSite, wanted: Search) -> ResultResponse:
     """The videos of the index that match, best first; a video does not match itself."""
     wanted.check()
-    return await site.searches.run(partial(_search, site, wanted))
+    return ResultResponse(await site.searches.run(partial(_search, site, wanted)))
 
 
-def _search(site: Site, wanted: Search) -> SearchResult:
+def _search(site: Site, wanted: Search) -> dict[str, Any]:
     began = time.monotonic()
     source = open_source(site, video=wanted.video, upload=wanted.upload)
     source.open().close()
+    last = wanted.offset + wanted.limit
     with site.collection.reader() as index:
         matches = index.search(
             source.path if wanted.box is None else cut_out(source, wanted.time, wanted.box),
             start=wanted.start,
             end=wanted.end,
-            # One more: the video itself is left out.
-            limit=wanted.limit + 1,
-            offset=wanted.offset,
+            # One more: the video itself is left out, at whatever rank it is; so ranks are counted without it.
+            limit=last + 1,
             threshold=wanted.threshold,
             mirrored=wanted.mirrored,
         )
     others = [match for match in matches if match.video_id != wanted.video]
-    items = [
-        item
-        for rank, match in enumerate(others[: wanted.limit], start=wanted.offset + 1)
-        if (item := _match_item(site, match, rank, wanted)) is not None
-    ]
-    return SearchResult(items, site.collection.has_segments, round(time.monotonic() - began, 2))
+    records = site.collection.listing().by_id
+    return {
+        "matches": [
+            _match_values(match, rank, records[match.video_id], wanted)
+            for rank, match in enumerate(others[wanted.offset : last], start=wanted.offset + 1)
+            if match.video_id in records  # not removed meanwhile
+        ],
+        "has_segments": site.collection.has_segments,
+        "seconds": round(time.monotonic() - began, 2),
+    }
 
 
-def _match_item(site: Site, match: Match, rank: int, wanted: SearchQuery) -> MatchItem | None:
-    record = site.collection.listing().by_id.get(match.video_id)
-    if record is None:
-        return None  # removed meanwhile
-    moment = wanted.time if wanted.box is not None else 0.0
-    segments = [segment_item(segment, wanted.box, moment) for segment in match.segments]
-    return MatchItem(rank, match.score, match.mirrored, video_item(record), segments)
+def _match_values(match: Match, rank: int, record: VideoRecord, wanted: SearchQuery) -> dict[str, Any]:
+    segments = match.segments
+    if wanted.box is not None:
+        segments = tuple(_in_frame(segment, wanted.box, wanted.time) for segment in segments)
+    return {
+        **match_as_json(match, rank),
+        "segments": [segment_values(segment) for segment in segments],
+        "video": video_values(record),
+    }
 
 
 def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
@@ -195,3 +179,82 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
             f"a rectangle must have at least {_LEAST_SIDE} pixels a side, got {right - left}x{bottom - top}"
         )
     return np.ascontiguousarray(frame[top:bottom, left:right])
+
+
+class Pair(SearchQuery):
+    """A query without a rectangle, and the video that it is compared with."""
+
+    target: int = Field(description="Number of a video of the index.")
+    mirrored: bool = Field(True, description="Also compare either one flipped left to right.")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMap:
+    """Similarity of every frame with every frame, pooled to at most 1,000 cells per side.
+
+    Attributes:
+        rows, columns: Number of cells.
+        query_times, target_times: When rows and columns start, seconds.
+        cells: Base64 of one byte a cell, row by row: 255 is 1.0.
+    """
+
+    rows: int
+    columns: int
+    query_times: list[float]
+    target_times: list[float]
+    cells: str
+
+
+MatchResult: Any = answer_model(
+    "MatchResult",
+    "Score in [0, 1], where two videos match (best first), and their frame map.",
+    score=float,
+    has_segments=bool,
+    segments=list[SegmentModel],
+    map=FrameMap,
+)
+
+
+@router.get("/match", response_class=HTMLResponse, include_in_schema=False)
+async def show_match(
+    request: Request,
+    site: CurrentSite,
+    target: Annotated[int, Query()],
+    video: int | None = None,
+    upload: str | None = None,
+) -> HTMLResponse:
+    """Page of two videos side by side; its script asks for the map."""
+    query = await site.lists.run(partial(source_item, site, video=video, upload=upload))
+    other = await site.lists.run(partial(source_item, site, video=target))
+    return site.page("match.html", request, {"query": query, "target": other})
+
+
+@router.post("/api/match", response_model=MatchResult)
+async def match(site: CurrentSite, wanted: Pair) -> ResultResponse:
+    """One video (or dropped file) against one video of the index."""
+    wanted.check()
+    if wanted.box is not None:
+        raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
+    return ResultResponse(await site.searches.run(partial(_match, site, wanted)))
+
+
+def _match(site: Site, wanted: Pair) -> dict[str, Any]:
+    query = open_source(site, video=wanted.video, upload=wanted.upload)
+    target = open_source(site, video=wanted.target)
+    for source in (query, target):
+        source.open().close()  # what is not the file that was indexed is not looked at
+    with site.collection.reader() as index:
+        comparison = index.match(
+            query.path, target.path, start=wanted.start, end=wanted.end, mirrored=wanted.mirrored
+        )
+    values, rows, columns = pool_map(comparison)
+    cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()
+    frame_map = FrameMap(
+        len(rows), len(columns), rows.tolist(), columns.tolist(), base64.b64encode(cells).decode("ascii")
+    )
+    return {
+        "score": comparison.score,
+        "has_segments": comparison.has_segments,
+        "segments": [segment_values(segment) for segment in comparison.segments],
+        "map": frame_map,
+    }

@@ -20,8 +20,10 @@ from vidkin.index import VideoRecord
 from vidkin.review import forget_corrected, read_corrected, read_detector, write_corrected
 from vidkin.shots import (
     Curve,
+    Cut,
     DetectedCut,
     DetectedCuts,
+    Shot,
     ShotDetection,
     Transition,
     build_detection,
@@ -31,82 +33,35 @@ from vidkin.shots import (
 )
 from vidkin.web.files import open_record
 from vidkin.web.jobs import Job, JobRunningError, JobState
-from vidkin.web.pages.library import video_item
+from vidkin.web.pages.library import video_values
+from vidkin.web.results import ResultResponse, result_model
 from vidkin.web.site import CurrentSite, Page, Site, base_name, thumbnail_address
 from vidkin.web.sources import source_item
 
-__all__ = ["page"]
+__all__ = ["shots_page"]
 
 router = APIRouter(tags=["shots"])
-page = Page(router, "Shots", "/shots")
+shots_page = Page(router, "Shots", "/shots")
 
 _MOST_POINTS = 2000
 _A_PAGE = 60
 
 
-@dataclass(frozen=True, slots=True)
-class CutItem:
-    """A transition.
-
-    Attributes:
-        frame: First frame of the new shot; of a gradual transition the middle one.
-        time: Time in seconds.
-        kind: ``hard``, ``gradual``, ``dissolve``, ``fade`` or ``wipe``.
-        confidence: In [0, 1].
-        start, end: Seconds of the transition.
-    """
-
-    frame: int
-    time: float
-    kind: Transition
-    confidence: float
-    start: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
-class ShotItem:
-    """A shot.
-
-    Attributes:
-        start, end: Seconds.
-        kind: The transition that opens it; ``start`` for the first.
-        critical: How surely something happens at its end; None if that is not judged.
-        is_critical: Whether it counts as a critical clip.
-        thumbnail: Address of a picture from its middle.
-    """
-
-    start: float
-    end: float
-    kind: str
-    critical: float | None
-    is_critical: bool
-    thumbnail: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShotList:
-    """Shots of a video.
-
-    Attributes:
-        detector: What found them.
-        corrected: A person corrected them.
-        frame_rate: Average number of frames per second.
-        frames: Number of frames.
-        duration: Seconds.
-        cuts, shots: In order of time.
-        curve: (second, value) of the curve that shows cuts; at most some thousand points, the highest of each
-            stretch.
-    """
-
-    detector: str
-    corrected: bool
-    frame_rate: float
-    frames: int
-    duration: float
-    cuts: tuple[CutItem, ...]
-    shots: tuple[ShotItem, ...]
-    curve: tuple[tuple[float, float], ...]
+CutModel: Any = result_model(Cut)
+ShotModel: Any = result_model(Shot, is_critical=bool, thumbnail=str)
+# ``corrected``: by a person; ``curve``: (second, value) of the curve that shows cuts, at most some thousand points,
+# the highest of each stretch.
+ShotList: Any = result_model(
+    ShotDetection,
+    leave_out=("frame_times",),
+    frames=int,
+    frame_rate=float,
+    duration=float,
+    corrected=bool,
+    cuts=list[CutModel],
+    shots=list[ShotModel],
+    curve=list[tuple[float, float]],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +79,7 @@ class WantedCut:
 
 @dataclass(frozen=True, slots=True)
 class WantedCuts:
-    """All cuts of a video."""
+    """The cuts of a video as a person wants them, all of them."""
 
     cuts: Annotated[tuple[WantedCut, ...], Field(max_length=100_000)]
 
@@ -163,10 +118,10 @@ async def choose_video(
             and record.frames > 1
             and all(word in record.path.casefold() for word in words)
         ]
-        videos = [video_item(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
+        videos = [video_values(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
         return {
             "is_empty": site.is_empty(),
-            "videos": [video for video in videos if not video.still],
+            "videos": [video for video in videos if not video["still"]],
             "query": q,
             "page": number,
             "pages": max(-(-len(records) // _A_PAGE), 1),
@@ -177,11 +132,11 @@ async def choose_video(
 
 @router.get("/videos/{video}/shots", response_class=HTMLResponse, include_in_schema=False)
 async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
-    """The page."""
+    """Page with the timeline of a video; its script asks for the shots."""
 
     def find() -> dict[str, Any]:
         return {
-            "video": video_item(site.collection.record(video)),
+            "video": video_values(site.collection.record(video)),
             "source": source_item(site, video=video),
             "formats": {name: find_shot_format(name).label for name in shot_format_names()},
         }
@@ -220,26 +175,26 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
         return error.job.state()
 
 
-@router.get("/api/videos/{video}/shots")
-async def get_shots(site: CurrentSite, video: int) -> ShotList | None:
+@router.get("/api/videos/{video}/shots", response_model=ShotList | None)
+async def get_shots(site: CurrentSite, video: int) -> ResultResponse:
     """The shots of a video, as they were corrected if they were; null until they are detected."""
 
-    def work() -> ShotList | None:
+    def work() -> dict[str, Any] | None:
         record = site.collection.record(video)
         try:
             return _list(site, record)
         except _NotDetectedError:
             return None
 
-    return await site.lists.run(work)
+    return ResultResponse(await site.lists.run(work))
 
 
-@router.put("/api/videos/{video}/shots")
-async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> ShotList:
+@router.put("/api/videos/{video}/shots", response_model=ShotList)
+async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> ResultResponse:
     """Store corrected cuts. Each cut in the list is a label ``cut``, each detected one that is missing ``no cut``."""
     site.check_writable()
 
-    def work() -> ShotList:
+    def work() -> dict[str, Any]:
         record = site.collection.record(video)
         stored = _open(site, record)
         times = stored.detection.frame_times
@@ -256,20 +211,20 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Sh
         )
         return _list(site, record)
 
-    return await site.lists.run(work)
+    return ResultResponse(await site.lists.run(work))
 
 
-@router.delete("/api/videos/{video}/shots")
-async def forget_shots(site: CurrentSite, video: int) -> ShotList:
+@router.delete("/api/videos/{video}/shots", response_model=ShotList)
+async def forget_shots(site: CurrentSite, video: int) -> ResultResponse:
     """Discard corrections: the shots are those of the detector again; labels that were given stay."""
     site.check_writable()
 
-    def work() -> ShotList:
+    def work() -> dict[str, Any]:
         record = site.collection.record(video)
         forget_corrected(site.collection.folder, record.content_hash)
         return _list(site, record)
 
-    return await site.lists.run(work)
+    return ResultResponse(await site.lists.run(work))
 
 
 @router.get("/api/videos/{video}/shots/{form}", response_class=Response)
@@ -354,7 +309,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     return _Stored(detection, detected, corrected is not None)
 
 
-def _list(site: Site, record: VideoRecord) -> ShotList:
+def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
     stored = _open(site, record)
     detection = stored.detection
     duration = detection.shots[-1].end
@@ -367,22 +322,13 @@ def _list(site: Site, record: VideoRecord) -> ShotList:
         points = tuple(
             (float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops
         )
-    return ShotList(
-        detector=detection.detector,
-        corrected=stored.corrected,
-        frame_rate=len(detection.frame_times) / max(duration, 1e-6),
-        frames=len(detection.frame_times),
-        duration=duration,
-        cuts=tuple(
-            CutItem(cut.frame, cut.time, cut.kind, cut.confidence, cut.start, cut.end)
-            for cut in detection.cuts
-        ),
-        shots=tuple(
-            ShotItem(
-                *(shot.start, shot.end, shot.kind, shot.critical, shot.is_critical),
-                thumbnail_address(record, (shot.start + shot.end) / 2),
-            )
+    return {
+        **detection.to_dict(),
+        "corrected": stored.corrected,
+        "duration": duration,
+        "shots": [
+            {**shot.to_dict(), "thumbnail": thumbnail_address(record, (shot.start + shot.end) / 2)}
             for shot in detection.shots
-        ),
-        curve=points,
-    )
+        ],
+        "curve": points,
+    }
