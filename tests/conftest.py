@@ -8,6 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+pytest_plugins = ["tests.support.budget", "tests.support.lanes"]
+
+# `--hypothesis-profile full` is that of `make test-all`. How long an example takes says more of the machine.
+settings.register_profile("quick", max_examples=15, deadline=None)
+settings.register_profile("full", max_examples=100, deadline=None)
+settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,6 +44,24 @@ def shared_data() -> Path:
     if not (folder / "MANIFEST.md").is_file():
         missing_part(f"there is no measurement data at {folder} (set VIDKIN_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_in_this_process() -> Iterator[None]:
+    """Indexing starts no processes: each would import everything anew, and take longer for it than for the videos."""
+    from tests.support.workers import index_in_this_process
+
+    with index_in_this_process():
+        yield
+
+
+@pytest.fixture
+def worker_processes() -> Iterator[None]:
+    """Indexing starts processes as it does outside of tests: for tests that are about them."""
+    from tests.support.workers import index_in_processes
+
+    with index_in_processes():
+        yield
 
 
 @pytest.fixture(autouse=True)
