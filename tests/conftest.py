@@ -11,6 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+pytest_plugins = ["tests.support.budget", "tests.support.lanes"]
+
+# `--hypothesis-profile full` is that of `make test-all`. How long an example takes says more of the machine.
+settings.register_profile("quick", max_examples=15, deadline=None)
+settings.register_profile("full", max_examples=100, deadline=None)
+settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ROOT / "tests" / "support" / "packages"
@@ -64,6 +72,24 @@ def _product_alone() -> Iterator[None]:
         )
         patch.setattr(importlib.metadata, "entry_points", entry_points)
         patch.setattr(importlib.util, "find_spec", find_spec)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_in_this_process() -> Iterator[None]:
+    """Indexing starts no processes: each would import everything anew, and take longer for it than for the videos."""
+    from tests.support.workers import index_in_this_process
+
+    with index_in_this_process():
+        yield
+
+
+@pytest.fixture
+def worker_processes() -> Iterator[None]:
+    """Indexing starts processes as it does outside of tests: for tests that are about them."""
+    from tests.support.workers import index_in_processes
+
+    with index_in_processes():
         yield
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.datasets import LabelledItem, LabelledSet, check_split, make_split, read_split, write_split
@@ -116,7 +116,6 @@ def test_the_seed_decides() -> None:
     assert make_split(labelled, seed=1).items != make_split(labelled, seed=2).items
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     sizes=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=8), min_size=2, max_size=5),
     seed=st.integers(0, 9),

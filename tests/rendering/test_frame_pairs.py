@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.index import Comparison
@@ -53,7 +53,6 @@ def test_boxes_and_flips_are_passed_on() -> None:
     assert (pair.mirrored, pair.query_box, pair.target_box) == (True, left, right)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=8),
     st.integers(min_value=1, max_value=8),

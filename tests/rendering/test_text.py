@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.rendering.text import clock, clock_range, file_size, number, percent, printable
@@ -29,7 +29,6 @@ def test_clock_rounds_halves_up_and_carries(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=0, max_value=10_000_000))
 def test_a_clock_reads_back_as_the_tenths_it_shows(tenths: int) -> None:
     *hours, minutes, rest = clock(tenths / 10).split(":")
@@ -64,7 +63,6 @@ def test_sizes(size: int, text: str) -> None:
     assert file_size(size) == text
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=0, max_value=10**16))
 def test_a_size_is_within_half_of_its_last_digit(size: int) -> None:
     amount, unit = file_size(size).split()

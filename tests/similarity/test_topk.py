@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
@@ -61,7 +61,6 @@ def test_half_precision_is_averaged_in_float32() -> None:
     assert mean.item() == 1.00390625  # not representable in bfloat16
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     size=st.integers(1, 30),
     share=st.one_of(st.none(), st.floats(0, 1)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin_research.made.footage import Clip, Footage
@@ -72,7 +72,6 @@ def test_every_kind_can_be_filmed(kind: str) -> None:
     assert 0 <= pictures.min() <= pictures.max() <= 255
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=0, max_value=300))
 def test_framings_and_what_is_made_of_them_stay_inside_the_scene(seed: int) -> None:
     made = maker(footage("street"), seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin_research.made.scenes import Course, Framing, Sprite, StageScene
@@ -33,7 +33,6 @@ def test_a_step_is_smooth_and_stays() -> None:
     assert moved == pytest.approx([0, 0, 1.25, 4, 6.75, 8, 8, 8])
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=0, max_value=1000), st.floats(min_value=0.01, max_value=2.0))
 def test_drawn_courses_stay_within_their_reach(seed: int, reach: float) -> None:
     course = Course.draw(np.random.default_rng(seed), reach, fastest=5, slowest=50)

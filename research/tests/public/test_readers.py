@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
@@ -188,7 +188,6 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(_VALUES)
 def test_whatever_the_annotations_hold_there_is_a_benchmark_or_an_error_of_ours(content: object) -> None:
     readers = {"evve": "evve", "vcdb": "label_file", "fivr-200k": "annotation"}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.datasets.augmentation import color
@@ -90,7 +90,6 @@ def test_the_share_of_tinted_images() -> None:
     assert 75 <= int(changed.sum()) <= 125
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=0.0, max_value=3.0), st.integers(min_value=0, max_value=1000))
 def test_values_stay_in_range(strength: float, seed: int) -> None:
     given = images(3)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.datasets.augmentation.geometry import (
@@ -37,7 +37,6 @@ def corners(matrices: torch.Tensor) -> torch.Tensor:
     return places[..., :2] / places[..., 2:]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=0, max_value=500))
 def test_crops_stay_inside_and_have_the_side_that_was_drawn(seed: int) -> None:
     boxes = corners(crop_matrices(20, (0.3, 0.8), seeded(seed)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
@@ -53,7 +53,6 @@ def test_the_nearest_by_hand() -> None:
     assert nearest.scores.flatten().tolist() == pytest.approx([1, 0.8, 1, 0.6], abs=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=12), st.integers(0, 50))
 def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed: int) -> None:
     matrix = random_matrix(count, seed=seed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.media.editing import picture_edits
@@ -36,7 +36,6 @@ def test_unchanged_is_the_same_iterator() -> None:
     assert picture_edits.unchanged(frames, SETTING) is frames
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=0, max_value=5000))
 def test_even_sizes(value: float) -> None:
     size = picture_edits.even(value)

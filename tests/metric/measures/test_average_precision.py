@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metric.measures import naive
@@ -128,7 +128,6 @@ def test_per_level_gives_every_level_that_occurs() -> None:
     assert sorted(average_precision_per_level(scores, relevance * 0, levels=3)) == [1, 2, 3]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_permutations_and_monotone_maps_change_nothing(data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 12))
@@ -147,7 +146,6 @@ def test_permutations_and_monotone_maps_change_nothing(data: st.DataObject) -> N
         assert worst - 1e-12 <= value.item() <= 1 + 1e-12
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=7).filter(
         lambda pairs: any(grade for _, grade in pairs)

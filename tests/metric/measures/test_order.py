@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metric.measures import naive
@@ -57,7 +57,6 @@ def test_exact_counts_equal_the_list_of_all_quadlets(seed: int) -> None:
         assert one == pytest.approx(sum(found) / len(found) if found else math.nan, nan_ok=True)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=0, max_size=10),
     st.randoms(use_true_random=False),

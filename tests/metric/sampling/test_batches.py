@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
@@ -91,7 +91,6 @@ def test_ranks_share_one_sequence(world_size: int) -> None:
     assert {item for rank in covering for batch in rank for item in batch} == set(range(33))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_coverage_holds_for_any_sizes(data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.lists(st.integers(1, 9), min_size=2, max_size=4), min_size=2, max_size=4))

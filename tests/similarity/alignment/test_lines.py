@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.similarity.alignment.lines import EvidenceMap, Line, NearestFrame, best_run, best_runs
@@ -22,7 +22,6 @@ def naive_best_run(values: list[float]) -> float:
     return max(sum(values[i:j]) for i in range(len(values)) for j in range(i + 1, len(values) + 1))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=12))
 def test_best_run_equals_trying_all(values: list[float]) -> None:
     total, first, last = best_runs(torch.tensor([values]))

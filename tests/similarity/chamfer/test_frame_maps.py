@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
@@ -110,7 +110,6 @@ def test_a_long_target_in_blocks_equals_the_unblocked(
         assert blocked.amax(1).tolist() == pytest.approx([1.0] * 5)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     query_frames=st.integers(1, 6),
     target_frames=st.integers(1, 9),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.training.clips.squares import VideoSquares
@@ -17,7 +17,6 @@ def videos(counts: list[int]) -> list[VideoSquares]:
     return [VideoSquares(f"{number}.mp4", count, "", None, empty) for number, count in enumerate(counts)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(min_value=1, max_value=500), min_size=1, max_size=6), st.integers(1, 60))
 def test_windows_cover_every_video_once_and_are_about_as_long_as_asked(
     counts: list[int], frames: int
@@ -34,7 +33,6 @@ def test_windows_cover_every_video_once_and_are_about_as_long_as_asked(
         assert max(lengths) <= max(1.5 * frames + 1, count if count < frames else 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 20), st.floats(min_value=0.05, max_value=0.95), st.integers(0, 5))
 def test_a_split_divides_videos_and_loses_nothing(count: int, share: float, seed: int) -> None:
     windows = cut_windows(videos([30] * count), 10)

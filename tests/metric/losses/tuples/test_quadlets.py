@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
@@ -139,7 +139,6 @@ def test_quadlet_gradients_of_equation_7(seed: int) -> None:
         torch.testing.assert_close(gradient, closed)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     dimensions=st.sampled_from([2, 3, 8, 64, 512]),
     seed=st.integers(0, 2**31),

@@ -1,0 +1,38 @@
+"""Which tests `make test` leaves to `make test-all`: a plugin of pytest.
+
+A test is in a lane because it carries the lane's marker, or because it asks for a fixture of :data:`FIXTURES`. Every
+test in a lane, and every slow one, carries the marker ``lane`` as well, so that ``-m "not lane"`` is what is quick.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+__all__ = ["FIXTURES", "LANES"]
+
+LANES = {
+    "browser": "drives Chromium",
+    "cluster": "starts a Ray cluster",
+    "documentation": "runs every block of code of the documents",
+    "kill": "starts processes to kill them, or waits until one counts as hung",
+    "process": "starts programs of its own, each of which imports everything anew",
+    "s3": "talks to a server of object storage",
+    "slow": "takes minutes, not seconds",
+}
+FIXTURES = {"browser": "browser", "cluster": "cluster", "s3": "s3"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "lane: not run by `make test`; given to every test of a lane")
+    for name, description in LANES.items():
+        config.addinivalue_line("markers", f"{name}: {description}; run by `make test-all`")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, lane in FIXTURES.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(lane)
+        if any(item.get_closest_marker(lane) for lane in LANES):
+            item.add_marker("lane")

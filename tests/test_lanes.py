@@ -1,0 +1,63 @@
+"""The plugins of these tests: what `make test` leaves out, and what takes too long for it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+PLUGINS = ("-p", "tests.support.budget", "-p", "tests.support.lanes", "-p", "no:cacheprovider")
+
+
+def run(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
+    """Run the tests of the folder, with the plugins, in a process of their own."""
+    pytester.makeini("[pytest]\nseconds_a_test = 0.2\naddopts = --strict-markers\nmarkers = quick")
+    return pytester.runpytest_inprocess(*PLUGINS, *words)
+
+
+BUSY = """
+import time, pytest
+
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+"""
+
+
+def test_a_test_that_computes_for_too_long_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(f"{BUSY}\ndef test_slow(): work(0.4)\ndef test_quick(): work(0.01)")
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*must take at most 0.2 s, got 0.* s (0.* s of processors)*"])
+
+
+def test_a_test_that_waited_for_the_processors_passes(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(f"{BUSY}\ndef test_waiting(): time.sleep(0.4)")
+    run(pytester).assert_outcomes(passed=1)
+
+
+def test_fixtures_do_not_count(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        f"{BUSY}\n@pytest.fixture\ndef made():\n    work(0.4)\n\ndef test_of_what_is_made(made): pass"
+    )
+    run(pytester).assert_outcomes(passed=1)
+
+
+def test_a_test_of_a_lane_may_take_its_time(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(f"{BUSY}\n@pytest.mark.kill\ndef test_slow(): work(0.4)")
+    run(pytester).assert_outcomes(passed=1)
+
+
+def test_markers_and_fixtures_put_a_test_in_a_lane(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\n"
+        "@pytest.fixture\ndef s3(): pass\n"
+        "@pytest.mark.slow\ndef test_slow(): pass\n"
+        "@pytest.mark.documentation\ndef test_of_a_page(): pass\n"
+        "def test_of_storage(s3): pass\n"
+        "@pytest.mark.quick\ndef test_quick(): pass\n"
+    )
+    run(pytester, "-m", "not lane").assert_outcomes(passed=1, deselected=3)
+    run(pytester, "-m", "lane and not slow").assert_outcomes(passed=2, deselected=2)
+    run(pytester, "-m", "s3").assert_outcomes(passed=1, deselected=3)
