@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.outputs import create_folder, open_output
 from vidkin.media import iter_frames_at
+from vidkin.media.time import SAME_TIME
 from vidkin.shots.export.names import NameTemplate
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def iter_shot_images(
         (choices[frame], frame, image)
         for batch in iter_frames_at(detection.path, times[frames].tolist(), short_side=short_side)
         for image, time in zip(batch.images, batch.timestamps, strict=True)
-        if (frame := int(np.searchsorted(times, time - 1e-6))) in choices
+        if (frame := int(np.searchsorted(times, time - SAME_TIME))) in choices
     )
     for (number, part), group in groupby(reading, key=lambda entry: entry[0][:2]):
         _, frame, image = min(group, key=lambda entry: _merit(entry[2], entry[0][2]))
