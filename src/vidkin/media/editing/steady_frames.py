@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vidkin.media.decode import iter_frames
-from vidkin.media.editing.picture_edits import covering
+from vidkin.media.editing.picture_edits import Image, covering
 from vidkin.media.probe import probe
 from vidkin.media.time import is_before
 
 __all__ = ["endless_frames", "steady_frames"]
-
-Image = NDArray[np.uint8]
 
 
 def steady_frames(
