@@ -47,14 +47,14 @@ def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]
     return marked
 
 
-def parse_time(text: str | float) -> float:
-    """Seconds from ``90``, ``90.5``, ``1:30``, ``1:30.5`` or ``1:02:03``.
+def parse_time(text: str | float, rate: float | None = None) -> float:
+    """Seconds from ``90``, ``90.5``, ``1:30``, ``1:30.5``, ``1:02:03`` or, if the frame rate is known, ``2250f``.
 
     Raises:
         typer.BadParameter: The text is none of these.
     """
     try:
-        return float(Time.parse(text))
+        return float(Time.parse(text, rate=rate))
     except InvalidArgumentError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -19,9 +19,9 @@ from vidkin.datasets.augmentation._draws import (
     check_limits,
     draw_uniform,
 )
-from vidkin.datasets.augmentation.color import LUMINANCE
 from vidkin.datasets.augmentation.geometry import along_height, along_width
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.frames import LUMINANCE
 
 __all__ = ["add_noise", "blur", "blur_clip", "compress", "down_sample"]
 

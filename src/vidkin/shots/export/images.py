@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.outputs import create_folder, open_output
 from vidkin.media import iter_frames_at
+from vidkin.media.frames import LUMINANCE
 from vidkin.media.time import SAME_TIME
 from vidkin.shots.export.names import NameTemplate
 
@@ -34,7 +35,7 @@ _QUALITY = 88
 _PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
 # A frame is nearly black if less than this percentage of its pixels is brighter than this level of 255.
 _BRIGHT_SHARE, _BLACK = 2, 40
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_LUMA = np.array(LUMINANCE, np.float32)
 
 
 class ShotImage(NamedTuple):
