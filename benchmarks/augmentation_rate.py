@@ -32,12 +32,11 @@ from vidkin.datasets.augmentation.clips.layouts import (
     split_screen,
     video_in_video,
 )
-from vidkin.datasets.augmentation.clips.overlays import add_sticker, lay_over
 from vidkin.datasets.augmentation.clips.rand_augment import rand_augment
 from vidkin.datasets.augmentation.clips.temporal import plan_frames
 from vidkin.datasets.augmentation.clips.views import StrongSettings, strong_view, weak_view
 from vidkin.datasets.augmentation.degrade import compress
-from vidkin.datasets.augmentation.overlays import add_caption
+from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
 from vidkin.features import open_extractor
 from vidkin.media import Frames
 

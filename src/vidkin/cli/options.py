@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.time import Time
 
 __all__ = [
     "DEFAULT_INDEX",
@@ -49,27 +49,16 @@ def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]
     return marked
 
 
-def parse_time(text: str | float) -> float:
-    """Seconds from ``90``, ``90.5``, ``1:30``, ``1:30.5`` or ``1:02:03``.
+def parse_time(text: str | float, rate: float | None = None) -> float:
+    """Seconds from ``90``, ``90.5``, ``1:30``, ``1:30.5``, ``1:02:03`` or, if the frame rate is known, ``2250f``.
 
     Raises:
         typer.BadParameter: The text is none of these.
     """
-    *larger, seconds = str(text).strip().split(":")
     try:
-        parts = [*map(int, larger), float(seconds)]
-    except ValueError:
-        parts = []
-    if not 1 <= len(parts) <= 3 or parts[0] < 0 or not all(0 <= part < 60 for part in parts[1:]):
-        parts = []
-    total = 0.0
-    for part in parts:
-        total = total * 60 + part
-    if not parts or not math.isfinite(total):
-        raise typer.BadParameter(
-            f"invalid time {text!r}; use seconds (90.5), M:SS (1:30.5) or H:MM:SS (1:02:03)"
-        )
-    return total
+        return float(Time.parse(text, rate=rate))
+    except InvalidArgumentError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from vidkin.datasets.readers.strokes import draw_strokes, parse_strokes
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import Frames, iter_frames, probe, read_frames
 from vidkin.media.squares import Fit, fit_to_square
+from vidkin.media.time import SAME_TIME
 
 __all__ = ["Fit", "read_item"]
 
@@ -122,7 +123,7 @@ def _read_video(
         decoded = _without_earlier(decoded, item.start)
         # The reader returns no frame twice, and fewer frames if the file ends early: each moment gets the frame on
         # screen.
-        shown = np.searchsorted(decoded.timestamps, times + 1e-6, side="right") - 1
+        shown = np.searchsorted(decoded.timestamps, times + SAME_TIME, side="right") - 1
         unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
     pictures: list[NDArray[np.uint8]] = []
@@ -139,7 +140,7 @@ def _read_video(
 def _without_earlier(frames: Frames, start: float) -> Frames:
     """Without the frame that was already on screen at the start, if there are others: an excerpt shows nothing of the
     one before it."""
-    earlier = frames.timestamps < start - 1e-6
+    earlier = frames.timestamps < start - SAME_TIME
     return frames[~earlier] if earlier.any() and not earlier.all() else frames
 
 

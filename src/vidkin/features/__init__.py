@@ -1,19 +1,12 @@
-"""Extractors: frames in, regional descriptors out."""
+"""Extractors: frames in, regional descriptors out.
 
-from vidkin.features.background import background_frames
-from vidkin.features.classical import ClassicalExtractor
-from vidkin.features.content_boxes import find_content_boxes
+Names and contracts of extractors are imported here; what describes frames is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.lazy_names import lazy_names
 from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor, Views
-from vidkin.features.describe import Phase, describe_file
-from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
-from vidkin.features.information import bar_boxes, frame_information
-from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
-from vidkin.features.networks.onnx import OnnxExtractor
-from vidkin.features.networks.onnx_network import import_onnxruntime
-from vidkin.features.networks.pooled import PooledNetwork, open_pooled_network
-from vidkin.features.networks.pooling import region_max_pool
-from vidkin.features.networks.pretrained import torchvision_stages
-from vidkin.features.networks.torchvision_import import import_timm, import_torchvision
 from vidkin.features.registry import (
     ExtractorFactory,
     absolute_name,
@@ -22,17 +15,67 @@ from vidkin.features.registry import (
     open_extractor,
     register_extractor,
 )
-from vidkin.features.views import (
-    DISTINCT_VIEWS,
-    GRID,
-    ViewPlan,
-    check_views,
-    describe_views,
-    mirror_boxes,
-    place_boxes,
-    shares_of_edges,
-)
-from vidkin.features.whitening import Whitening, fit_whitening
+
+if TYPE_CHECKING:
+    from vidkin.features.background import background_frames
+    from vidkin.features.classical import ClassicalExtractor
+    from vidkin.features.content_boxes import find_content_boxes
+    from vidkin.features.describe import Phase, describe_file
+    from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
+    from vidkin.features.information import bar_boxes, frame_information
+    from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
+    from vidkin.features.networks.onnx import OnnxExtractor
+    from vidkin.features.networks.onnx_network import import_onnxruntime
+    from vidkin.features.networks.pooled import PooledNetwork, open_pooled_network
+    from vidkin.features.networks.pooling import region_max_pool
+    from vidkin.features.networks.pretrained import torchvision_stages
+    from vidkin.features.networks.torchvision_import import import_timm, import_torchvision
+    from vidkin.features.views import (
+        DISTINCT_VIEWS,
+        GRID,
+        ViewPlan,
+        check_views,
+        describe_views,
+        mirror_boxes,
+        place_boxes,
+        shares_of_edges,
+    )
+    from vidkin.features.whitening import Whitening, fit_whitening
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "vidkin.features.background:background_frames",
+        "vidkin.features.classical:ClassicalExtractor",
+        "vidkin.features.content_boxes:find_content_boxes",
+        "vidkin.features.describe:Phase",
+        "vidkin.features.describe:describe_file",
+        "vidkin.features.fitting:DescribesImages",
+        "vidkin.features.fitting:FITTING_EDITS",
+        "vidkin.features.fitting:fit_edit_whitening",
+        "vidkin.features.fitting:pictures_of",
+        "vidkin.features.information:bar_boxes",
+        "vidkin.features.information:frame_information",
+        "vidkin.features.networks.backbone:BackboneExtractor",
+        "vidkin.features.networks.backbone:resolve_device",
+        "vidkin.features.networks.onnx:OnnxExtractor",
+        "vidkin.features.networks.onnx_network:import_onnxruntime",
+        "vidkin.features.networks.pooled:PooledNetwork",
+        "vidkin.features.networks.pooled:open_pooled_network",
+        "vidkin.features.networks.pooling:region_max_pool",
+        "vidkin.features.networks.pretrained:torchvision_stages",
+        "vidkin.features.networks.torchvision_import:import_timm",
+        "vidkin.features.networks.torchvision_import:import_torchvision",
+        "vidkin.features.views:DISTINCT_VIEWS",
+        "vidkin.features.views:GRID",
+        "vidkin.features.views:ViewPlan",
+        "vidkin.features.views:check_views",
+        "vidkin.features.views:describe_views",
+        "vidkin.features.views:mirror_boxes",
+        "vidkin.features.views:place_boxes",
+        "vidkin.features.views:shares_of_edges",
+        "vidkin.features.whitening:Whitening",
+        "vidkin.features.whitening:fit_whitening",
+    )
 
 __all__ = [
     "DISTINCT_VIEWS",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.features.information import bar_boxes
+from vidkin.media.frames import LUMINANCE
 
 __all__ = ["MOST_BOXES", "find_content_boxes", "overlap"]
 
@@ -86,7 +87,7 @@ def find_content_boxes(
 
 def _small_luma(images: NDArray[np.uint8], between_bars: bool) -> torch.Tensor:
     """Luma [T, 128, 128] of images [T, H, W, 3]."""
-    luma = torch.from_numpy(images @ np.array([0.299, 0.587, 0.114], dtype=np.float32))[:, None]
+    luma = torch.from_numpy(images @ np.array(LUMINANCE, dtype=np.float32))[:, None]
     if not between_bars:
         return functional.interpolate(luma, (_SIDE, _SIDE), mode="area")[:, 0]
     pictures = [

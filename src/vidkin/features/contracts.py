@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-import torch
-
-from vidkin.similarity import FrameFeatures
-
 if TYPE_CHECKING:
+    import torch
+
     from vidkin.media import Frames
+    from vidkin.similarity import FrameFeatures
 
 __all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor", "Views"]
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.features.views import ViewPlan, describe_views
 from vidkin.media import Frames, ProbedVideo, iter_frames
-from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.similarity import FrameFeatures
 
 __all__ = ["HANG_TIMEOUT", "Phase", "Silence", "describe_file"]
 

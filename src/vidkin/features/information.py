@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.frames import LUMINANCE
 
 __all__ = ["bar_boxes", "detailed_cells", "frame_information", "information_of_share"]
 
@@ -63,7 +64,7 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
     _check(images)
     if len(images) == 0:
         return torch.zeros(0)
-    weights = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+    weights = np.array(LUMINANCE, dtype=np.float32)
     # One frame at a time, because the numbers must not depend on the batch.
     lumas = [
         functional.adaptive_avg_pool2d(torch.from_numpy(image @ weights)[None], _GRID * _CELL)

@@ -41,8 +41,8 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     {
         "classical": "vidkin.features.classical:open_classical",
         "onnx": "vidkin.features.networks.onnx:open_onnx",
-        "timm": "vidkin.features.networks.backbone:open_backbone",
-        "torchvision": "vidkin.features.networks.backbone:open_backbone",
+        "timm": "vidkin.features.networks.backbone:BackboneExtractor",
+        "torchvision": "vidkin.features.networks.backbone:BackboneExtractor",
         "vidkin": "vidkin.features.frame_extractor:open_frame_extractor",
     },
     usages={

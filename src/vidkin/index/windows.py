@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from vidkin.index.records import WindowVectors
+from vidkin.media.time import SAME_TIME
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["frame_vectors", "window_vectors"]
@@ -87,7 +88,7 @@ def _spans(
         if not (informative[at] and described[at]):
             continue
         if total is not None and (
-            seconds[at][1] - seconds[spans[-1][0]][0] <= longest + 1e-6
+            seconds[at][1] - seconds[spans[-1][0]][0] <= longest + SAME_TIME
             # vector . mean / |mean|, with the sum in place of the mean.
             and float(vector @ total) >= similarity * float(total.norm())
         ):

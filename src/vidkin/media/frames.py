@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Frames"]
+__all__ = ["LUMINANCE", "Frames"]
+
+LUMINANCE = (0.299, 0.587, 0.114)
+"""Shares of red, green and blue in the luminance (ITU-R BT.601), as codecs and image tools use them."""
 
 
 @dataclass(frozen=True, slots=True)

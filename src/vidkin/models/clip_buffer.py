@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from vidkin.features import ClipPlan
+from vidkin.media.time import SAME_TIME
 
 __all__ = ["ClipBuffer", "PlannedClip"]
-
-# Times closer together than this, in seconds, count as equal.
-_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +77,7 @@ class ClipBuffer:
     def _consecutive(self) -> Iterator[PlannedClip]:
         while self._times:
             begin = self._plan.start + self._made * self._plan.step
-            first = bisect.bisect_left(self._times, begin - _TOLERANCE)
+            first = bisect.bisect_left(self._times, begin - SAME_TIME)
             if first + self._frames > len(self._times):
                 # Frames before this clip are needed only if the video ends in the middle of it.
                 self._drop(min(first, len(self._times) - self._frames))
@@ -93,7 +91,7 @@ class ClipBuffer:
     def _spread(self, *, last: bool) -> Iterator[PlannedClip]:
         while self._made < len(self._plan.clips):
             times = self._plan.clips[self._made]
-            if not last and not (self._times and self._times[-1] > times[-1] + _TOLERANCE):
+            if not last and not (self._times and self._times[-1] > times[-1] + SAME_TIME):
                 return
             rows = self._rows(times)
             yield self._clip(rows, (times[0] + times[-1]) / 2)
@@ -101,7 +99,7 @@ class ClipBuffer:
 
     def _rows(self, times: Sequence[float]) -> list[int]:
         """The row of the frame that is on screen at each time."""
-        return [max(0, bisect.bisect_right(self._times, time + _TOLERANCE) - 1) for time in times]
+        return [max(0, bisect.bisect_right(self._times, time + SAME_TIME) - 1) for time in times]
 
     def _clip(self, rows: list[int], time: float) -> PlannedClip:
         self._made += 1

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vidkin._base.checks import check_choice
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe
+from vidkin.media.time import SAME_TIME
 from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
 from vidkin.shots.registry import open_detector
 from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition
@@ -24,8 +25,6 @@ PathLike = str | os.PathLike[str]
 
 # Seconds for which the only frame of a video is shown if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
-# Times closer together than this, in seconds, count as equal.
-_TOLERANCE = 1e-6
 
 
 def detect(
@@ -68,7 +67,7 @@ def detect(
     times: list[float] = []
     skipped, known_end = 0, 0.0
     is_cut_short = False
-    limits = start - _TOLERANCE, math.inf if end is None else end - _TOLERANCE
+    limits = start - SAME_TIME, math.inf if end is None else end - SAME_TIME
     for batch in _push_frames(name, worker, *limits):
         times += batch.times
         skipped += batch.skipped

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vidkin._base.checks import check_not_negative
+from vidkin.media.time import is_before
 from vidkin.shots.shot import Shot, ShotDetection
 
 __all__ = ["drop_short_shots", "merge_short_shots"]
-
-# Lengths closer together than this, in seconds, count as equal.
-_TOLERANCE = 1e-6
 
 
 def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
@@ -51,4 +49,4 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
 
 
 def _is_short(shot: Shot, min_length: float) -> bool:
-    return shot.end - shot.start < min_length - _TOLERANCE
+    return is_before(shot.end - shot.start, min_length)

@@ -42,15 +42,17 @@ def test_filming_changes_the_exposure_and_adds_noise() -> None:
 
 def test_at_a_low_frame_rate_eight_pictures_a_second_are_shown() -> None:
     frames = [flat(index) for index in range(24)]
-    shown = [int(image[0, 0, 0]) for image in filming.held(iter(frames), setting())]
+    shown = [int(image[0, 0, 0]) for image in picture_edits.held(iter(frames), setting())]
     assert shown == [3 * (index // 3) for index in range(24)]
     # Below eight a second every picture is shown.
-    slow = [int(image[0, 0, 0]) for image in filming.held(iter(frames), setting(rate=5.0))]
+    slow = [int(image[0, 0, 0]) for image in picture_edits.held(iter(frames), setting(rate=5.0))]
     assert slow == list(range(24))
 
 
 def test_transforms_follow_each_other() -> None:
-    chain = filming.chain(picture_edits.values(lambda v: v + 10), picture_edits.values(lambda v: 2 * v))
+    chain = picture_edits.combine(
+        picture_edits.values(lambda v: v + 10), picture_edits.values(lambda v: 2 * v)
+    )
     (image,) = chain(iter([flat(20)]), setting())
     assert int(image.max()) == 60
 

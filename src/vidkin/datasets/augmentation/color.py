@@ -20,9 +20,9 @@ from vidkin.datasets.augmentation._draws import (
     draw_uniform,
 )
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.frames import LUMINANCE
 
 __all__ = [
-    "LUMINANCE",
     "change_brightness",
     "change_contrast",
     "change_gamma",
@@ -30,9 +30,6 @@ __all__ = [
     "tint",
     "to_gray",
 ]
-
-# Shares of red, green and blue in the luminance (ITU-R BT.601), as codecs and image tools use them.
-LUMINANCE = (0.299, 0.587, 0.114)
 
 
 def luminance(images: torch.Tensor) -> torch.Tensor:

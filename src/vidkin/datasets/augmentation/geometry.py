@@ -21,15 +21,20 @@ from vidkin.datasets.augmentation._draws import (
     draw_uniform,
 )
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.editing.layouts import homographies
 
 __all__ = [
     "WarpSettings",
+    "along_height",
+    "along_width",
     "aspect_matrices",
     "crop_matrices",
     "mirror_matrices",
     "perspective_matrices",
     "random_warp",
     "rotation_matrices",
+    "rotations",
+    "stretch",
     "warp",
 ]
 
@@ -87,9 +92,13 @@ def aspect_matrices(count: int, factor: float, generator: torch.Generator) -> to
 
 def rotation_matrices(count: int, degrees: float, generator: torch.Generator) -> torch.Tensor:
     """[count, 3, 3]: turned around the middle by up to ``degrees`` either way."""
-    angle = draw_uniform(count, (-1.0, 1.0), generator)[:, 0] * math.radians(degrees)
-    cosine, sine = angle.cos(), angle.sin()
-    zero, one = torch.zeros_like(angle), torch.ones_like(angle)
+    return rotations(draw_uniform(count, (-1.0, 1.0), generator)[:, 0] * math.radians(degrees))
+
+
+def rotations(angles: torch.Tensor) -> torch.Tensor:
+    """[N, 3, 3]: turned around the middle by these angles [N], in radians."""
+    cosine, sine = angles.cos(), angles.sin()
+    zero, one = torch.zeros_like(angles), torch.ones_like(angles)
     return torch.stack([cosine, -sine, zero, sine, cosine, zero, zero, zero, one], dim=1).view(-1, 3, 3)
 
 
@@ -97,16 +106,8 @@ def perspective_matrices(count: int, shift: float, generator: torch.Generator) -
     """[count, 3, 3]: homographies that move each corner inwards or outwards by up to ``shift`` of the side."""
     corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     moved = corners + 2.0 * shift * draw_uniform(4 * count, (-1.0, 1.0), generator, width=2).view(count, 4, 2)
-    # [N, 3, 3] that take four points [N, 4, 2] to four others: eight linear equations each.
-    source = corners.expand(count, 4, 2)
-    x, y = source[..., 0], source[..., 1]
-    u, v = moved[..., 0], moved[..., 1]
-    one, zero = torch.ones_like(x), torch.zeros_like(x)
-    upper = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], dim=-1)
-    lower = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], dim=-1)
-    solution = torch.linalg.solve(torch.cat([upper, lower], dim=1), torch.cat([u, v], dim=1)[..., None])
-    ones = torch.ones(len(source), 1)
-    return torch.cat([solution[..., 0], ones], dim=1).view(-1, 3, 3)
+    matrices: torch.Tensor = homographies(corners.expand(count, 4, 2), moved)
+    return matrices
 
 
 def mirror_matrices(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
@@ -166,6 +167,40 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
     depth = places[..., 2:].clamp(min=1e-2)
     flow = (places[..., :2] / depth).view(len(matrices), side, side, 2).to(images.dtype)
     return functional.grid_sample(images, flow, mode="bilinear", padding_mode=padding, align_corners=False)
+
+
+def stretch(clip: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+    """A part of the picture stretched to all of it, bilinear, as products with matrices; edges are repeated.
+
+    Args:
+        clip: [T, 3, S, S], the clip to edit.
+        across: [T, 2] or [1, 2]: half the width of the part, below 0 mirrored, and its middle; the picture reaches
+            from -1 to 1.
+        down: The same for the height.
+    """
+    rows, columns = _weights(down, clip.shape[-1]), _weights(across, clip.shape[-1])
+    return along_height(along_width(clip, columns.to(clip.dtype)), rows.to(clip.dtype))
+
+
+def along_width(clip: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The clip [T, 3, S, S] with each row multiplied by weights [S, S], or by those of its frame, [T or 1, 1, S, S]."""
+    if weights.ndim == 2 or len(weights) == 1:
+        # One product of all rows is much faster than one for each frame.
+        return functional.linear(clip, weights if weights.ndim == 2 else weights[0, 0])
+    return clip @ weights.mT
+
+
+def along_height(clip: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """The same of every column."""
+    return along_width(clip.mT, weights).mT
+
+
+def _weights(part: torch.Tensor, side: int) -> torch.Tensor:
+    """[T, 1, S, S]: the share of each input place in each output place of one axis."""
+    axis = (2 * torch.arange(side, dtype=torch.float32) + 1) / side - 1
+    place = ((axis * part[:, :1] + part[:, 1:] + 1) * side - 1) / 2
+    distance = (place.clamp(0, side - 1)[..., None] - torch.arange(side, dtype=torch.float32)).abs()
+    return (1 - distance).clamp(min=0)[:, None]
 
 
 def _affine(width: torch.Tensor, height: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:

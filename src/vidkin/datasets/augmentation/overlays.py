@@ -1,10 +1,12 @@
-"""Overlays on batches of images: bars, caption bars with writing, blocks, logos, borders.
+"""Overlays on batches of images and on whole clips: bars, captions with writing, blocks, logos, stickers, borders.
 
 All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
 Places and colors are drawn for each image.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch.nn import functional
@@ -18,7 +20,9 @@ from vidkin.datasets.augmentation._draws import (
     draw_uniform,
 )
 
-__all__ = ["add_bar", "add_block", "add_border", "add_caption", "add_logo"]
+__all__ = ["add_bar", "add_block", "add_border", "add_caption", "add_logo", "add_sticker", "lay_over"]
+
+Overlay = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 # Letters of a caption are about this share of its height; logos are drawn on a grid of this many cells.
 _CAPTION_CELLS = 6
@@ -142,6 +146,52 @@ def add_border(
         return torch.where(outside, torch.where(other, chosen.roll(1, dims=0), plain), chosen)
 
     return images if width[1] == 0.0 else apply_to_share(images, share, generator, draw)
+
+
+def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:
+    """The same overlay in all frames of a clip [T, 3, H, W].
+
+    It is drawn once on a black and once on a white picture, so that any function of pictures that puts
+    something over them can be used, such as `add_caption`.
+
+    Args:
+        clip: The clip, with values in 0..1.
+        generator: Source of all random numbers.
+        overlay: Function of (images [N, 3, H, W], generator) whose overlay does not depend on the images.
+    """
+    state = generator.get_state()
+    black, white = torch.zeros_like(clip[:1]), torch.ones_like(clip[:1])
+    painted = overlay(black, generator)
+    generator.set_state(state)
+    cleared = overlay(white, generator) - painted
+    return clip * cleared + painted
+
+
+def add_sticker(
+    images: torch.Tensor, generator: torch.Generator, *, side: tuple[float, float] = (0.15, 0.4)
+) -> torch.Tensor:
+    """A round face of one color with eyes and a mouth on every image [N, 3, H, W], as emoji are.
+
+    Args:
+        images: Images with values in 0..1.
+        generator: Source of all random numbers.
+        side: Limits of its width as a share of the image's.
+    """
+    count = len(images)
+    radius = draw_uniform(count, side, generator)[:, :, None, None] / 2
+    middle = radius + draw_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (
+        1 - 2 * radius
+    )
+    rows, columns = _axes(images)
+    # In units of the radius, from the middle of the face.
+    down, right = (rows - middle[0]) / radius, (columns - middle[1]) / radius
+    face = down.square() + right.square() < 1
+    eyes = (down + 0.3).square() + (right.abs() - 0.35).square() < 0.03
+    smile = draw_uniform(count, (-0.5, 0.5), generator)[:, :, None, None]
+    mouth = ((down - 0.4 + smile * (right.square() - 0.25)).abs() < 0.09) & (right.abs() < 0.5)
+    color = torch.rand(count, 3, 1, 1, generator=generator) * 0.6 + 0.4
+    drawn = torch.where(eyes | mouth, torch.zeros_like(color), color)
+    return torch.where(face, drawn.to(images.dtype), images)
 
 
 def _axes(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

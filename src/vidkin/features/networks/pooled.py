@@ -19,7 +19,6 @@ from vidkin.features.networks.pretrained import (
 
 __all__ = ["PooledNetwork", "open_pooled_network"]
 
-PathLike = str | os.PathLike[str]
 Triple = tuple[float, float, float]
 
 
@@ -43,7 +42,9 @@ class PooledNetwork:
     std: Triple
 
 
-def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
+def open_pooled_network(
+    name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
+) -> PooledNetwork:
     """Open a network of timm or torchvision up to its pooled vector.
 
     Args:

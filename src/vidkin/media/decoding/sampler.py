@@ -7,11 +7,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vidkin.media.time import SAME_TIME, is_before
+
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
-
-# Times closer together than this, in seconds, count as equal, because sums of thirds are not exact.
-TOLERANCE = 1e-6
 
 Picture = tuple[int, "VideoFrame"]
 
@@ -61,7 +60,7 @@ class Sampler:
         """
         if self._rate is None:
             return index
-        passed = (time - self._base) * self._tick - TOLERANCE - self._start
+        passed = (time - self._base) * self._tick - SAME_TIME - self._start
         index = max(index, math.floor(passed * self._rate) - 1)
         while self._limit(index) < time:
             index += 1
@@ -71,7 +70,7 @@ class Sampler:
         """The sampled pictures that this one makes certain; after the last, ``done`` is set."""
         if self._rate is None:
             seconds = (picture[0] - self._base) * self._tick
-            if seconds < self._start - TOLERANCE:
+            if is_before(seconds, self._start):
                 self._held = picture
                 return []
             if seconds >= self._end:
@@ -100,7 +99,7 @@ class Sampler:
         return self._start if self._rate is None else self._start + index / self._rate
 
     def _limit(self, index: int) -> int:
-        return self._base + math.floor((self._time(index) + TOLERANCE) / self._tick)
+        return self._base + math.floor((self._time(index) + SAME_TIME) / self._tick)
 
     def _take(self) -> list[Picture]:
         if self._held is None or self._held[0] == self._given:
@@ -119,7 +118,7 @@ class ChosenSampler:
     """
 
     def __init__(self, times: Sequence[float], *, tick: float, base: int) -> None:
-        self._limits = [base + math.floor((time + TOLERANCE) / tick) for time in times]
+        self._limits = [base + math.floor((time + SAME_TIME) / tick) for time in times]
         self._index = 0
         self._held: Picture | None = None
         self.done = False

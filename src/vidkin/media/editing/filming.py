@@ -1,4 +1,4 @@
-"""A screen filmed with a camera: from the side, noisy, under- or overexposed; and several edits at once."""
+"""A screen filmed with a camera: from the side, noisy, under- or overexposed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
-from vidkin.media.editing.layouts import WHOLE, Box, Size
-from vidkin.media.editing.picture_edits import EditSetting, Transform
-
-Image = NDArray[np.uint8]
+from vidkin.media.editing.layouts import WHOLE, Box, Size, homographies
+from vidkin.media.editing.picture_edits import EditSetting, Image
 
 # Each corner of the screen lies this far inside the picture, in shares of its sides.
 _NEAREST, _FARTHEST = 0.02, 0.11
@@ -19,8 +17,6 @@ _NEAREST, _FARTHEST = 0.02, 0.11
 _NOISE = 9.0
 # The noise is shifted by up to this many pixels from picture to picture.
 _SHIFTS = 64
-# Pictures per second of a copy at a low frame rate.
-_LOW_RATE = 8.0
 
 
 def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
@@ -64,34 +60,9 @@ def screen_corners(setting: EditSetting) -> NDArray[np.float64]:
     return np.where(edges == 0, inside, 1 - inside)
 
 
-def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """A low frame rate: each picture shown stays until the next one, eight per second."""
-    shown: Image | None = None
-    slot = -1
-    for index, image in enumerate(frames):
-        if int(index * _LOW_RATE / setting.rate + 1e-9) > slot or shown is None:
-            slot, shown = int(index * _LOW_RATE / setting.rate + 1e-9), image
-        yield shown
-
-
-def chain(*transforms: Transform) -> Transform:
-    """Apply one transform after another."""
-
-    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-        for step in transforms:
-            frames = step(frames, setting)
-        return frames
-
-    return transform
-
-
 def _perspective(corners: NDArray[np.float64], size: Size) -> tuple[float, ...]:
     """Pillow's eight coefficients, which take a place in the copy to the place in the source that is shown there."""
     width, height = size
-    places = corners * (width, height)
     origins = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
-    rows = []
-    for (x, y), (u, v) in zip(places, origins, strict=True):
-        rows.append((x, y, 1, 0, 0, 0, -u * x, -u * y))
-        rows.append((0, 0, 0, x, y, 1, -v * x, -v * y))
-    return tuple(float(value) for value in np.linalg.solve(np.array(rows), origins.ravel()))
+    matrix = homographies((corners * size)[None], origins[None])
+    return tuple(float(value) for value in matrix.ravel()[:8])

@@ -1,6 +1,7 @@
-"""Where the source's picture goes in the picture of a copy: crops, borders, split screens and insets.
+"""Where the source's picture goes in the picture of a copy: crops, borders, split screens, insets and perspective.
 
-An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision.
+An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision. Edits of videos and
+augmentations of training clips share `centered`, `split_parts` and `homographies`, and differ in what they draw.
 """
 
 from __future__ import annotations
@@ -9,15 +10,25 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from array_api_compat import array_namespace
 from PIL import Image as PILImage
 from PIL import ImageFilter
 
-from vidkin.media.editing.picture_edits import EditSetting, Transform, covering, even, scaled
+from vidkin.media.editing.picture_edits import (
+    ROTATION,
+    EditSetting,
+    Image,
+    Transform,
+    bar_width,
+    covering,
+    even,
+    rotation_zoom,
+    scaled,
+)
 
-Image = NDArray[np.uint8]
 Size = tuple[int, int]  # width, height
 Rectangle = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
@@ -146,9 +157,9 @@ def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, ro
     # The copy's shorter side is not longer than the source's.
     factor = min(size) / min(size[0] * columns, size[1] * rows)
     width, height = even(size[0] * factor), even(size[1] * factor)
-    left, top = column * width, row * height
-    place = (left, top, left + width, top + height)
-    return Layout(size, (0, 0, *size), (columns * width, rows * height), place)
+    canvas = (columns * width, rows * height)
+    place = split_parts((width, height), canvas, columns, rows)[row * columns + column]
+    return Layout(size, (0, 0, *size), canvas, place)
 
 
 def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
@@ -200,23 +211,49 @@ def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image
     """Unrelated footage in each other part of a split screen."""
     left, top, right, bottom = layout.place
     width, height = right - left, bottom - top
-    corners = [
-        (x, y)
-        for y in range(0, layout.canvas[1], height)
-        for x in range(0, layout.canvas[0], width)
-        if (x, y) != (left, top)
-    ]
+    columns, rows = layout.canvas[0] // width, layout.canvas[1] // height
+    others = split_parts((width, height), layout.canvas, columns, rows)
+    others.remove(layout.place)
     streams = [
-        islice(setting.footage(width, height), number * _FILLER_STEP, None) for number in range(len(corners))
+        islice(setting.footage(width, height), number * _FILLER_STEP, None) for number in range(len(others))
     ]
 
     def canvas(image: Image) -> Image:
         result = np.empty((layout.canvas[1], layout.canvas[0], 3), dtype=np.uint8)
-        for (x, y), stream in zip(corners, streams, strict=True):
-            result[y : y + height, x : x + width] = next(stream)
+        for (left, top, right, bottom), stream in zip(others, streams, strict=True):
+            result[top:bottom, left:right] = next(stream)
         return result
 
     return canvas
+
+
+def centered(part: Size, canvas: Size) -> Rectangle:
+    """The place in the middle of a canvas for a part of this size."""
+    left, top = (canvas[0] - part[0]) // 2, (canvas[1] - part[1]) // 2
+    return (left, top, left + part[0], top + part[1])
+
+
+def split_parts(part: Size, canvas: Size, columns: int, rows: int) -> list[Rectangle]:
+    """The places of the parts of a split screen, row by row, the outer ones at the edges of the canvas."""
+    lefts = [column * (canvas[0] - part[0]) // max(1, columns - 1) for column in range(columns)]
+    tops = [row * (canvas[1] - part[1]) // max(1, rows - 1) for row in range(rows)]
+    return [(left, top, left + part[0], top + part[1]) for top in tops for left in lefts]
+
+
+def homographies(source: Any, target: Any) -> Any:
+    """Matrices [N, 3, 3] that take four points [N, 4, 2] each to four others: eight linear equations.
+
+    Both are arrays of NumPy or of torch, and so is the result.
+    """
+    xp = array_namespace(source, target)
+    x, y = source[..., 0], source[..., 1]
+    u, v = target[..., 0], target[..., 1]
+    one, zero = xp.ones_like(x), xp.zeros_like(x)
+    upper = xp.stack([x, y, one, zero, zero, zero, -u * x, -u * y], axis=-1)
+    lower = xp.stack([zero, zero, zero, x, y, one, -v * x, -v * y], axis=-1)
+    equations, values = xp.concat([upper, lower], axis=1), xp.concat([u, v], axis=1)
+    solution = xp.linalg.solve(equations, values[..., None])[..., 0]
+    return xp.reshape(xp.concat([solution, one[:, :1]], axis=1), (-1, 3, 3))
 
 
 def whole_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
@@ -227,16 +264,16 @@ def whole_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
 def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box, Box]:
     """The boxes of `barred`: bars of 12 % on two sides, rounded to pixels."""
     side = size[1 if across else 0]
-    bar = round(side / 0.76 * 0.12)
+    bar = bar_width(side)
     share = bar / (side + 2 * bar)
     return WHOLE, (0.0, share, 1.0, 1.0 - share) if across else (share, 0.0, 1.0 - share, 1.0)
 
 
 def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
     """The boxes of `rotated`: the smallest upright box around the part that remains in the picture."""
-    cos, sin = math.cos(math.radians(5.0)), math.sin(math.radians(5.0))
+    cos, sin = math.cos(ROTATION), math.sin(ROTATION)
     wide, high = size[0] / size[1], size[1] / size[0]
-    zoom = cos + sin * max(wide, high)
+    zoom = rotation_zoom(*size)
     across, down = (cos + sin * high) / zoom / 2, (cos + sin * wide) / zoom / 2
     return (0.5 - across, 0.5 - down, 0.5 + across, 0.5 + down), WHOLE
 
@@ -263,8 +300,7 @@ def _centered(size: Size, canvas: Size, share: float) -> Layout:
     """The whole picture, as large as fits in this share of the canvas."""
     factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
     width, height = (min(side, even(own * factor)) for own, side in zip(size, canvas, strict=True))
-    left, top = (canvas[0] - width) // 2, (canvas[1] - height) // 2
-    return Layout(size, (0, 0, *size), canvas, (left, top, left + width, top + height))
+    return Layout(size, (0, 0, *size), canvas, centered((width, height), canvas))
 
 
 def _shares(box: Rectangle, size: Size) -> Box:

@@ -13,6 +13,12 @@ from PIL import ImageDraw, ImageFilter, ImageFont
 
 Image = NDArray[np.uint8]
 
+# Angle of turned pictures in radians, either way.
+ROTATION = math.radians(5.0)
+
+# Pictures per second of a copy at a low frame rate.
+_LOW_RATE = 8.0
+
 SENTENCES = (
     "Breaking: nobody saw it coming",
     "Wait until the very end",
@@ -77,6 +83,17 @@ def unchanged(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     return frames
 
 
+def combine(*transforms: Transform) -> Transform:
+    """Apply one transform after another."""
+
+    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+        for step in transforms:
+            frames = step(frames, setting)
+        return frames
+
+    return transform
+
+
 def scaled(image: Image, width: int, height: int) -> Image:
     return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR))
 
@@ -104,10 +121,14 @@ def squeezed(image: Image) -> Image:
     return scaled(image, width, even(width * target))
 
 
+def bar_width(side: int) -> int:
+    """Pixels of each of two bars beside a picture of this side: 12 % of the new side."""
+    return round(side / 0.76 * 0.12)
+
+
 def barred(image: Image, *, across: bool) -> Image:
     """Black bars, each 12 % of the new height (or width)."""
-    side = image.shape[0 if across else 1]
-    bar = round(side / 0.76 * 0.12)
+    bar = bar_width(image.shape[0 if across else 1])
     padding = ((bar, bar), (0, 0), (0, 0)) if across else ((0, 0), (bar, bar), (0, 0))
     return np.pad(image, padding)
 
@@ -138,13 +159,18 @@ def mirrored(image: Image) -> Image:
     return np.ascontiguousarray(image[:, ::-1])
 
 
+def rotation_zoom(width: int, height: int) -> float:
+    """How much a picture turned by `ROTATION` is enlarged so that no corner is empty."""
+    return math.cos(ROTATION) + math.sin(ROTATION) * max(width / height, height / width)
+
+
 def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     """Rotate by 5 degrees to either side, enlarged so that no corner is empty."""
-    angle = math.radians(5.0 * (1 if setting.random().random() < 0.5 else -1))
+    angle = ROTATION * (1 if setting.random().random() < 0.5 else -1)
     cos, sin = math.cos(angle), math.sin(angle)
     for image in frames:
         height, width = image.shape[:2]
-        zoom = cos + abs(sin) * max(width / height, height / width)
+        zoom = rotation_zoom(width, height)
         a, b, x, y = cos / zoom, sin / zoom, (width - 1) / 2, (height - 1) / 2
         turn = (a, b, x - a * x - b * y, -b, a, y + b * x - a * y)
         picture = PILImage.fromarray(image)
@@ -173,6 +199,16 @@ def branded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     """A large opaque logo in a corner, and text in the corner across from it."""
     corner = int(setting.random().integers(4))
     return _overlaid(frames, lambda size: _logo(size, corner))
+
+
+def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """A low frame rate: each picture shown stays until the next one, eight per second."""
+    shown: Image | None = None
+    slot = -1
+    for index, image in enumerate(frames):
+        if int(index * _LOW_RATE / setting.rate + 1e-9) > slot or shown is None:
+            slot, shown = int(index * _LOW_RATE / setting.rate + 1e-9), image
+        yield shown
 
 
 def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:

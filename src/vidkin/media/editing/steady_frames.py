@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vidkin.media.decode import iter_frames
-from vidkin.media.editing.picture_edits import covering
+from vidkin.media.editing.picture_edits import Image, covering
 from vidkin.media.probe import probe
+from vidkin.media.time import is_before
 
 __all__ = ["endless_frames", "steady_frames"]
-
-Image = NDArray[np.uint8]
 
 
 def steady_frames(
@@ -28,7 +24,7 @@ def steady_frames(
         path, rate=1 / step, start=start, end=end, short_side=short_side, batch=8, threads=threads
     ):
         for image, time in zip(piece.images, piece.timestamps, strict=True):
-            while shown is not None and start + index * step < time - 1e-6:
+            while shown is not None and is_before(start + index * step, time):
                 yield shown
                 index += 1
             shown = image

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.media.splitting.h264 import ParameterSets, free_number, is_instant_refresh, split_units
+from vidkin.media.time import SAME_TIME
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -20,8 +21,6 @@ __all__ = ["StoredPictures", "read_stored_pictures"]
 
 # Formats whose packets carry the times at which pictures are shown.
 _WITH_TIMES = ("mov,", "matroska,", "mpegts", "flv")
-# Seconds by which the time of a frame can differ from that of its packet because of rounding.
-_SAME = 1e-6
 # Profiles of H.264 as x264 names them.
 _PROFILES = {66: "baseline", 77: "main", 100: "high", 110: "high10", 122: "high422", 244: "high444"}
 
@@ -106,7 +105,7 @@ def read_stored_pictures(
     shown = np.array(stamps, np.int64)
     order = np.argsort(shown, kind="stable")
     seconds = (shown[order] - shown[order[:1]]) * float(main.time_base or Fraction(1, 90_000))
-    if len(times) > len(shown) or not np.allclose(seconds[: len(times)], times, rtol=0, atol=_SAME):
+    if len(times) > len(shown) or not np.allclose(seconds[: len(times)], times, rtol=0, atol=SAME_TIME):
         return None
     if not container.format.name.startswith(_WITH_TIMES) and len(keys) < len(shown):
         return None

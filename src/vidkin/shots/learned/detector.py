@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vidkin._base.checks import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.squares import fit_to_square
+from vidkin.media.time import SAME_TIME
 from vidkin.models import ClipEncoder, load_model
 from vidkin.shots.contract import DetectedCuts, RgbFrame
 from vidkin.shots.learned.analysis import find_shots
@@ -64,7 +65,7 @@ class LearnedDetector:
     def push(self, frame: RgbFrame) -> None:
         """Process the next frame; if the rules state a rate, most frames are skipped."""
         rate = self._rules.rate
-        if rate is not None and frame.time + 1e-6 < len(self._frames) / rate:
+        if rate is not None and frame.time + SAME_TIME < len(self._frames) / rate:
             return
         self._frames.append(frame.index)
         self._times.append(frame.time)

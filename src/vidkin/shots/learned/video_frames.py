@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
 from vidkin.media.squares import fit_to_square
+from vidkin.media.time import SAME_TIME
 
 if TYPE_CHECKING:
     from vidkin.models.config import Fit
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Squares", "VideoFrames", "iter_squares", "read_video_frames"]
 
 _BATCH = 16
-# Times of frames closer together than this, in seconds, count as equal.
-_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +56,7 @@ def iter_squares(
     for batch in iter_frames(path, rate=None, short_side=size, batch=_BATCH):
         places = []
         for place, time in enumerate(batch.timestamps.tolist()):
-            if rate is None or time + _TOLERANCE >= taken / rate:
+            if rate is None or time + SAME_TIME >= taken / rate:
                 places.append(place)
                 taken += 1
         numbers = np.array([read + place for place in places], dtype=np.int64)
@@ -110,14 +109,14 @@ class VideoFrames:
         frames = iter_frames(
             self.path,
             rate=None,
-            start=max(0.0, float(times[0]) - _TOLERANCE),
-            end=float(times[-1]) + 2 * _TOLERANCE,
+            start=max(0.0, float(times[0]) - SAME_TIME),
+            end=float(times[-1]) + 2 * SAME_TIME,
             short_side=self.size,
             batch=_BATCH,
         )
         for batch in frames:
             for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
-                if len(images) < len(times) and abs(time - times[len(images)]) <= 2 * _TOLERANCE:
+                if len(images) < len(times) and abs(time - times[len(images)]) <= 2 * SAME_TIME:
                     images.append(fit_to_square(image, self.size, self.fit))
         if len(images) < len(times):
             raise MediaError(self.path, "has other frames than when it was read first")

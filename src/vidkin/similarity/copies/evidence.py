@@ -17,7 +17,7 @@ from vidkin.similarity.segment import Segment
 __all__ = ["Evidence", "count_different", "find_news", "match_frames", "stretch_score"]
 
 # Tolerance in seconds for rounding of computed times.
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 # Most periods of the target between a line and its nearest frame, as in the line search.
 _NEAR = 0.501
 # Less than half a second of informative frames counts as no coverage.
@@ -135,12 +135,12 @@ def match_frames(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices [n] of the query's frames in a segment, and indices of the nearest frames of the target."""
     places = segment.target_start + segment.speed * (query.timestamps - segment.query_start)
-    begun = query.timestamps >= segment.query_start - _ROUNDING
+    begun = query.timestamps >= segment.query_start - ROUNDING
     # A segment is cut where the target begins, possibly after a frame of the query that shows the first frame.
     first = float(target.timestamps[0])
-    if segment.target_start <= first + _ROUNDING:
+    if segment.target_start <= first + ROUNDING:
         begun |= places >= first - target.period * _NEAR
-    rows = (begun & (query.timestamps <= segment.query_end + _ROUNDING)).nonzero()[:, 0]
+    rows = (begun & (query.timestamps <= segment.query_end + ROUNDING)).nonzero()[:, 0]
     wanted = places[rows]
     after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
     before = (after - 1).clamp(min=0)

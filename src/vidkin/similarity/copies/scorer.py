@@ -14,7 +14,7 @@ import torch
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.copies.changes import compare_changes, split_by_changes
-from vidkin.similarity.copies.evidence import Evidence, find_news, match_frames, stretch_score
+from vidkin.similarity.copies.evidence import ROUNDING, Evidence, find_news, match_frames, stretch_score
 from vidkin.similarity.copies.moving_windows import follow_window, side_by_side
 from vidkin.similarity.copies.settings import ScoreSettings
 from vidkin.similarity.copies.view_pairs import PairMaps, pair_maps
@@ -235,9 +235,11 @@ def _promise(
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
     """The segments with the boxes of the compared views, each over the frames of its segment."""
-    rows = (query.timestamps >= segment.query_start - 1e-6) & (query.timestamps <= segment.query_end + 1e-6)
-    columns = (target.timestamps >= segment.target_start - 1e-6) & (
-        target.timestamps <= segment.target_end + 1e-6
+    rows = (query.timestamps >= segment.query_start - ROUNDING) & (
+        query.timestamps <= segment.query_end + ROUNDING
+    )
+    columns = (target.timestamps >= segment.target_start - ROUNDING) & (
+        target.timestamps <= segment.target_end + ROUNDING
     )
     return replace(
         segment,

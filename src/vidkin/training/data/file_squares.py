@@ -15,14 +15,12 @@ from PIL import Image, ImageOps
 from vidkin._base.extensions import VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import iter_frames, probe, read_frames
+from vidkin.media.time import SAME_TIME, is_same_time
 
 __all__ = ["ImageSettings", "Square", "read_squares", "to_square"]
 
 Square = NDArray[np.uint8]
 """Pixels [side, side, 3] uint8 RGB."""
-
-# Times closer together than this, in seconds, count as equal.
-_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +81,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
 def _read_neighbor(
     path: Path, time: float, random: np.random.Generator, settings: ImageSettings
 ) -> Square | None:
-    reach = settings.neighbor_seconds + _TOLERANCE
+    reach = settings.neighbor_seconds + SAME_TIME
     neighbor = None
     others = 0
     try:
@@ -98,7 +96,7 @@ def _read_neighbor(
             on_damage=lambda _: None,
         ):
             for image, other in zip(frames.images, frames.timestamps.tolist(), strict=True):
-                if abs(other - time) <= _TOLERANCE:
+                if is_same_time(other, time):
                     continue
                 # Each of n frames remains with probability 1 / n, without knowing n before.
                 others += 1

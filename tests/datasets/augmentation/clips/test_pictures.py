@@ -11,15 +11,13 @@ from vidkin.datasets.augmentation.clips.layouts import (
     picture_in_picture,
     reframe,
     split_screen,
-    stretch,
     video_in_video,
 )
-from vidkin.datasets.augmentation.clips.overlays import add_sticker, lay_over
 from vidkin.datasets.augmentation.clips.rand_augment import OPERATIONS, rand_augment
 from vidkin.datasets.augmentation.clips.temporal import TemporalSettings
 from vidkin.datasets.augmentation.clips.views import StrongSettings, strong_view, weak_view
-from vidkin.datasets.augmentation.geometry import warp
-from vidkin.datasets.augmentation.overlays import add_caption, add_logo
+from vidkin.datasets.augmentation.geometry import stretch, warp
+from vidkin.datasets.augmentation.overlays import add_caption, add_logo, add_sticker, lay_over
 from vidkin.errors import InvalidArgumentError
 
 STILL = TemporalSettings(weights=(0, 0, 0, 0, 0, 1))

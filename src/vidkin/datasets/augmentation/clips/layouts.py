@@ -13,18 +13,16 @@ import torch
 from torch.nn import functional
 
 from vidkin.datasets.augmentation._draws import Range, check_limits, draw_uniform
-from vidkin.datasets.augmentation.geometry import perspective_matrices, warp
+from vidkin.datasets.augmentation.geometry import perspective_matrices, stretch, warp
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.editing.layouts import Rectangle, centered, split_parts
 
 __all__ = [
     "add_borders",
-    "along_height",
-    "along_width",
     "film_screen",
     "picture_in_picture",
     "reframe",
     "split_screen",
-    "stretch",
     "video_in_video",
 ]
 
@@ -77,8 +75,7 @@ def add_borders(
     else:
         ground = torch.rand(1, 3, 1, 1, generator=generator).to(clip.dtype).expand_as(clip).clone()
     kept = max(1, round(share * side))
-    size = (kept, side) if across else (side, kept)
-    return _put(ground, _resized(clip, size), ((side - size[0]) // 2, (side - size[1]) // 2))
+    return _put(ground, clip, centered((side, kept) if across else (kept, side), (side, side)))
 
 
 def split_screen(
@@ -99,14 +96,13 @@ def split_screen(
     side = clip.shape[-1]
     half = side // 2
     beside = parts == 2 and bool(torch.rand((), generator=generator) < 0.5)
-    size = (half, half) if parts == 4 else (side, half) if beside else (half, side)
-    places = [(top, left) for top in (0, side - size[0]) for left in (0, side - size[1])]
-    places = list(dict.fromkeys(places))
+    columns, rows = (2, 2) if parts == 4 else (2, 1) if beside else (1, 2)
+    part = (half if columns == 2 else side, half if rows == 2 else side)
     own = int(torch.randint(parts, (), generator=generator))
     screen = torch.zeros_like(clip)
     rest = iter(others)
-    for number, place in enumerate(places):
-        screen = _put(screen, _resized(clip if number == own else next(rest), size), place)
+    for number, place in enumerate(split_parts(part, (side, side), columns, rows)):
+        screen = _put(screen, clip if number == own else next(rest), place)
     return screen
 
 
@@ -125,7 +121,7 @@ def picture_in_picture(
     whole = clip.shape[-1]
     small = max(1, min(whole, round(whole * float(draw_uniform(1, side, generator)))))
     top, left = (torch.rand(2, generator=generator) * (whole - small + 1)).long().tolist()
-    return _put(other, _resized(clip, (small, small)), (top, left))
+    return _put(other, clip, (left, top, left + small, top + small))
 
 
 def video_in_video(
@@ -170,47 +166,11 @@ def film_screen(
     return torch.where(lit, seen * exposure + moire * waves[:, None].to(seen.dtype), seen + 0.05).clamp(0, 1)
 
 
-def stretch(clip: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    """A part of the picture stretched to all of it, bilinear, as products with matrices; edges are repeated.
-
-    Args:
-        clip: [T, 3, S, S], the clip to edit.
-        across: [T, 2] or [1, 2]: half the width of the part, below 0 mirrored, and its middle; the picture reaches
-            from -1 to 1.
-        down: The same for the height.
-    """
-    rows, columns = _weights(down, clip.shape[-1]), _weights(across, clip.shape[-1])
-    return along_height(along_width(clip, columns.to(clip.dtype)), rows.to(clip.dtype))
-
-
-def along_width(clip: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The clip [T, 3, S, S] with each row multiplied by weights [S, S], or by those of its frame, [T or 1, 1, S, S]."""
-    if weights.ndim == 2 or len(weights) == 1:
-        # One product of all rows is much faster than one for each frame.
-        return functional.linear(clip, weights if weights.ndim == 2 else weights[0, 0])
-    return clip @ weights.mT
-
-
-def along_height(clip: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The same of every column."""
-    return along_width(clip.mT, weights).mT
-
-
-def _weights(part: torch.Tensor, side: int) -> torch.Tensor:
-    """[T, 1, S, S]: the share of each input place in each output place of one axis."""
-    axis = (2 * torch.arange(side, dtype=torch.float32) + 1) / side - 1
-    place = ((axis * part[:, :1] + part[:, 1:] + 1) * side - 1) / 2
-    distance = (place.clamp(0, side - 1)[..., None] - torch.arange(side, dtype=torch.float32)).abs()
-    return (1 - distance).clamp(min=0)[:, None]
-
-
-def _resized(clip: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-    return functional.interpolate(clip, size, mode="bilinear", antialias=True, align_corners=False)
-
-
-def _put(ground: torch.Tensor, picture: torch.Tensor, place: tuple[int, int]) -> torch.Tensor:
-    """The ground with a picture at (top, left)."""
-    top, left = place
+def _put(ground: torch.Tensor, clip: torch.Tensor, place: Rectangle) -> torch.Tensor:
+    """The ground with the whole picture of a clip scaled to fit a place."""
+    left, top, right, bottom = place
     result = ground.clone()
-    result[:, :, top : top + picture.shape[2], left : left + picture.shape[3]] = picture
+    result[:, :, top:bottom, left:right] = functional.interpolate(
+        clip, (bottom - top, right - left), mode="bilinear", antialias=True, align_corners=False
+    )
     return result

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from vidkin.datasets.augmentation.color import luminance
-from vidkin.datasets.augmentation.geometry import warp
+from vidkin.datasets.augmentation.geometry import rotations, warp
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["OPERATIONS", "rand_augment"]
@@ -76,12 +76,16 @@ def _sharpness(clip: torch.Tensor, strength: float) -> torch.Tensor:
     return _toward(clip, smooth, strength)
 
 
-def _moved(clip: torch.Tensor, **entries: float) -> torch.Tensor:
-    """The clip through a matrix that is the identity but for these entries, named by row and column."""
-    matrix = torch.eye(3)
-    for name, value in entries.items():
-        matrix[int(name[1]), int(name[2])] = value
+def _moved(clip: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """The clip through one matrix [3, 3], black around it."""
     return warp(clip, matrix.expand(len(clip), 3, 3), clip.shape[-1], padding="zeros")
+
+
+def _sheared(clip: torch.Tensor, strength: float, row: int, column: int) -> torch.Tensor:
+    """Slanted along one axis by up to .3 of the other."""
+    matrix = torch.eye(3)
+    matrix[row, column] = 0.3 * strength
+    return _moved(clip, matrix)
 
 
 def _shifted(clip: torch.Tensor, strength: float) -> torch.Tensor:
@@ -91,9 +95,7 @@ def _shifted(clip: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def _rotate(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    angle = torch.tensor(strength * torch.pi / 6)
-    sine, cosine = float(angle.sin()), float(angle.cos())
-    return _moved(clip, m00=cosine, m01=-sine, m10=sine, m11=cosine)
+    return _moved(clip, rotations(torch.tensor([strength * torch.pi / 6]))[0])
 
 
 OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
@@ -107,8 +109,8 @@ OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "contrast": lambda clip, strength: _toward(clip, luminance(clip).mean().expand_as(clip), strength),
     "brightness": lambda clip, strength: _toward(clip, torch.zeros_like(clip), strength),
     "sharpness": _sharpness,
-    "shear_x": lambda clip, strength: _moved(clip, m01=0.3 * strength),
-    "shear_y": lambda clip, strength: _moved(clip, m10=0.3 * strength),
+    "shear_x": lambda clip, strength: _sheared(clip, strength, 0, 1),
+    "shear_y": lambda clip, strength: _sheared(clip, strength, 1, 0),
     "translate_x": lambda clip, strength: _shifted(clip, strength),
     "translate_y": lambda clip, strength: _shifted(clip.mT, strength).mT,
 }

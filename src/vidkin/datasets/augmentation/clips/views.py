@@ -13,21 +13,17 @@ from vidkin._base.checks import check_share
 from vidkin.datasets.augmentation._draws import Range, check_limits, draw_uniform, make_generator
 from vidkin.datasets.augmentation.clips.layouts import (
     add_borders,
-    along_height,
-    along_width,
     film_screen,
     picture_in_picture,
     reframe,
     split_screen,
-    stretch,
     video_in_video,
 )
-from vidkin.datasets.augmentation.clips.overlays import add_sticker, lay_over
 from vidkin.datasets.augmentation.clips.rand_augment import rand_augment
 from vidkin.datasets.augmentation.clips.temporal import TemporalSettings, plan_frames
-from vidkin.datasets.augmentation.degrade import compress
-from vidkin.datasets.augmentation.geometry import aspect_matrices, crop_matrices, mirror_matrices
-from vidkin.datasets.augmentation.overlays import add_caption
+from vidkin.datasets.augmentation.degrade import blur_clip, compress
+from vidkin.datasets.augmentation.geometry import aspect_matrices, crop_matrices, mirror_matrices, stretch
+from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["ClipView", "StrongSettings", "strong_view", "weak_view"]
@@ -158,12 +154,7 @@ def strong_view(
         if _happens(share, generator):
             frames = lay_over(frames, generator, overlay)
     if _happens(settings.blurred, generator):
-        # A Gaussian as two products with a matrix, several times as fast as a convolution of frames this small.
-        sigma = float(draw_uniform(1, settings.sigma, generator))
-        axis = torch.arange(frames.shape[-1], dtype=frames.dtype)
-        kernel = torch.exp(-(axis[:, None] - axis).square() / (2 * sigma**2))
-        kernel = kernel / kernel.sum(1, keepdim=True)
-        frames = along_height(along_width(frames, kernel), kernel)
+        frames = blur_clip(frames, float(draw_uniform(1, settings.sigma, generator)))
     chosen = torch.randperm(len(donors), generator=generator)
     shown = int(_happens(settings.inset, generator))
     if shown:

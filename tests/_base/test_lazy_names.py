@@ -1,0 +1,41 @@
+"""Names of a package that are imported when they are first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from vidkin._base.lazy_names import lazy_names
+
+
+def test_a_name_is_imported_on_first_use_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = import_module("tests")
+    get = lazy_names("tests", "fractions:Fraction")
+    monkeypatch.setattr(package, "Fraction", None, raising=False)
+    value = get("Fraction")
+    assert value is vars(package)["Fraction"] is import_module("fractions").Fraction
+
+
+def test_an_unknown_name_is_reported_as_python_does() -> None:
+    with pytest.raises(AttributeError, match=r"module 'tests' has no attribute 'nothing'"):
+        lazy_names("tests", "fractions:Fraction")("nothing")
+
+
+@pytest.mark.parametrize("package", ["vidkin.media", "vidkin.features"])
+def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
+    module = import_module(package)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_reading_frames_loads_neither_edits_nor_splitting_nor_networks() -> None:
+    code = (
+        "import sys, vidkin.media, vidkin.features; from vidkin.media import iter_frames;"
+        "from vidkin.features import open_extractor;"
+        "print([name for name in sys.modules if name.startswith('vidkin.')"
+        " and any(word in name for word in ('edit', 'split', 'encode', 'network', 'whitening', 'fitting'))])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"
