@@ -28,6 +28,20 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert config_path() == tmp_path / "x" / "vidkin" / "config.toml"
 
 
+def test_a_file_where_earlier_versions_looked_stays_in_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("VIDKIN_CONFIG", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_config_path", lambda name, appauthor: tmp_path / "Library" / name)
+    assert config_path() == tmp_path / "Library" / "vidkin" / "config.toml"
+    earlier = tmp_path / ".config" / "vidkin" / "config.toml"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("")
+    assert config_path() == earlier
+
+
 def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     config.write_text('[shots]\ndetector = "shotdetect"\nlimit = 1\ntypes = "hard"\nmin-length = 2.2\n')

@@ -12,6 +12,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.training import Recipe, available_objectives, available_recipes, load_recipe, show_recipe
 from vidkin.training.loss_table import find_loss
 from vidkin.training.recipe_comments import describe_recipe
+from vidkin.training.recipe_file import recipe_tables
 
 OF_A_COMPARATOR = {
     "data": {"source": "folder", "kind": "unlabeled"},
@@ -245,3 +246,14 @@ def test_recipes_of_vidkin_0_1_keep_their_digests_so_that_their_runs_can_be_resu
     )
     assert recipe.digest().startswith("c1e89eb1650fb4a2")
     assert (recipe.data.augmentation, recipe.schedule.optimizer) == (("color", "flip"), "sgd")
+
+
+@pytest.mark.parametrize("name", available_recipes())
+def test_the_tables_of_a_recipe_are_those_of_its_file(name: str) -> None:
+    recipe = load_recipe(name)
+    tables = recipe_tables(recipe)
+    assert load_recipe(tables) == recipe
+    # A caller may change them.
+    tables["data"]["source"] = "elsewhere"
+    tables["data"].setdefault("options", {})["side"] = -1
+    assert load_recipe(name) == recipe == load_recipe(tomllib.loads(show_recipe(recipe)))

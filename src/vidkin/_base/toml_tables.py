@@ -1,15 +1,18 @@
-"""Read the tables of a TOML file into frozen dataclasses, strict about names and types."""
+"""Tables of a TOML file and frozen dataclasses: read strictly by names and types, and written."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import asdict, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["check_names", "from_table"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["check_names", "from_table", "to_table"]
 
 T = TypeVar("T")
 
@@ -34,6 +37,12 @@ def from_table(kind: type[T], table: object, where: str) -> T:
     hints = get_type_hints(kind)
     check_names(table, [field.name for field in fields(kind)], where)
     return kind(**{name: _typed(hints[name], value, f"{where}.{name}") for name, value in table.items()})
+
+
+def to_table(settings: DataclassInstance) -> dict[str, Any]:
+    """All settings that are not None, ready for a TOML table; :func:`from_table` reads it back."""
+    values = {name: value for name, value in asdict(settings).items() if value is not None}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -6,7 +6,7 @@ import math
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from vidkin._base.toml_tables import check_names, from_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.training.clips.objective import COMPARATOR_CALLS
-from vidkin.training.clips.settings import clip_options, clip_settings
+from vidkin.training.clips.settings import clip_settings
 from vidkin.training.loss_table import available_objectives, find_loss, settle_parameters
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
 from vidkin.training.recipe_comments import describe_recipe
@@ -198,7 +198,7 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
     return replace(
         recipe,
         model=config.to_mapping(),
-        data=replace(recipe.data, options=clip_options(options)),
+        data=replace(recipe.data, options=asdict(options)),
         validation=replace(recipe.validation, measure="map"),
     )
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError, TrainingError
 from vidkin.models.engine import take_steps
+from vidkin.models.resume.checkpoint import CHECKPOINT_FILE, Checkpoint
 from vidkin.models.resume.steps import StepStore
 
 
@@ -65,6 +66,16 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     trained(tmp_path, every=2)
     with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe, .*--restart"):
         trained(tmp_path, fingerprint="b")
+
+
+def test_a_checkpoint_with_the_other_spelling_of_the_optimizer_is_read(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path, press_at=4)
+    stored = Checkpoint.read(tmp_path / CHECKPOINT_FILE)
+    tensors = {name.replace("optimiser.", "optimizer."): tensor for name, tensor in stored.tensors.items()}
+    assert tensors.keys() != stored.tensors.keys()
+    Checkpoint(stored.step, tensors, stored.values).write(tmp_path / CHECKPOINT_FILE)
+    assert torch.equal(trained(tmp_path)[0].weight, trained(None)[0].weight)
 
 
 def test_a_loss_that_is_no_number_is_never_stored(tmp_path: Path) -> None:

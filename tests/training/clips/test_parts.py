@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.features import open_extractor
-from vidkin.training.clips.settings import ClipSettings, clip_options, clip_settings
+from vidkin.training.clips.settings import ClipSettings, clip_settings
 from vidkin.training.clips.squares import VideoSquares, read_squares, stored_tensors
 from vidkin.training.clips.stored import store_views, teacher_vectors
 from vidkin.training.clips.views import ViewMaker
@@ -36,7 +37,7 @@ def test_settings_are_the_published_ones_and_nested_tables_change_them() -> None
     changed = clip_settings({"views": 3, "strong": {"inset": 0, "temporal": {"dropped": 0.5}}})
     assert (changed.views, changed.strong.inset, changed.strong.temporal.dropped) == (3, 0.0, 0.5)
     assert changed.strong.captions == ClipSettings().strong.captions
-    assert clip_settings(json.loads(json.dumps(clip_options(changed)))) == changed
+    assert clip_settings(json.loads(json.dumps(asdict(changed)))) == changed
 
 
 @pytest.mark.parametrize(

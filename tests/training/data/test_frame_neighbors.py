@@ -25,11 +25,11 @@ def test_an_image_without_a_neighbor_is_its_own() -> None:
 def test_selected_images_keep_their_neighbors() -> None:
     neighbors = FrameNeighbors(levels(41, 21), torch.tensor([-1, 1, -1, 0]))
     part = neighbors.select(torch.tensor([3, 0, 1]))
-    assert part.places.tolist() == [0, -1, 1]
+    assert part.positions.tolist() == [0, -1, 1]
     assert torch.equal(part.squares, levels(41, 21))
     none = neighbors.select(torch.tensor([0, 2]))
-    assert (none.places.tolist(), len(none.squares)) == ([-1, -1], 0)
-    assert neighbors.places.tolist() == [-1, 1, -1, 0]
+    assert (none.positions.tolist(), len(none.squares)) == ([-1, -1], 0)
+    assert neighbors.positions.tolist() == [-1, 1, -1, 0]
 
 
 @pytest.mark.parametrize("places", [[0, 2], [-2, 1]])

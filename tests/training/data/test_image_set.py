@@ -92,16 +92,16 @@ def test_neighbors_of_frames_are_stored_and_selected(folder: Path, tmp_path: Pat
     pictures = read_images([folder], settings, cache=cache)
     assert pictures.neighbors is not None
     # blue: 2 photographs, gray.mp4: 4 frames, red: 2 photographs
-    assert pictures.neighbors.places.tolist() == [-1, -1, 0, 1, 2, 3, -1, -1]
+    assert pictures.neighbors.positions.tolist() == [-1, -1, 0, 1, 2, 3, -1, -1]
     assert pictures.neighbors.squares.shape == (4, 3, 8, 8)
     assert list(pictures.counts().values()) == [8]
     again = read_images([folder], settings, cache=cache)
     assert again.neighbors is not None
     assert torch.equal(again.neighbors.squares, pictures.neighbors.squares)
-    assert torch.equal(again.neighbors.places, pictures.neighbors.places)
+    assert torch.equal(again.neighbors.positions, pictures.neighbors.positions)
     part = pictures.select(torch.tensor([5, 0, 3])).neighbors
     assert part is not None
-    assert part.places.tolist() == [0, -1, 1]
+    assert part.positions.tolist() == [0, -1, 1]
     assert torch.equal(part.squares, pictures.neighbors.squares[[3, 1]])
     # Without the setting nothing but the images is stored.
     assert read_images([folder], ImageSettings(side=8), cache=cache).neighbors is None

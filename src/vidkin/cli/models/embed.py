@@ -67,8 +67,8 @@ def embed(
     broken: list[MediaError] = []
     with meter("embedding") as bar:
         maker = open_extractor(extractor_name(extractor, model), weights=weights, whitening=whitening)
-        for place, file in enumerate(files):
-            bar.update(place, len(files), detail=file.name)
+        for position, file in enumerate(files):
+            bar.update(position, len(files), detail=file.name)
             try:
                 duration = probe(file).duration
                 # Batch by batch, so that only one batch of frames is in memory.

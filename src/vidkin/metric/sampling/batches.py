@@ -149,11 +149,11 @@ class _Deck:
         while len(dealt) < count:
             if not self.left:
                 order = torch.randperm(len(self.cards), generator=generator).tolist()
-                self.left = [self.cards[place] for place in order]
+                self.left = [self.cards[position] for position in order]
             taken = set(dealt) if len(self.cards) >= count else set()
             # A new round can start with a card that is in hand already: the next other one goes first.
-            place = next(i for i, card in enumerate(self.left) if card not in taken)
-            dealt.append(self.left.pop(place))
+            position = next(i for i, card in enumerate(self.left) if card not in taken)
+            dealt.append(self.left.pop(position))
         return dealt
 
 

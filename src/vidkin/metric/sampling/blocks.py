@@ -61,8 +61,8 @@ class LabelBlocks:
         if not bool((ways > 0).any()) or (ineligible == "raise" and bool((ways == 0).any())):
             raise InvalidArgumentError(self._why(quadlets, ineligible))
         if uniform == "queries":
-            places = (ways > 0).nonzero().squeeze(1)
-            return places[uniform_below(torch.full((count,), len(places)), generator)]
+            positions = (ways > 0).nonzero().squeeze(1)
+            return positions[uniform_below(torch.full((count,), len(positions)), generator)]
         total = ways.double().cumsum(0)
         share = torch.rand(count, generator=generator, dtype=torch.float64) * total[-1]
         last = int((ways > 0).nonzero().max().item())
@@ -71,23 +71,23 @@ class LabelBlocks:
     def draw_positives(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """[B] places of another item of each query's subcategory."""
         start, end = self.subcategory[query].unbind(1)
-        place = start + uniform_below(end - start - 1, generator)
-        return place + (place >= query)
+        position = start + uniform_below(end - start - 1, generator)
+        return position + (position >= query)
 
     def draw_intermediates(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """[B] places in each query's category outside its subcategory."""
         start, end = self.category[query].unbind(1)
         inner_start, inner_end = self.subcategory[query].unbind(1)
-        place = start + uniform_below((end - start) - (inner_end - inner_start), generator)
-        return place + (inner_end - inner_start) * (place >= inner_start)
+        position = start + uniform_below((end - start) - (inner_end - inner_start), generator)
+        return position + (inner_end - inner_start) * (position >= inner_start)
 
     def draw_outside(
         self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor
     ) -> torch.Tensor:
         """[B] places outside the block of each query; ``bounds`` is `category` or `subcategory`."""
         start, end = bounds[query].unbind(1)
-        place = uniform_below(len(self.order) - (end - start), generator)
-        return place + (end - start) * (place >= start)
+        position = uniform_below(len(self.order) - (end - start), generator)
+        return position + (end - start) * (position >= start)
 
     def _why(self, quadlets: bool, ineligible: Ineligible) -> str:
         """Why labels do not allow every item as a query; names the first one that fails."""

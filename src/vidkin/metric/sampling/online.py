@@ -99,9 +99,9 @@ class OnlineTripletSampler:
         weight = self._total[item]
         # log(u^(1/r)) = log(u) / r keeps the order of keys that would all round to 0 or 1.
         key = math.log1p(-self._uniform()) / weight if weight > 0 else -math.inf
-        for place, (old, other) in enumerate(buffer):
+        for position, (old, other) in enumerate(buffer):
             if other == item:
-                buffer[place] = (max(old, key), item)
+                buffer[position] = (max(old, key), item)
                 heapq.heapify(buffer)
                 return
         if len(buffer) < self._buffer_size:

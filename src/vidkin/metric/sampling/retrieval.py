@@ -152,8 +152,8 @@ def sample_hard_quadlets(
             inside = kind.gather(1, order)
             pick = uniform_below(inside.sum(dim=1).clamp(max=hardest), generator)
             # The pick-th True of each row: where the count of Trues first exceeds pick.
-            place = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
-            part.append(order.gather(1, place.unsqueeze(1)).squeeze(1))
+            position = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
+            part.append(order.gather(1, position.unsqueeze(1)).squeeze(1))
     positive, intermediate, negative = (torch.cat(part) if part else query for part in parts)
     return Quadlets(query, positive, intermediate, negative)
 

@@ -52,11 +52,11 @@ def nearest_semi_hard_triplets(
     # Negatives of each anchor in rising order of distance, then its own class at infinity.
     ordered, column = distances.masked_fill(same, float("inf")).sort(dim=1, stable=True)
     bound = distances[anchor, positive].unsqueeze(1)
-    place = torch.searchsorted(ordered[anchor], bound, right=True).squeeze(1)
-    semi_hard = place < negatives[anchor]
+    position = torch.searchsorted(ordered[anchor], bound, right=True).squeeze(1)
+    semi_hard = position < negatives[anchor]
     keep = semi_hard if without == "drop" else negatives[anchor] > 0
     last = (negatives[anchor] - 1).clamp(min=0)
-    negative = column[anchor, place.minimum(last)]
+    negative = column[anchor, position.minimum(last)]
     return Triplets(anchor[keep], positive[keep], negative[keep])
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from vidkin._base.toml_tables import from_table
+from vidkin._base.toml_tables import from_table, to_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.topk import check_top_share
 
@@ -84,8 +84,7 @@ class ComparatorConfig:
 
     def to_mapping(self) -> dict[str, Any]:
         """All settings that are not None, ready for a TOML table."""
-        values = {name: value for name, value in asdict(self).items() if value is not None}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return to_table(self)
 
     @classmethod
     def from_mapping(cls, table: Mapping[str, Any]) -> ComparatorConfig:

@@ -102,8 +102,8 @@ def measure_unrelated(comparator: Comparator, extractor: FrameExtractor) -> tupl
     scorer = LearnedScorer(comparator, (-1.0, 1.0), identity="")
     scores = torch.tensor([
         scorer.raw_score(first, second)
-        for place, first in enumerate(clips)
-        for second in clips[place + 1 :]
+        for position, first in enumerate(clips)
+        for second in clips[position + 1 :]
     ])  # fmt: skip
     median = float(scores.median())
     return median, max(float(scores.quantile(0.99)), median + 0.01)

@@ -119,12 +119,12 @@ def import_comparator(
     comparator = Comparator(config)
     fit_state(comparator, named, source=path, label=f"a checkpoint of layout {layout}")
     with TemporaryDirectory() as scratch:
-        places = Path(scratch)
-        network = None if weights is None else _as_safetensors(weights, places / "network.safetensors")
+        positions = Path(scratch)
+        network = None if weights is None else _as_safetensors(weights, positions / "network.safetensors")
         white = (
             None
             if whitening is None
-            else _as_whitening(whitening, config.dimension, places / "white.safetensors")
+            else _as_whitening(whitening, config.dimension, positions / "white.safetensors")
         )
         if weights is not None or extractor is not None:
             describes = open_extractor(config.extractor, weights=network, whitening=white)

@@ -64,11 +64,11 @@ class MapNetwork(nn.Module):
             # The padding of a replicated map depends on its own edge, so pairs of different lengths cannot share a
             # pass.
             learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
-            for place, frame_map in enumerate(maps):
-                rows = maps.shape[1] if query_lengths is None else int(query_lengths[place])
-                columns = maps.shape[2] if target_lengths is None else int(target_lengths[place])
+            for position, frame_map in enumerate(maps):
+                rows = maps.shape[1] if query_lengths is None else int(query_lengths[position])
+                columns = maps.shape[2] if target_lengths is None else int(target_lengths[position])
                 part = self.forward(frame_map[None, :rows, :columns])[0]
-                learned[place, : part.shape[0], : part.shape[1]] = part
+                learned[position, : part.shape[0], : part.shape[1]] = part
             return learned
         lengths = (query_lengths, target_lengths)
         signal = _cleared(maps[:, None], lengths)

@@ -73,8 +73,8 @@ class ClipEncoder(Encoder):
                 if least < 1 or most > frames:
                     raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {least} to {most}")
             # An LSTM only looks back: its state at a clip's own end does not depend on the padding.
-            place = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
-            last = states.gather(1, place)[:, 0]
+            position = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
+            last = states.gather(1, position)[:, 0]
         return unit(self.projection(last))
 
     def forward(self, frames: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:

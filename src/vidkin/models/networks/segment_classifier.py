@@ -9,9 +9,9 @@ from vidkin.models.networks.volume_network import VolumeNetwork, convolutions, s
 
 __all__ = ["DeepSBDNetwork"]
 
-_CHANNELS = (96, 256, 384, 384, 256)
-_POOL_AFTER = (0, 1, 4)
-_HIDDEN = 2048
+_SEGMENT_CHANNELS = (96, 256, 384, 384, 256)
+_SEGMENT_POOLS = (0, 1, 4)
+_SEGMENT_HIDDEN = 2048
 
 
 class DeepSBDNetwork(VolumeNetwork):
@@ -31,8 +31,8 @@ class DeepSBDNetwork(VolumeNetwork):
     """
 
     def __init__(self, config: EncoderConfig) -> None:
-        (hidden,) = scale_channels([_HIDDEN], config.width)
-        channels = scale_channels(_CHANNELS[:1], config.width)[0]
+        (hidden,) = scale_channels([_SEGMENT_HIDDEN], config.width)
+        channels = scale_channels(_SEGMENT_CHANNELS[:1], config.width)[0]
         first = nn.Conv3d(3, channels, (3, 7, 7), (1, 2, 2), (1, 3, 3), bias=not config.batch_norm)
-        volume = convolutions(config, _CHANNELS, _POOL_AFTER, first=first)
+        volume = convolutions(config, _SEGMENT_CHANNELS, _SEGMENT_POOLS, first=first)
         super().__init__(config, volume, hidden=(hidden, hidden), mean_over_time=False)

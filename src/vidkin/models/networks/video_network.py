@@ -8,9 +8,9 @@ from vidkin.models.networks.volume_network import VolumeNetwork, convolutions, s
 __all__ = ["VideoNetwork"]
 
 # Channels of the convolutions, and the convolutions followed by a pool.
-_CHANNELS = (64, 128, 256, 256, 512, 512, 512, 512)
-_POOL_AFTER = (0, 1, 3, 5, 7)
-_HIDDEN = 4096
+_VIDEO_CHANNELS = (64, 128, 256, 256, 512, 512, 512, 512)
+_VIDEO_POOLS = (0, 1, 3, 5, 7)
+_VIDEO_HIDDEN = 4096
 
 
 class VideoNetwork(VolumeNetwork):
@@ -26,6 +26,6 @@ class VideoNetwork(VolumeNetwork):
     """
 
     def __init__(self, config: EncoderConfig) -> None:
-        (hidden,) = scale_channels([_HIDDEN], config.width)
-        volume = convolutions(config, _CHANNELS, _POOL_AFTER)
+        (hidden,) = scale_channels([_VIDEO_HIDDEN], config.width)
+        volume = convolutions(config, _VIDEO_CHANNELS, _VIDEO_POOLS)
         super().__init__(config, volume, hidden=(hidden, hidden), mean_over_time=True)

@@ -97,9 +97,9 @@ class VolumeNetwork(Encoder):
                 raise InvalidArgumentError(
                     f"lengths must be [{len(clips)}] whole numbers from 1 on, got {lengths.tolist()}"
                 )
-            place = torch.arange(clips.shape[1], device=clips.device)[None]
-            place = torch.minimum(place, lengths.to(clips.device)[:, None] - 1)
-            clips = clips[torch.arange(len(clips), device=clips.device)[:, None], place]
+            position = torch.arange(clips.shape[1], device=clips.device)[None]
+            position = torch.minimum(position, lengths.to(clips.device)[:, None] - 1)
+            clips = clips[torch.arange(len(clips), device=clips.device)[:, None], position]
         return clips.transpose(1, 2)
 
 
@@ -126,17 +126,17 @@ def convolutions(
     """
     layers: list[nn.Module] = []
     before = 3
-    for place, after in enumerate(scale_channels(channels, config.width)):
+    for position, after in enumerate(scale_channels(channels, config.width)):
         bias = not config.batch_norm
-        if place == 0 and first is not None:
+        if position == 0 and first is not None:
             layers.append(first)
         else:
             layers.append(nn.Conv3d(before, after, 3, padding=1, bias=bias))
         if config.batch_norm:
             layers.append(nn.BatchNorm3d(after))
         layers.append(nn.ReLU())
-        if place in pool_after:
-            pool = (1, 2, 2) if place == 0 else (2, 2, 2)
+        if position in pool_after:
+            pool = (1, 2, 2) if position == 0 else (2, 2, 2)
             layers.append(nn.MaxPool3d(pool, pool, ceil_mode=True))
         before = after
     return nn.Sequential(*layers)

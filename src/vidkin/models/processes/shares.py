@@ -43,17 +43,17 @@ def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
         raise InvalidArgumentError(
             f"a step must have at least one item for each of the {processes} processes, got {count}"
         )
-    bounds = [count * place // processes for place in range(processes + 1)]
-    place = distributed.get_rank()
-    own = compute(slice(bounds[place], bounds[place + 1]))
-    gathered: Tensor = _GatherShares.apply(own, bounds, place)  # type: ignore[no-untyped-call]
+    bounds = [count * position // processes for position in range(processes + 1)]
+    position = distributed.get_rank()
+    own = compute(slice(bounds[position], bounds[position + 1]))
+    gathered: Tensor = _GatherShares.apply(own, bounds, position)  # type: ignore[no-untyped-call]
     return gathered
 
 
 class _GatherShares(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, own: Tensor, bounds: Sequence[int], place: int) -> Tensor:
-        ctx.bounds, ctx.place = bounds, place
+    def forward(ctx: Any, own: Tensor, bounds: Sequence[int], position: int) -> Tensor:
+        ctx.bounds, ctx.position = bounds, position
         sizes = [stop - start for start, stop in pairwise(bounds)]
         # All parts are sent with the same size: shares differ by at most one row.
         padded = own.new_zeros(max(sizes), *own.shape[1:])
@@ -64,7 +64,7 @@ class _GatherShares(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        start, stop = ctx.bounds[ctx.place : ctx.place + 2]
+        start, stop = ctx.bounds[ctx.position : ctx.position + 2]
         return gradients[0][start:stop] * (len(ctx.bounds) - 1), None, None
 
 

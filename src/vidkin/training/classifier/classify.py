@@ -107,10 +107,10 @@ def classify(
             outputs = network(inputs.to(network.device))
         shares = outputs.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
         ranked = [
-            (names[place], value)
-            for place, value in zip(shares.indices.tolist(), shares.values.tolist(), strict=True)
+            (names[position], value)
+            for position, value in zip(shares.indices.tolist(), shares.values.tolist(), strict=True)
         ]
-        distances, places = nearest(outputs.embeddings.float().cpu(), known.embeddings, neighbors)
+        distances, positions = nearest(outputs.embeddings.float().cpu(), known.embeddings, neighbors)
         done.append(
             ClassifiedFile(
                 path=file,
@@ -118,8 +118,8 @@ def classify(
                 probability=ranked[0][1],
                 others=tuple(ranked[1:classes]),
                 neighbors=tuple(
-                    Neighbor(known.keys[place], names[int(known.labels[place])], distance)
-                    for place, distance in zip(places[0].tolist(), distances[0].tolist(), strict=True)
+                    Neighbor(known.keys[position], names[int(known.labels[position])], distance)
+                    for position, distance in zip(positions[0].tolist(), distances[0].tolist(), strict=True)
                 ),
             )
         )

@@ -138,8 +138,8 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
     names = parts.test.labelled.subcategories()
     predicted = logits.argmax(dim=1)
     wrong = predicted != labels
-    _, places = nearest(parts.test_outputs.embeddings, parts.train_outputs.embeddings, 1)
-    agrees = train_labels[places[:, 0]][wrong] == predicted[wrong]
+    _, positions = nearest(parts.test_outputs.embeddings, parts.train_outputs.embeddings, 1)
+    agrees = train_labels[positions[:, 0]][wrong] == predicted[wrong]
     normal = torch.nn.functional.normalize
     return ClassifierEvaluation(
         data=parts.test.labelled.name,
@@ -178,9 +178,9 @@ def _retrieval(
         recalls[k] = float(recall)
     count = min(len(labels), len(torch.unique(labels)))
     clusters = clustering.KMeans(count, n_init=3, random_state=seed).fit_predict(vectors.numpy())
-    _, places = nearest(vectors, train, 1)
+    _, positions = nearest(vectors, train, 1)
     return RetrievalFigures(
         recalls,
         normalized_mutual_information(torch.from_numpy(clusters).long(), labels),
-        accuracy(train_labels[places[:, 0]], labels),
+        accuracy(train_labels[positions[:, 0]], labels),
     )

@@ -67,8 +67,8 @@ class ClipData:
         chosen, _ = self._choose(step)
         weak = [self.maker.edit(window, 2 * step, chosen) for window in chosen]
         strong = []
-        for place, window in enumerate(chosen):
-            others = [*chosen[place + 1 :], *chosen[:place]]
+        for position, window in enumerate(chosen):
+            others = [*chosen[position + 1 :], *chosen[:position]]
             donors = [other for other in others if other.video != window.video]
             strong.append(self.maker.edit(window, 2 * step + 1, donors or others))
         return weak + strong
@@ -80,8 +80,8 @@ class ClipData:
             clips = []
             chosen = self.validation[:_MOST_VALIDATION]
             for number in (0, 1):
-                for place, window in enumerate(chosen):
-                    donors = [other for other in (*chosen[place:], *chosen) if other.video != window.video]
+                for position, window in enumerate(chosen):
+                    donors = [other for other in (*chosen[position:], *chosen) if other.video != window.video]
                     clips.append(self.maker.describe(self.maker.edit(window, number, donors)))
             self._judged = make_batch(clips).to(self.device)
         batch = self._judged
@@ -104,7 +104,7 @@ class ClipData:
         """The windows of a step, and the generator for its other draws."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         order = torch.randperm(len(self.windows), generator=generator)[: self.schedule.pairs]
-        return [self.windows[place] for place in order.tolist()], generator
+        return [self.windows[position] for position in order.tolist()], generator
 
     def _looked_up(self, first: int) -> Iterator[list[ClipFeatures]]:
         """The clips of each step, from clips made in advance."""

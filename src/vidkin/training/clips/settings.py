@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from vidkin._base.checks import check_at_least, check_positive
@@ -12,7 +12,7 @@ from vidkin._base.toml_tables import from_table
 from vidkin.datasets.augmentation.clips.temporal import TemporalSettings
 from vidkin.datasets.augmentation.clips.views import StrongSettings
 
-__all__ = ["ClipSettings", "clip_options", "clip_settings", "describe_clip_settings"]
+__all__ = ["ClipSettings", "clip_settings", "describe_clip_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,6 @@ def clip_settings(options: Mapping[str, Any]) -> ClipSettings:
         InvalidArgumentError: A setting is unknown or not allowed.
     """
     return from_table(ClipSettings, options, "data.options")
-
-
-def clip_options(settings: ClipSettings) -> dict[str, Any]:
-    """All settings as the table that :func:`clip_settings` reads."""
-    return asdict(settings)
 
 
 def describe_clip_settings() -> dict[str, Any]:

@@ -78,8 +78,8 @@ def store_views(
                 "data.memory; raise it, lower data.options.views, or set it to 0"
             )
         count = 1 + maker.settings.views
-        for place, window in enumerate(own):
-            stored[window.number] = views[place * count : (place + 1) * count]
+        for position, window in enumerate(own):
+            stored[window.number] = views[position * count : (position + 1) * count]
         if on_video is not None:
             on_video(done, len(by_video))
     return stored
@@ -118,7 +118,7 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
         generator = torch.Generator().manual_seed(maker.seed * 1_000_003 + window.number)
         for number in [0, *range(1, 2 * maker.settings.views, 2)]:
             lent = torch.randperm(len(others), generator=generator)[:3].tolist()
-            views.append(maker.describe(maker.edit(window, number, [others[place] for place in lent])))
+            views.append(maker.describe(maker.edit(window, number, [others[position] for position in lent])))
     seen = [torch.tensor([view.windows, view.videos]).T for view in views]
     return {
         "values": torch.cat([view.values for view in views]),

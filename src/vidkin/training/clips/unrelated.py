@@ -38,7 +38,7 @@ def raise_unrelated(
     if len(windows) < _FEWEST:
         return unrelated
     chosen = (
-        [windows[place * len(windows) // _MOST] for place in range(_MOST)]
+        [windows[position * len(windows) // _MOST] for position in range(_MOST)]
         if len(windows) > _MOST
         else windows
     )

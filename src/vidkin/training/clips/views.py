@@ -84,13 +84,13 @@ class ViewMaker:
         clip = self._frames(window)
         if number % 2 == 0:
             return EditedClip(window, weak_view(clip, generator, length=self.settings.length))
-        lent = [donors[place % len(donors)] for place in range(_DONORS)]
+        lent = [donors[position % len(donors)] for position in range(_DONORS)]
         rows = torch.arange(len(clip))
         others = torch.stack([frames[rows % len(frames)] for frames in map(self._frames, lent)])
         view = strong_view(
             clip, others, generator, settings=self.settings.strong, length=self.settings.length
         )
-        shown = dict.fromkeys(lent[place] for place in view.donors)
+        shown = dict.fromkeys(lent[position] for position in view.donors)
         return EditedClip(window, view, tuple(shown))
 
     def describe(self, clip: EditedClip) -> ClipFeatures:

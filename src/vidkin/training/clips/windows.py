@@ -35,7 +35,7 @@ def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
     windows: list[Window] = []
     for number, video in enumerate(videos):
         parts = max(1, round(video.count / frames))
-        edges = [round(place * video.count / parts) for place in range(parts + 1)]
+        edges = [round(position * video.count / parts) for position in range(parts + 1)]
         for start, stop in pairwise(edges):
             windows.append(Window(len(windows), number, start, stop))
     return windows
@@ -59,7 +59,7 @@ def split_windows(
     if min(count, len(videos) - count) < 2:
         return tuple(windows), ()
     order = torch.randperm(len(videos), generator=torch.Generator().manual_seed(seed))
-    held = {videos[place] for place in order[:count].tolist()}
+    held = {videos[position] for position in order[:count].tolist()}
     return (
         tuple(window for window in windows if window.video not in held),
         tuple(window for window in windows if window.video in held),

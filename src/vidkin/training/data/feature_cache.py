@@ -36,14 +36,14 @@ class ItemRows:
         values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept. For whole
             items [R, F] or [R, S, S, 3], all frames of the kept items, one item after another.
         lengths: [N] frames of each item.
-        places: [N] place of each row's item in the set; unreadable items have no row.
+        positions: [N] position of each row's item in the set; unreadable items have no row.
         broken: Reasons why the other items cannot be read.
         kept: [N] bool, which whole items are among the values; None: all.
     """
 
     values: Tensor | None
     lengths: Tensor
-    places: Tensor
+    positions: Tensor
     broken: tuple[MediaError, ...]
     kept: Tensor | None = None
 
@@ -83,7 +83,7 @@ def store_features(path: Path, rows: ItemRows) -> None:
     tensors = {
         "features": rows.values.contiguous(),
         "lengths": rows.lengths,
-        "kept": rows.places,
+        "kept": rows.positions,
     }
     broken = json.dumps([[error.path, error.cause] for error in rows.broken])
     try:
@@ -100,9 +100,9 @@ def load_features(path: Path) -> ItemRows | None:
         return None
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
-            features, lengths, places = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
+            features, lengths, positions = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
             broken = [MediaError(*pair) for pair in parse_json((file.metadata() or {})["broken"])]
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         logger.warning("%s is damaged, features are computed again: %s", path, error)
         return None
-    return ItemRows(features, lengths.to(torch.int64), places, tuple(broken))
+    return ItemRows(features, lengths.to(torch.int64), positions, tuple(broken))

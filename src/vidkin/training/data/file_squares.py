@@ -68,9 +68,11 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
         return [
             (
                 square,
-                _read_neighbor(path, time, np.random.default_rng([place, *os.fsencode(path.name)]), settings),
+                _read_neighbor(
+                    path, time, np.random.default_rng([position, *os.fsencode(path.name)]), settings
+                ),
             )
-            for place, (square, time) in enumerate(zip(squares, times, strict=True))
+            for position, (square, time) in enumerate(zip(squares, times, strict=True))
         ]
     with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
         # JPEG can be decoded at a fraction of its size; twice the side is decoded for a good reduction.

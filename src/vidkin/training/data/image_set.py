@@ -77,11 +77,11 @@ class ImageSet(Dataset[torch.Tensor]):
             if values.shape != images.shape[:1]:
                 raise InvalidArgumentError(f"{name} must be [{len(images)}], got {list(values.shape)}")
         if neighbors is not None and (
-            neighbors.places.shape != images.shape[:1] or neighbors.squares.shape[1:] != images.shape[1:]
+            neighbors.positions.shape != images.shape[:1] or neighbors.squares.shape[1:] != images.shape[1:]
         ):
             raise InvalidArgumentError(
                 f"neighbors must be those of {len(images)} images {list(images.shape[1:])}, "
-                f"got those of {len(neighbors.places)} images {list(neighbors.squares.shape[1:])}"
+                f"got those of {len(neighbors.positions)} images {list(neighbors.squares.shape[1:])}"
             )
         self.images = images
         self.groups = groups
@@ -127,7 +127,7 @@ class ImageSet(Dataset[torch.Tensor]):
         }
         tensors = {"images": self.images, "groups": self.groups, "sources": self.sources}
         if self.neighbors is not None:
-            tensors |= {"neighbors": self.neighbors.squares, "neighbor_places": self.neighbors.places}
+            tensors |= {"neighbors": self.neighbors.squares, "neighbor_places": self.neighbors.positions}
         with replace_file(path) as temporary:
             save_file(tensors, temporary, notes)
 
@@ -220,7 +220,7 @@ def _read_all(
 ) -> ImageSet:
     squares: list[Square] = []
     neighbors: list[Square] = []
-    places: list[int] = []
+    positions: list[int] = []
     groups: list[int] = []
     sources: list[int] = []
     numbers: dict[tuple[int, str], int] = {}
@@ -236,7 +236,7 @@ def _read_all(
             number = numbers.setdefault((file.source, file.group), len(numbers))
             for square, neighbor in read:
                 squares.append(square)
-                places.append(-1 if neighbor is None else len(neighbors))
+                positions.append(-1 if neighbor is None else len(neighbors))
                 neighbors += [] if neighbor is None else [neighbor]
             groups.extend([number] * len(read))
             sources.extend([file.source] * len(read))
@@ -251,7 +251,7 @@ def _read_all(
         torch.tensor(sources),
         ["/".join(root.absolute().parts[-2:]) for root in roots],
         broken,
-        FrameNeighbors(_stack(neighbors), torch.tensor(places)) if neighbors else None,
+        FrameNeighbors(_stack(neighbors), torch.tensor(positions)) if neighbors else None,
     )
 
 

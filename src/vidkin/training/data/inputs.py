@@ -81,7 +81,7 @@ class Inputs:
         elif self.stored is not None:
             inputs = self.stored[indices]
         else:
-            items = [self.labelled.items[place] for place in indices.tolist()]
+            items = [self.labelled.items[position] for position in indices.tolist()]
             images = [read_input(item, self.labelled.kind, self.config)[0] for item in items]
             inputs = torch.from_numpy(np.stack(images))
         if not self.are_features:
@@ -218,7 +218,7 @@ def prepare_inputs(
             store_features(path, rows)
     elif on_item is not None:
         on_item(len(labelled), len(labelled))
-    chosen = labelled.with_items(labelled.items[place] for place in rows.places.tolist())
+    chosen = labelled.with_items(labelled.items[position] for position in rows.positions.tolist())
     coarse, fine = chosen.labels(names=names)
     clips = rows.lengths.clamp(max=config.frames)
     full = not config.takes_clips or bool((clips == config.frames).all())
@@ -261,19 +261,19 @@ def _read_all(
     """Read every item once; keep as many whole items as fit into memory, but either all clips or none."""
     config = model.config
     size = len(labelled) * config.size**2 * 3 * (config.frames if config.takes_clips else 1)
-    places: list[int] = []
+    positions: list[int] = []
     broken: list[MediaError] = []
     rows: list[Tensor] = []
     lengths: list[int] = []
     kept: list[bool] = []
     left = most_bytes
-    for place, result in enumerate(read_inputs(labelled, config, threads=threads, whole=moving)):
+    for position, result in enumerate(read_inputs(labelled, config, threads=threads, whole=moving)):
         if isinstance(result, MediaError):
             broken.append(result)
             logger.warning("left out: %s", result)
         else:
             images, length = result
-            places.append(place)
+            positions.append(position)
             lengths.append(length)
             row = _backbone_features(model, torch.tensor(images)) if features else torch.tensor(images)
             kept.append(row.nbytes <= left if moving else features or size <= most_bytes)
@@ -283,8 +283,8 @@ def _read_all(
             elif moving and not rows:
                 rows.append(row[:0])  # the shape, for a collection of which nothing is kept
         if on_item is not None:
-            on_item(place + 1, len(labelled))
-    if not places:
+            on_item(position + 1, len(labelled))
+    if not positions:
         raise DatasetError(
             f"none of the {len(labelled)} items of {labelled.name} can be read; the first: {broken[0]}"
             if broken
@@ -302,7 +302,7 @@ def _read_all(
     return ItemRows(
         values,
         torch.tensor(lengths),
-        torch.tensor(places),
+        torch.tensor(positions),
         tuple(broken),
         kept=torch.tensor(kept) if moving else None,
     )

@@ -32,9 +32,9 @@ def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> 
     if "crop" in names:
         side = frames.shape[-1]
         sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
-        places = torch.rand(len(frames), 2, generator=generator)
+        positions = torch.rand(len(frames), 2, generator=generator)
         parts = []
-        for clip, size, (x, y) in zip(frames, sizes.tolist(), places.tolist(), strict=True):
+        for clip, size, (x, y) in zip(frames, sizes.tolist(), positions.tolist(), strict=True):
             width = max(1, round(size * side))
             left, top = round(x * (side - width)), round(y * (side - width))
             window = clip[..., top : top + width, left : left + width]

@@ -128,7 +128,7 @@ class UnlabeledData:
         pixels = hashlib.sha256(self.images.images.numpy().tobytes())
         if self.images.neighbors is not None:
             pixels.update(self.images.neighbors.squares.numpy().tobytes())
-            pixels.update(self.images.neighbors.places.numpy().tobytes())
+            pixels.update(self.images.neighbors.positions.numpy().tobytes())
         return groups.encode() + pixels.digest()
 
 
@@ -149,8 +149,8 @@ def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> 
     rank = torch.arange(len(scenes)) - (sizes.cumsum(0) - sizes)[scenes[by_scene]]
     starts = (rank % together == 0).long()
     row = starts.cumsum(0) - 1
-    place = torch.randperm(int(starts.sum()), generator=generator)
-    return by_scene[place[row].argsort(stable=True)]
+    position = torch.randperm(int(starts.sum()), generator=generator)
+    return by_scene[position[row].argsort(stable=True)]
 
 
 def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:

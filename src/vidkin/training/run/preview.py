@@ -246,26 +246,26 @@ def _read_batch(
         drawn = next(stream).tolist()
     # An item can be drawn several times, but is read only once.
     unique = sorted(set(drawn))
-    chosen = train.with_items(train.items[place] for place in unique)
+    chosen = train.with_items(train.items[position] for position in unique)
     frames = config.frames if config.takes_clips else 1
     rows: dict[int, NDArray[np.uint8]] = {}
     broken: list[MediaError] = []
-    for done, (place, result) in enumerate(
+    for done, (position, result) in enumerate(
         zip(unique, read_inputs(chosen, config, threads=recipe.data.threads), strict=True), start=1
     ):
         if isinstance(result, MediaError):
             broken.append(result)
-            rows[place] = np.zeros((frames, config.size, config.size, 3), np.uint8)
+            rows[position] = np.zeros((frames, config.size, config.size, 3), np.uint8)
         else:
-            rows[place] = result[0].reshape(frames, config.size, config.size, 3)
+            rows[position] = result[0].reshape(frames, config.size, config.size, 3)
         if on_item is not None:
             on_item(done, len(unique))
-    images = np.stack([rows[place] for place in drawn])
+    images = np.stack([rows[position] for position in drawn])
     if recipe.data.augmentation:
         # Augmented as in the first step.
         generator = torch.Generator().manual_seed(schedule.seed * 1_000_003)
         inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
         changed = augment(inputs, recipe.data.augmentation, generator)
         images = (changed * 255).round().clamp(0, 255).to(torch.uint8).movedim(-3, -1).numpy()
-    items = tuple(train.items[place] for place in drawn)
+    items = tuple(train.items[position] for position in drawn)
     return FirstBatch(images, items, _MEMBERS.get(draw, ()), tuple(broken))

@@ -84,8 +84,8 @@ def semi_hard_triplet_loss(
         count = negatives.sum(dim=1, keepdim=True)
         ordered, columns = torch.where(negatives, distances, torch.inf).sort(dim=1)
         # The first negative farther than the positive; past the last one, the last one itself, the farthest.
-        place = torch.searchsorted(ordered, distances, right=True).minimum(count - 1).clamp_min(0)
-        chosen = columns.gather(1, place)
+        position = torch.searchsorted(ordered, distances, right=True).minimum(count - 1).clamp_min(0)
+        chosen = columns.gather(1, position)
         usable = pairs.positives & (count > 0)
     values = (margin + distances - distances.gather(1, chosen)).relu()
     return weighted_mean(torch.where(usable, values, 0.0).sum(dim=1), usable, reduction)

@@ -80,8 +80,8 @@ class BlackBoxAPLoss(LossOnScores):
 def descending_rank(values: Tensor) -> Tensor:
     """Rank of every entry of its row, 1 for the greatest, ties in the order of the columns."""
     order = values.argsort(dim=1, descending=True, stable=True)
-    places = torch.arange(1, values.shape[1] + 1, device=values.device, dtype=values.dtype)
-    return torch.empty_like(values).scatter_(1, order, places.expand_as(values))
+    positions = torch.arange(1, values.shape[1] + 1, device=values.device, dtype=values.dtype)
+    return torch.empty_like(values).scatter_(1, order, positions.expand_as(values))
 
 
 def interpolated_rank(values: Tensor, length: Tensor, lambda_: float) -> Tensor:

@@ -72,9 +72,9 @@ def quantized_ap_loss(
     Cost: O(N M) time and memory, whatever the number of bins.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
-    place = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
-    lower = place.detach().floor().clamp(max=bins - 2.0)
-    share = place - lower
+    position = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
+    lower = position.detach().floor().clamp(max=bins - 2.0)
+    share = position - lower
     index = lower.long()
     positive = soft_histogram(index, share, pairs.positive, bins)
     everything = positive + soft_histogram(index, share, pairs.negative, bins)

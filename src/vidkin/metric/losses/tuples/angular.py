@@ -106,7 +106,8 @@ class AngularLoss(Loss):
             raise InvalidArgumentError(
                 f"the {self.form} form must be called with {expected} tensors, got {len(members)}"
             )
-        return self.compute(*members, **self.options)
+        first, second, third, *others = members
+        return self.compute(first, second, third, others[0] if others else None, **self.options)
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -150,8 +150,8 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
 def _scale(labels: Tensor, relevance: Tensor | None) -> float:
     """The largest factor that keeps acceptance ratios at most 1: least total relevance / largest relevance."""
     if relevance is None:
-        _, place, sizes = torch.unique(labels[:, 0], return_inverse=True, return_counts=True)
-        return max(1.0, int((sizes[place] - 1).clamp_min(1).min()) / labels.shape[1])
+        _, position, sizes = torch.unique(labels[:, 0], return_inverse=True, return_counts=True)
+        return max(1.0, int((sizes[position] - 1).clamp_min(1).min()) / labels.shape[1])
     same = labels[:, None, 0] == labels[None, :, 0]
     same.fill_diagonal_(False)
     inside = torch.where(same, relevance, torch.zeros_like(relevance))

@@ -61,28 +61,28 @@ def index_stream(
     if draw == "batches" and (len(sizes) == 2 or has_one_level(labels)):
         across_and_each = sizes or class_sizes(labels[:, 1], 4 * quadlets)
         # A class with one item has no positive and is left out.
-        _, place, counts = torch.unique(labels[:, 1], return_inverse=True, return_counts=True)
+        _, position, counts = torch.unique(labels[:, 1], return_inverse=True, return_counts=True)
         if across_and_each[0] > int((counts >= 2).sum()):
             raise InvalidArgumentError(
                 f"schedule.batch must have at most as many classes as have 2 items, {int((counts >= 2).sum())}, got "
                 f"{across_and_each[0]}"
             )
-        places = (counts[place] >= 2).nonzero().squeeze(1)
-        batches = BalancedBatchSampler(labels[places, 1], sizes=across_and_each, batches=steps, seed=seed)
-        return islice((places[torch.tensor(batch)] for batch in batches), start, None)
+        positions = (counts[position] >= 2).nonzero().squeeze(1)
+        batches = BalancedBatchSampler(labels[positions, 1], sizes=across_and_each, batches=steps, seed=seed)
+        return islice((positions[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "batches":
         # Places of items with a positive and an intermediate; other items would only take up space in a batch.
-        _, place, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
-        paired = counts[place] >= 2
+        _, position, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
+        paired = counts[position] >= 2
         subcategories: dict[int, set[int]] = {}
         for category, subcategory in labels[paired].tolist():
             subcategories.setdefault(category, set()).add(subcategory)
         wide = [category for category, inside in subcategories.items() if len(inside) >= 2]
         eligible: Tensor = paired & torch.isin(labels[:, 0], torch.tensor(wide, dtype=labels.dtype))
-        places = eligible.nonzero().squeeze(1)
-        chosen = sizes or balanced_sizes(labels[places], 4 * quadlets)
-        batches = BalancedBatchSampler(labels[places], sizes=chosen, batches=steps, seed=seed)
-        return islice((places[torch.tensor(batch)] for batch in batches), start, None)
+        positions = eligible.nonzero().squeeze(1)
+        chosen = sizes or balanced_sizes(labels[positions], 4 * quadlets)
+        batches = BalancedBatchSampler(labels[positions], sizes=chosen, batches=steps, seed=seed)
+        return islice((positions[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "online_triplets":
         settings = online or OnlineSettings()
         stream = online_triplets(
