@@ -41,8 +41,8 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     {
         "classical": "vidkin.features.classical:open_classical",
         "onnx": "vidkin.features.networks.onnx:open_onnx",
-        "timm": "vidkin.features.networks.backbone:BackboneExtractor",
-        "torchvision": "vidkin.features.networks.backbone:BackboneExtractor",
+        "timm": "vidkin.features.networks.backbone:open_backbone",
+        "torchvision": "vidkin.features.networks.backbone:open_backbone",
         # On a higher floor, opened by name alone: the default of search must not depend on an installed entry point.
         "vidkin": "vidkin.models.frame_extractor:open_frame_extractor",
     },

@@ -25,7 +25,7 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["BackboneExtractor", "optional_triple", "parse_network_name", "resolve_device"]
+__all__ = ["BackboneExtractor", "open_backbone", "optional_triple", "parse_network_name", "resolve_device"]
 
 PathLike = str | os.PathLike[str]
 
@@ -208,6 +208,13 @@ class BackboneExtractor:
                     described = whitening.apply(described)
             values[first : first + chunk] = described[: chunk - missing].cpu()
         return values
+
+
+def open_backbone(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
+) -> BackboneExtractor:
+    """Open ``timm:`` and ``torchvision:`` networks; a factory of the registry."""
+    return BackboneExtractor(name, weights=weights, whitening=whitening, device=device)
 
 
 @dataclass(frozen=True, slots=True)

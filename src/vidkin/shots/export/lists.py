@@ -12,7 +12,6 @@ import numpy as np
 
 from vidkin._base.outputs import open_output
 from vidkin._base.plain_values import replace_controls
-from vidkin.media.time import SAME_TIME
 from vidkin.shots.export.timecode import frame_at, timecode, timeline_rate
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     name = "curve"
     if detection.curve is not None:
         name = detection.curve.name
-        places = np.searchsorted(times, np.asarray(detection.curve.times) - SAME_TIME)
+        places = np.searchsorted(times, np.asarray(detection.curve.times) - 1e-6)
         for place, value in zip(places.tolist(), detection.curve.values.tolist(), strict=True):
             if place < len(values) and math.isfinite(value):
                 values[place] = f"{value:.6g}"
