@@ -26,6 +26,10 @@ def test_times_are_seconds_or_minutes_and_seconds(text: str, seconds: float) -> 
     assert parse_time(text) == seconds
 
 
+def test_a_frame_number_is_a_time_where_the_rate_is_known() -> None:
+    assert parse_time("250f", rate=25.0) == 10.0
+
+
 @pytest.mark.parametrize(
     "text", ["", "soon", "-1", "1:75", "1.5:30", "1:2:3:4", "nan", "inf", "1:nan", "1:-5"]
 )

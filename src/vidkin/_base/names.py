@@ -1,16 +1,17 @@
-"""Parse names such as ``timm:resnet50?size=256`` and ``package.module:attribute``."""
+"""Names such as ``timm:resnet50?size=256`` and ``package.module:attribute``, parsed and loaded on first use."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Name", "load_attribute", "parse_name"]
+__all__ = ["Name", "lazy_names", "load_attribute", "parse_name"]
 
 _TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number"}
 
@@ -84,3 +85,22 @@ def load_attribute(place: str) -> Any:
     """Import a module and return the object that ``package.module:attribute`` names."""
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
+    """The ``__getattr__`` of a package whose surface is wider than what most of its users load.
+
+    Args:
+        package: Name of the package, ``__name__`` in its ``__init__``.
+        targets: Where its names come from, each as ``"package.module:name"``.
+    """
+    homes = {target.partition(":")[2]: target for target in targets}
+
+    def get(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = load_attribute(homes[name])
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.time import Time
 
 __all__ = [
     "DEFAULT_INDEX",
@@ -55,6 +54,9 @@ def parse_time(text: str | float, rate: float | None = None) -> float:
     Raises:
         typer.BadParameter: The text is none of these.
     """
+    # PyAV, which the module's package loads, is not needed to print help.
+    from vidkin.media.time import Time
+
     try:
         return float(Time.parse(text, rate=rate))
     except InvalidArgumentError as error:

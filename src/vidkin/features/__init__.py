@@ -5,7 +5,7 @@ Names and contracts of extractors are imported here; what describes frames is im
 
 from typing import TYPE_CHECKING
 
-from vidkin._base.lazy_names import lazy_names
+from vidkin._base.names import lazy_names
 from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor, Views
 from vidkin.features.registry import (
     ExtractorFactory,

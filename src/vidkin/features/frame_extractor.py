@@ -20,6 +20,7 @@ from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
 from vidkin.features.networks.backbone import resolve_device
 from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
+from vidkin.media.frames import LUMINANCE
 from vidkin.similarity import WHOLE, FrameFeatures
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def open_frame_extractor(
 
 def _view_information(canvas: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     """Information in each box of the canvas [T, 3, 128, 128], computed as for whole frames: [T, V] in [0, 1]."""
-    luma = torch.einsum("tchw,c->thw", canvas.float(), torch.tensor([0.299, 0.587, 0.114]))
+    luma = torch.einsum("tchw,c->thw", canvas.float(), torch.tensor(LUMINANCE))
     cells = detailed_cells(luma)
     edges = (boxes * cells.shape[-1]).round().int().tolist()
     shares = [

@@ -5,7 +5,7 @@ What every reader of frames needs is imported here; the rest is imported when it
 
 from typing import TYPE_CHECKING
 
-from vidkin._base.lazy_names import lazy_names
+from vidkin._base.names import lazy_names
 from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
 from vidkin.media.frames import Frames
 from vidkin.media.probe import ProbedVideo, VideoInfo, open_probed, probe

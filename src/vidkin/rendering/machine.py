@@ -14,6 +14,7 @@ from typing import Literal
 
 from vidkin._version import __version__
 from vidkin.errors import MissingPartError, VidkinError
+from vidkin.features import open_extractor
 
 __all__ = ["Finding", "describe_machine", "inspect_machine"]
 
@@ -154,7 +155,6 @@ def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
 def _extractor(name: str) -> str:
     import numpy as np
 
-    from vidkin.features import open_extractor
     from vidkin.media import Frames
 
     extractor = open_extractor(name)
@@ -165,13 +165,13 @@ def _extractor(name: str) -> str:
 
 
 def _torchvision() -> str:
-    from vidkin.features import import_torchvision
+    from vidkin.features.networks.torchvision_import import import_torchvision
 
     return str(import_torchvision().__version__)
 
 
 def _timm() -> str:
-    from vidkin.features import import_timm
+    from vidkin.features.networks.torchvision_import import import_timm
 
     version = import_timm().__version__
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
@@ -187,7 +187,7 @@ def _timm() -> str:
 
 
 def _onnxruntime() -> str:
-    from vidkin.features import import_onnxruntime
+    from vidkin.features.networks.onnx_network import import_onnxruntime
 
     runtime = import_onnxruntime()
     providers = [name.removesuffix("ExecutionProvider") for name in runtime.get_available_providers()]

@@ -7,17 +7,22 @@ import os
 __all__ = ["clock", "clock_range", "file_size", "number", "percent", "printable"]
 
 
-def clock(seconds: float) -> str:
+def clock(seconds: float, *, digits: int = 1) -> str:
     """Format seconds as ``m:ss.s``, or ``h:mm:ss.s`` from one hour: 75.25 is ``1:15.3``.
 
-    >>> clock(75.25), clock(59.96), clock(3723.4)
-    ('1:15.3', '1:00.0', '1:02:03.4')
+    >>> clock(75.25), clock(59.96), clock(3723.4), clock(3723.4, digits=2)
+    ('1:15.3', '1:00.0', '1:02:03.4', '1:02:03.40')
+
+    Args:
+        seconds: The time.
+        digits: Decimals, at least 1.
     """
     # Round halves up, as people do; Python's round() would turn 75.25 into 75.2.
-    tenths = int(max(seconds, 0.0) * 10 + 0.5 + 1e-9)
-    minutes, rest = divmod(tenths, 600)
+    unit = 10**digits
+    parts = int(max(seconds, 0.0) * unit + 0.5 + 1e-9)
+    minutes, rest = divmod(parts, 60 * unit)
     hours, minutes = divmod(minutes, 60)
-    tail = f"{rest // 10:02d}.{rest % 10}"
+    tail = f"{rest // unit:02d}.{rest % unit:0{digits}d}"
     return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
 
 

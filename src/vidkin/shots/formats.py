@@ -22,6 +22,7 @@ from vidkin._base.outputs import open_output
 from vidkin._base.plain_values import replace_controls
 from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.media.time import SAME_TIME
 from vidkin.shots.images import write_contact_sheet
 from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 
@@ -374,7 +375,7 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     name = "curve"
     if detection.curve is not None:
         name = detection.curve.name
-        places = np.searchsorted(times, np.asarray(detection.curve.times) - 1e-6)
+        places = np.searchsorted(times, np.asarray(detection.curve.times) - SAME_TIME)
         for place, value in zip(places.tolist(), detection.curve.values.tolist(), strict=True):
             if place < len(values) and math.isfinite(value):
                 values[place] = f"{value:.6g}"

@@ -21,6 +21,8 @@ from vidkin._base.checks import check_at_least, check_choice
 from vidkin._base.outputs import create_folder, open_output
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
+from vidkin.media.frames import LUMINANCE
+from vidkin.media.time import SAME_TIME
 
 if TYPE_CHECKING:
     from vidkin.shots.shot import ShotDetection
@@ -47,7 +49,7 @@ _QUALITY = 88
 _PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
 # A frame is nearly black if less than this percentage of its pixels is brighter than this level of 255.
 _BRIGHT_SHARE, _BLACK = 2, 40
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_LUMA = np.array(LUMINANCE, np.float32)
 
 
 class ShotImage(NamedTuple):
@@ -137,7 +139,7 @@ def iter_shot_images(
         (choices[frame], frame, image)
         for batch in iter_frames_at(detection.path, times[frames].tolist(), short_side=short_side)
         for image, time in zip(batch.images, batch.timestamps, strict=True)
-        if (frame := int(np.searchsorted(times, time - 1e-6))) in choices
+        if (frame := int(np.searchsorted(times, time - SAME_TIME))) in choices
     )
     for (number, part), group in groupby(reading, key=lambda entry: entry[0][:2]):
         _, frame, image = min(group, key=lambda entry: _merit(entry[2], entry[0][2]))

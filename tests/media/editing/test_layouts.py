@@ -7,12 +7,22 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from tests.media.makers import flat
 from vidkin.media import EDITS, EditSetting
 from vidkin.media.editing import layouts
-from vidkin.media.editing.layouts import Arrangement, Box, arranged
+from vidkin.media.editing.layouts import (
+    Arrangement,
+    Box,
+    Rectangle,
+    Size,
+    arranged,
+    centered,
+    homographies,
+    split_parts,
+)
 
 Image = NDArray[np.uint8]
 
@@ -192,3 +202,33 @@ def test_bars_and_rotation_have_boxes() -> None:
     source, edited = EDITS["rotate5"].boxes((320, 180), setting())
     assert source == pytest.approx((0.0462, 0, 0.9538, 1), abs=0.001)
     assert edited == (0, 0, 1, 1)
+
+
+def test_a_homography_takes_each_corner_where_it_belongs_in_numpy_and_in_torch() -> None:
+    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    moved = corners + np.random.default_rng(0).uniform(-0.2, 0.2, (5, 4, 2))
+    source = np.broadcast_to(corners, moved.shape)
+    matrices = homographies(source, moved)
+    places = np.concatenate([source, np.ones((5, 4, 1))], axis=2) @ matrices.transpose(0, 2, 1)
+    np.testing.assert_allclose(places[..., :2] / places[..., 2:], moved, atol=1e-12)
+    of_torch = homographies(torch.from_numpy(source.copy()), torch.from_numpy(moved))
+    np.testing.assert_allclose(of_torch.numpy(), matrices, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("part", "canvas", "columns", "rows", "places"),
+    [
+        ((4, 6), (8, 6), 2, 1, [(0, 0, 4, 6), (4, 0, 8, 6)]),
+        ((4, 6), (4, 12), 1, 2, [(0, 0, 4, 6), (0, 6, 4, 12)]),
+        ((4, 4), (9, 9), 2, 2, [(0, 0, 4, 4), (5, 0, 9, 4), (0, 5, 4, 9), (5, 5, 9, 9)]),
+        ((4, 4), (12, 4), 3, 1, [(0, 0, 4, 4), (4, 0, 8, 4), (8, 0, 12, 4)]),
+    ],
+)
+def test_parts_of_a_split_screen_reach_the_edges_of_the_canvas(
+    part: Size, canvas: Size, columns: int, rows: int, places: list[Rectangle]
+) -> None:
+    assert split_parts(part, canvas, columns, rows) == places
+
+
+def test_what_is_centered_has_the_same_room_on_both_sides() -> None:
+    assert centered((4, 6), (10, 6)) == (3, 0, 7, 6)

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.media.frames import LUMINANCE
+
 __all__ = ["DetailSpectrum", "measure_detail", "most_detailed"]
 
-_WEIGHTS = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+_WEIGHTS = np.array(LUMINANCE, dtype=np.float32)
 # Bands a factor of 2^(1/4) wide, starting at 8 cycles per picture height.
 _LOWEST = 8.0
 _STEP = 2.0**0.25

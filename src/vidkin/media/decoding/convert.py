@@ -45,12 +45,12 @@ def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
     if short_side is None:
         return width, height
     if longer > _MOST_ELONGATED * shorter:
-        side, wanted = longer, _MOST_ELONGATED * short_side
+        side, target = longer, _MOST_ELONGATED * short_side
     else:
-        side, wanted = shorter, short_side
-    if side <= wanted:
+        side, target = shorter, short_side
+    if side <= target:
         return width, height
-    return max(1, round(width * wanted / side)), max(1, round(height * wanted / side))
+    return max(1, round(width * target / side)), max(1, round(height * target / side))
 
 
 def is_high_definition(width: int, height: int) -> bool:

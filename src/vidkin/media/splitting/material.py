@@ -102,10 +102,10 @@ class _Groups:
         self._is_encoded = (owners >= 0) & ~is_copied
         # For every group: the place of its first packet, and of the last one to decode.
         self._starts = np.unique(np.append(0, stored.entries))
-        wanted = self._is_encoded[stored.ranks]
+        encoded = self._is_encoded[stored.ranks]
         ends = np.append(self._starts[1:], len(stored))
         self._lasts = [
-            start + int(places[-1]) if len(places := np.flatnonzero(wanted[start:end])) else -1
+            start + int(places[-1]) if len(places := np.flatnonzero(encoded[start:end])) else -1
             for start, end in zip(self._starts.tolist(), ends.tolist(), strict=True)
         ]
 

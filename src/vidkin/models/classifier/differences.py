@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from vidkin.media.frames import LUMINANCE
+
 __all__ = ["stack_of_differences", "widen_input"]
 
 # Luma of ITU-R BT.601.
-_LUMA = (0.299, 0.587, 0.114)
 
 
 def stack_of_differences(clips: Tensor) -> Tensor:
@@ -17,7 +18,7 @@ def stack_of_differences(clips: Tensor) -> Tensor:
     A still clip gives zeros. Source: Fernando et al., "Self-supervised video representation learning with odd-one-out
     networks", CVPR 2017; "In defense of the triplet loss for visual recognition" uses 6 frames of 2 s.
     """
-    luma = torch.tensor(_LUMA, dtype=clips.dtype, device=clips.device)
+    luma = torch.tensor(LUMINANCE, dtype=clips.dtype, device=clips.device)
     gray = (clips * luma[:, None, None]).sum(dim=2)
     return gray[:, 1:] - gray[:, :-1]
 

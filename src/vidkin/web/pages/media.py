@@ -26,7 +26,7 @@ _MOST_PIECES = 10_000
 
 VideoNumber = Annotated[int, PathPart(description="Number of the video.")]
 UploadId = Annotated[str, PathPart(description="Id of the dropped file.")]
-Time = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
+Moment = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
 Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
 PieceNumber = Annotated[
     int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")
@@ -35,7 +35,7 @@ PieceNumber = Annotated[
 
 @router.get("/videos/{video}/thumbnail", responses=_IMAGE)
 async def get_thumbnail(
-    site: CurrentSite, video: VideoNumber, time: Time = None, side: Side = 180
+    site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180
 ) -> Response:
     """A picture of a video."""
     return await _thumbnail(site, partial(open_source, site, video=video), time, side)
@@ -43,7 +43,7 @@ async def get_thumbnail(
 
 @router.get("/uploads/{upload}/thumbnail", responses=_IMAGE)
 async def get_upload_thumbnail(
-    site: CurrentSite, upload: UploadId, time: Time = None, side: Side = 180
+    site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180
 ) -> Response:
     """A picture of a dropped file."""
     return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)

@@ -20,7 +20,7 @@ from vidkin.media import thumbnail
 from vidkin.rendering.boxes import describe_parts
 from vidkin.rendering.json_values import match_as_json
 from vidkin.rendering.pictures import pool_map
-from vidkin.similarity import UNRELATED, WHOLE, Box, Segment
+from vidkin.similarity import UNRELATED, Box, Segment
 from vidkin.web.pages.library import VideoModel, video_values
 from vidkin.web.results import ResultResponse, answer_model, result_model
 from vidkin.web.site import CurrentSite, Page, Site

@@ -161,11 +161,7 @@ def _print_pieces(detection: ShotDetection, report: SplitReport) -> None:
 
 def _precise(seconds: float) -> str:
     """Seconds as ``m:ss.ss``: two frames of any usual rate never look the same."""
-    hundredths = int(seconds * 100 + 0.5 + 1e-9)
-    minutes, rest = divmod(hundredths, 6000)
-    hours, minutes = divmod(minutes, 60)
-    tail = f"{rest // 100:02d}.{rest % 100:02d}"
-    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+    return clock(seconds, digits=2)
 
 
 _COLUMNS = (
