@@ -131,7 +131,7 @@ def load_shot_recipe(
     chosen = LEARNED if method is None else find_shot_method(method)
     content = read_shot_recipe(chosen.default if source is None else source)
     own = next((each for each in _methods() if each is not LEARNED and each.table in content), LEARNED)
-    if method is not None and chosen is not own:
+    if method is not None and chosen.name != own.name:
         raise InvalidArgumentError(
             f"the recipe is of method {own.name!r}, got method {method!r}; choose one of the recipes "
             f"{', '.join(available_shot_recipes())}, or leave out one of the two"
