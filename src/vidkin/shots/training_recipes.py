@@ -172,7 +172,14 @@ def shot_method_of(plan: Any) -> ShotMethod:
 
 def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
     """The tables of a recipe with every default; :func:`load_shot_recipe` makes an equal plan of them."""
-    return shot_method_of(plan).tables(plan)
+    return {
+        table: {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in settings.items()
+            if value is not None
+        }
+        for table, settings in shot_method_of(plan).tables(plan).items()
+    }
 
 
 def show_shot_recipe(plan: Any) -> str:
