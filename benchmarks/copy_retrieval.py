@@ -9,8 +9,8 @@ query, or a real copy of its recording. Two protocols: `strict` counts other mom
 same fixed camera) as wrong; `neutral` leaves them out. Unrelated footage around excerpts and beside insets is made of
 the videos shorter than 6 s.
 
-FOLDER is the collection that `vidkin.experiments.copies.HALVES` divides: constants are chosen on the development half,
-and the held-back half is for the end. --sources takes any folder of videos that show different things.
+FOLDER is the collection that `vidkin.review.copy_material.HALVES` divides: constants are chosen on the development
+half, and the held-back half is for the end. --sources takes any folder of videos that show different things.
 
 Peers in the same run: pHash per frame (imagehash), and vPDQ where the package `vpdq` is installed.
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from _material import SIZES, material_parser, open_material
 from vidkin._base.plain_values import as_json
+from vidkin.rendering.machine import describe_machine
 from vidkin.review.copy_material import find_recordings
 from vidkin.review.copy_page import as_picture_page
 from vidkin.review.copy_study import CopyStudy, choose_extractors, run_copy_study
@@ -43,6 +44,7 @@ def main() -> None:
         recordings,
         given.work,
         distractors=[found for place in given.distractors for found in find_recordings(place)],
+        machine=describe_machine(),
         on_progress=lambda done, total, what: print(
             f"\r{done} of {total}: {what:.60}\x1b[K", end="", flush=True
         ),

@@ -22,7 +22,7 @@ GROUND = {"errors", "_version", "_base"}
 FLOOR_2 = {"media", "similarity", "metric", "features"}
 FLOOR_3 = FLOOR_2 | {"models", "datasets"}
 FLOOR_4 = FLOOR_3 | {"index", "training", "shots"}
-FLOOR_5 = FLOOR_4 | {"experiments", "rendering", "review"}
+FLOOR_5 = FLOOR_4 | {"rendering", "review"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "_version": set(),
@@ -38,7 +38,6 @@ ALLOWED: dict[str, set[str]] = {
     "shots": FLOOR_3,
     "rendering": FLOOR_4,
     "review": FLOOR_4,
-    "experiments": FLOOR_5,
     "cli": FLOOR_5 | {"web"},
     "web": FLOOR_5,
 }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from vidkin.review.copy_places import BoxOverlaps, TimeErrors
-from vidkin.review.copy_scores import AveragePrecisions, CopyFigures, GroupFigures, UnrelatedFigures
+from vidkin.review.copy_scores import (
+    AveragePrecisions,
+    BoxOverlaps,
+    CopyFigures,
+    GroupFigures,
+    TimeErrors,
+    UnrelatedFigures,
+)
 from vidkin.review.copy_search import SearchCosts
 from vidkin.review.copy_study import CopyReport, CopyStudy
 from vidkin_research.copy_report import as_page

@@ -10,7 +10,7 @@ import pytest
 from vidkin.media import EditedSegment
 from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
 from vidkin.review.copy_material import QueryClip, Recording
-from vidkin.review.copy_places import box_overlap, place_segments, summarize_boxes, summarize_times
+from vidkin.review.copy_scores import box_overlap, place_segments, summarize_boxes, summarize_times
 from vidkin.review.copy_search import PairScores
 from vidkin.similarity import Segment
 

@@ -14,8 +14,7 @@ from PIL import Image, ImageDraw
 
 from vidkin.media import EDITS, read_frames
 from vidkin.review.copy_gallery import GalleryVideo
-from vidkin.review.copy_places import PlacedSegment, place_segments
-from vidkin.review.copy_scores import GroupFigures
+from vidkin.review.copy_scores import GroupFigures, PlacedSegment, place_segments
 from vidkin.review.copy_study import CopyResults
 
 __all__ = ["as_picture_page"]

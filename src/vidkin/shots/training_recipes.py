@@ -131,7 +131,7 @@ def load_shot_recipe(
     chosen = LEARNED if method is None else find_shot_method(method)
     content = read_shot_recipe(chosen.default if source is None else source)
     own = next((each for each in _methods() if each is not LEARNED and each.table in content), LEARNED)
-    if method is not None and chosen is not own:
+    if method is not None and chosen.name != own.name:
         raise InvalidArgumentError(
             f"the recipe is of method {own.name!r}, got method {method!r}; choose one of the recipes "
             f"{', '.join(available_shot_recipes())}, or leave out one of the two"
@@ -172,7 +172,14 @@ def shot_method_of(plan: Any) -> ShotMethod:
 
 def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
     """The tables of a recipe with every default; :func:`load_shot_recipe` makes an equal plan of them."""
-    return shot_method_of(plan).tables(plan)
+    return {
+        table: {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in settings.items()
+            if value is not None
+        }
+        for table, settings in shot_method_of(plan).tables(plan).items()
+    }
 
 
 def show_shot_recipe(plan: Any) -> str:
