@@ -98,7 +98,7 @@ def duplicate_scores(index: Index, chosen: list[GalleryVideo]) -> list[float | N
     """What `duplicates` keeps of each pair; None where the two are no neighbors, so that it has no score."""
     index.duplicates(threshold=0.6, parts=True)
     state = json.loads((index.path / Comparisons.FILE).read_text())["state"]
-    known = Comparisons.open(index.path, state)
+    known = Comparisons.open(index.place, state)
     contents = {record.path: content_of(record) for record in index.videos()}
     results = [
         known.get(contents[os.path.abspath(clip_of(video))], contents[os.path.abspath(video.path)])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from vidkin.features import open_extractor
 from vidkin.index.search.calibration import Calibration
+from vidkin.index.storage.places.local import LocalPlace
 
 
 def main() -> None:
@@ -26,7 +27,7 @@ def main() -> None:
         old.unlink()
     for name in ("vidkin", "classical"):
         extractor = open_extractor(name)
-        Calibration.measure(extractor).save(output, f"{extractor.fingerprint}.safetensors")
+        Calibration.measure(extractor).save(LocalPlace(output), f"{extractor.fingerprint}.safetensors")
 
 
 if __name__ == "__main__":

@@ -49,9 +49,9 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(CollectionError, match=r"file: an index cannot be made there \(file exists\)"):
-        create_index(tmp_path / "file", PLAIN)
+        create_index(open_place(tmp_path / "file"), PLAIN)
     with pytest.raises(CollectionNotFoundError, match=r"there is no index at"):
-        Manifest.read(tmp_path / "file")
+        Manifest.read(open_place(tmp_path / "file"))
 
 
 def test_damage_and_the_future_are_told_apart(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_an_index_without_its_manifest_is_no_place_for_a_new_one(tmp_path: Path)
 def test_other_features_do_not_mix(tmp_path: Path) -> None:
     create_index(open_place(tmp_path), PLAIN)
     manifest = Manifest.read(open_place(tmp_path))
-    manifest.check(tmp_path, "plain-1")
+    manifest.check(open_place(tmp_path), "plain-1")
     with pytest.raises(
         CollectionMismatchError,
         match=r"was made with extractor plain-1, got other-2: another .* make a new index in another folder",
     ):
-        manifest.check(tmp_path, "other-2")
+        manifest.check(open_place(tmp_path), "other-2")

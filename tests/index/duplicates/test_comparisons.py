@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.index.duplicates import comparisons
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
 from vidkin.index.storage.places.opening import open_place
 from vidkin.similarity import Segment
@@ -53,12 +54,22 @@ def test_a_file_of_an_older_version_keeps_its_pairs(tmp_path: Path) -> None:
     made.save()
     file = tmp_path / Comparisons.FILE
     table = json.loads(file.read_text())
-    del table["keepers"]
+    del table["keepers"], table["doubts"]
     table["pairs"] = [row[:7] for row in table["pairs"]]
     file.write_text(json.dumps(table))
     read = Comparisons.open(open_place(tmp_path), "state")
     assert read.get("a", "b") == PairResult(0.8, True, doubt="little detail")
     assert read.keepers == {}
+
+
+def test_results_whose_doubts_were_judged_otherwise_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Comparisons(open_place(tmp_path), "state")
+    made.put("a", "b", PairResult(0.8))
+    made.save()
+    monkeypatch.setattr(comparisons, "_DOUBT_REVISION", 1)
+    assert list(Comparisons.open(open_place(tmp_path), "state").pairs()) == []
 
 
 def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ __all__ = ["Comparisons", "PairResult"]
 _logger = logging.getLogger(__name__)
 # Seconds between writes: the work lost if the process is killed.
 _PAUSE = 20.0
-# Part of the state: choose another text when the same pair would get another doubt or missing part. A change of the
-# score changes the state by itself (`vidkin.similarity.scorer.SCORE_REVISION`).
-_DOUBT_REVISION = ""
+# Raise it when the same pair would get another doubt or missing part. A change of the score changes the state by itself
+# (`vidkin.similarity.scorer.SCORE_REVISION`).
+_DOUBT_REVISION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,12 @@ class Comparisons:
     @classmethod
     def open(cls, place: Place, state: str) -> Comparisons:
         """Load the results of an index; none if they are of another state or cannot be read."""
-        state += _DOUBT_REVISION
         try:
             content = place.read(cls.FILE)
             if content is None:
                 return cls(place, state)
             table = parse_json(content.decode())
-            if table["state"] != state:
+            if table["state"] != state or table.get("doubts", 0) != _DOUBT_REVISION:
                 return cls(place, state)
             names: list[str] = [str(name) for name in table["contents"]]
             return cls(
@@ -144,6 +143,7 @@ class Comparisons:
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
+            "doubts": _DOUBT_REVISION,
             "contents": names,
             "searched": sorted(places[name] for name in self.searched),
             "flipped": sorted(places[name] for name in self.flipped),
