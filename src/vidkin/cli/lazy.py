@@ -16,17 +16,17 @@ class LazyCommand(NamedTuple):
     """Where a command is, and its line in the help of its group.
 
     Attributes:
-        target: Module and name: ``package.module:function``, or ``:app`` for a group.
+        place: Module and name: ``package.module:function``, or ``:app`` for a group.
         summary: First sentence of its docstring.
     """
 
-    target: str
+    place: str
     summary: str
 
     @property
     def is_group(self) -> bool:
         """Whether it has commands of its own."""
-        return self.target.endswith(":app")
+        return self.place.endswith(":app")
 
 
 class LazyGroup(TyperGroup):
@@ -80,7 +80,7 @@ class _Loaded(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._commands:
-            module, _, attribute = self._table[name].target.partition(":")
+            module, _, attribute = self._table[name].place.partition(":")
             value = getattr(import_module(module), attribute)
             if not isinstance(value, typer.Typer):
                 single = typer.Typer(

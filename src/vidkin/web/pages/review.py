@@ -182,6 +182,6 @@ def _state(site: Site) -> dict[str, Any]:
         "cut": cuts.count("cut"),
         "no_cut": cuts.count("no cut"),
         "runs": read_reviews(path)[::-1],
-        "measure_in_use": Manifest.read(site.collection.location).reviewed,
+        "measure_in_use": Manifest.read(site.collection.place).reviewed,
         "detector": read_detector(path),
     }
