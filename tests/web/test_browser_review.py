@@ -56,12 +56,12 @@ def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Pat
         page.keyboard.press("k")
         expect(members.nth(1)).to_contain_text("keep (your choice)")
         expect(members.nth(1)).to_be_focused()
-        expect(page.get_by_role("link", name="Plan of what to put away")).to_be_hidden()
+        expect(page.get_by_role("link", name="Plan of what to remove")).to_be_hidden()
         page.get_by_role("button", name="Find them again").click()
         expect(members.nth(0)).to_contain_text("keep (your choice)")
         expect(members.nth(0)).to_contain_text("copy.mp4")
         with page.expect_download() as download:
-            page.get_by_role("link", name="Plan of what to put away").click()
+            page.get_by_role("link", name="Plan of what to remove").click()
         assert download.value.suggested_filename == "plan.json"
         page.get_by_role("button", name="Not a match").click()
         expect(members.nth(1)).to_contain_text("not a match (your verdict)")

@@ -18,17 +18,17 @@ class LazyCommand(NamedTuple):
     """Where a command is, and its line in the help of its group.
 
     Attributes:
-        target: Module and name: ``package.module:function``, or ``:app`` for a group.
+        place: Module and name: ``package.module:function``, or ``:app`` for a group.
         summary: First sentence of its docstring.
     """
 
-    target: str
+    place: str
     summary: str
 
     @property
     def is_group(self) -> bool:
         """Whether it has commands of its own."""
-        return self.target.endswith(":app")
+        return self.place.endswith(":app")
 
 
 _GROUP = "vidkin.commands"
@@ -116,7 +116,7 @@ class _Loaded(Mapping[str, Any]):
         if name not in self._commands:
             # Reading what all packages bring takes longer than the help of one command.
             entry = self._built_in.get(name) or self._brought()[name]
-            module, _, attribute = entry.target.partition(":")
+            module, _, attribute = entry.place.partition(":")
             value = getattr(import_module(module), attribute)
             if not isinstance(value, typer.Typer):
                 single = typer.Typer(

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from vidkin._base.plain_values import as_json
 from vidkin.cli.console import is_roomy, note, path_text, table, terminal_width
-from vidkin.rendering.boxes import describe_parts
 from vidkin.rendering.text import clock, clock_range, file_size, printable
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ def _segment_cells(segment: Segment) -> list[str | Text]:
         _range(segment.target_start, segment.target_end),
     ]
     if is_roomy():
+        from vidkin.rendering.boxes import describe_parts
+
         remarks = ["mirrored" if segment.mirrored else "", describe_parts(segment)]
         return [*ranges, speed, ", ".join(remark for remark in remarks if remark)]
     return [*ranges, f"{speed} {_MIRRORED}".strip() if segment.mirrored else speed, ""]

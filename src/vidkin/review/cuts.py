@@ -79,14 +79,11 @@ def train_cuts(
     usable = [label for group in by_video.values() for label in group]
     held = [is_held_back(label.video, label.frame) for label in usable]
     truths = [label.verdict == "cut" for label in usable]
-    parts = {
-        name: [truth for truth, back in zip(truths, held, strict=True) if back is which]
-        for name, which in (("for the training", False), ("to be held back", True))
-    }
-    for name, part in parts.items():
-        if len(set(part)) < 2:
+    for name, part in (("for the training", False), ("to be held back", True)):
+        cuts = [truth for truth, back in zip(truths, held, strict=True) if back is part]
+        if len(set(cuts)) < 2:
             raise InvalidArgumentError(
-                f"verdicts must be both `cut` and `no cut` {name}, got {sum(part)} and {len(part) - sum(part)} "
+                f"verdicts must be both `cut` and `no cut` {name}, got {sum(cuts)} and {len(cuts) - sum(cuts)} "
                 "(a third is held back); judge more cuts"
             )
     chances: list[float] = []
@@ -166,8 +163,8 @@ def _chances_of(path: str, detector: str) -> dict[int, float]:
 
 
 def _near(chances: Mapping[int, float], frame: int) -> float:
-    places = range(frame - _NEAR, frame + _NEAR + 1)
-    return max((chances[place] for place in places if place in chances), default=_LEAST)
+    frames = range(frame - _NEAR, frame + _NEAR + 1)
+    return max((chances[each] for each in frames if each in chances), default=_LEAST)
 
 
 def _fit(examples: Sequence[tuple[float, bool]]) -> float:

@@ -78,12 +78,13 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         InvalidArgumentError: An index on object storage is not to be read only.
     """
     settings = settings or Settings()
-    if open_place(index).folder is None and not settings.read_only:
+    place = open_place(index)
+    if place.folder is None and not settings.read_only:
         raise InvalidArgumentError(
             f"{os.fspath(index)} is on object storage, where verdicts and corrected shots cannot be stored; show it "
             "with --read-only, or copy the index into a folder"
         )
-    site = Site(index, settings, _PAGES)
+    site = Site(place, settings, _PAGES)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

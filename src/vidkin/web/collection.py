@@ -14,8 +14,7 @@ from pathlib import Path
 
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.places.contract import Place
 
 __all__ = ["Collection", "Listing"]
 
@@ -43,19 +42,20 @@ class Collection:
     stuck holds only its own. Records come from a handle of their own.
 
     Attributes:
+        place: Where the index is.
         location: The folder or the address of the index, as text.
         folder: The folder of the index, with thumbnails, verdicts and corrected shots; for an index on object storage a
             temporary one without any.
 
     Args:
-        location: Folder or address of the index.
+        place: Where the index is.
 
     Raises:
         CollectionNotFoundError: There is no index.
     """
 
-    def __init__(self, location: Location) -> None:
-        place = open_place(location)
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.location = place.uri
         self._lister = Index.open(self.location, read_only=True)
         self._temporary = None if place.folder else tempfile.mkdtemp(prefix="vidkin-")

@@ -17,7 +17,7 @@ from vidkin._base.plain_values import as_json
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
-from vidkin.index.storage.places.contract import Location
+from vidkin.index.storage.places.contract import Place
 from vidkin.rendering.text import clock, file_size, number, printable
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import Collection
@@ -65,9 +65,9 @@ class Site:
             the search.
     """
 
-    def __init__(self, index: Location, settings: Settings, pages: Sequence[Page]) -> None:
+    def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
         self.settings = settings
-        self.collection = Collection(index)
+        self.collection = Collection(place)
         self.cache = DiskCache(self.collection.folder / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
         self.uploads = Uploads(settings)

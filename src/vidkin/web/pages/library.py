@@ -158,12 +158,12 @@ class Folders(BaseModel):
 
 
 @router.post("/api/index", status_code=202)
-async def add_folders(site: CurrentSite, wanted: Folders) -> JobState:
+async def add_folders(site: CurrentSite, folders: Folders) -> JobState:
     """Bring the index up to date with folders; answers at once with the job that does it."""
     site.check_writable()
-    paths = await site.lists.run(partial(_check, wanted.paths))
+    paths = await site.lists.run(partial(_check, folders.paths))
     title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    return site.jobs.start("index", title, partial(_add, site, paths, wanted.images)).state()
+    return site.jobs.start("index", title, partial(_add, site, paths, folders.images)).state()
 
 
 def _check(names: Sequence[str]) -> list[Path]:

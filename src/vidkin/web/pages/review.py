@@ -11,7 +11,6 @@ from fastapi.responses import HTMLResponse
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index
 from vidkin.index.manifest import Manifest
-from vidkin.index.storage.places.opening import open_place
 from vidkin.review import (
     CutReview,
     Labels,
@@ -183,6 +182,6 @@ def _state(site: Site) -> dict[str, Any]:
         "cut": cuts.count("cut"),
         "no_cut": cuts.count("no cut"),
         "runs": read_reviews(path)[::-1],
-        "measure_in_use": Manifest.read(open_place(site.collection.location)).reviewed,
+        "measure_in_use": Manifest.read(site.collection.place).reviewed,
         "detector": read_detector(path),
     }

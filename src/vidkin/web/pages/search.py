@@ -118,33 +118,33 @@ async def show_search(
 
 
 @router.post("/api/search", response_model=SearchResult)
-async def search(site: CurrentSite, wanted: Search) -> ResultResponse:
+async def search(site: CurrentSite, query: Search) -> ResultResponse:
     """The videos of the index that match, best first; a video does not match itself."""
-    wanted.check()
-    return ResultResponse(await site.searches.run(partial(_search, site, wanted)))
+    query.check()
+    return ResultResponse(await site.searches.run(partial(_search, site, query)))
 
 
-def _search(site: Site, wanted: Search) -> dict[str, Any]:
+def _search(site: Site, query: Search) -> dict[str, Any]:
     began = time.monotonic()
-    source = open_source(site, video=wanted.video, upload=wanted.upload)
+    source = open_source(site, video=query.video, upload=query.upload)
     source.open().close()
-    last = wanted.offset + wanted.limit
+    last = query.offset + query.limit
     with site.collection.reader() as index:
         matches = index.search(
-            source.path if wanted.box is None else cut_out(source, wanted.time, wanted.box),
-            start=wanted.start,
-            end=wanted.end,
+            source.path if query.box is None else cut_out(source, query.time, query.box),
+            start=query.start,
+            end=query.end,
             # One more: the video itself is left out, at whatever rank it is; so ranks are counted without it.
             limit=last + 1,
-            threshold=wanted.threshold,
-            mirrored=wanted.mirrored,
+            threshold=query.threshold,
+            mirrored=query.mirrored,
         )
-    others = [match for match in matches if match.video_id != wanted.video]
+    others = [match for match in matches if match.video_id != query.video]
     records = site.collection.listing().by_id
     return {
         "matches": [
-            _match_values(match, rank, records[match.video_id], wanted)
-            for rank, match in enumerate(others[wanted.offset : last], start=wanted.offset + 1)
+            _match_values(match, rank, records[match.video_id], query)
+            for rank, match in enumerate(others[query.offset : last], start=query.offset + 1)
             if match.video_id in records  # not removed meanwhile
         ],
         "has_segments": site.collection.has_segments,
@@ -152,10 +152,10 @@ def _search(site: Site, wanted: Search) -> dict[str, Any]:
     }
 
 
-def _match_values(match: Match, rank: int, record: VideoRecord, wanted: SearchQuery) -> dict[str, Any]:
+def _match_values(match: Match, rank: int, record: VideoRecord, query: SearchQuery) -> dict[str, Any]:
     segments = match.segments
-    if wanted.box is not None:
-        segments = tuple(_in_frame(segment, wanted.box, wanted.time) for segment in segments)
+    if query.box is not None:
+        segments = tuple(_in_frame(segment, query.box, query.time) for segment in segments)
     return {
         **match_as_json(match, rank),
         "segments": [segment_values(segment) for segment in segments],
@@ -230,22 +230,22 @@ async def show_match(
 
 
 @router.post("/api/match", response_model=MatchResult)
-async def match(site: CurrentSite, wanted: Pair) -> ResultResponse:
+async def match(site: CurrentSite, pair: Pair) -> ResultResponse:
     """One video (or dropped file) against one video of the index."""
-    wanted.check()
-    if wanted.box is not None:
+    pair.check()
+    if pair.box is not None:
         raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
-    return ResultResponse(await site.searches.run(partial(_match, site, wanted)))
+    return ResultResponse(await site.searches.run(partial(_match, site, pair)))
 
 
-def _match(site: Site, wanted: Pair) -> dict[str, Any]:
-    query = open_source(site, video=wanted.video, upload=wanted.upload)
-    target = open_source(site, video=wanted.target)
-    for source in (query, target):
-        source.open().close()  # what is not the file that was indexed is not looked at
+def _match(site: Site, pair: Pair) -> dict[str, Any]:
+    source = open_source(site, video=pair.video, upload=pair.upload)
+    target = open_source(site, video=pair.target)
+    for either in (source, target):
+        either.open().close()  # what is not the file that was indexed is not looked at
     with site.collection.reader() as index:
         comparison = index.match(
-            query.path, target.path, start=wanted.start, end=wanted.end, mirrored=wanted.mirrored
+            source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored
         )
     values, rows, columns = pool_map(comparison)
     cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()

@@ -1,7 +1,7 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
 import { api, clock, make, runningJob, say, showProgress, watchJob } from "./base.js";
 
-const place = document.getElementById("pair");
+const shownPair = document.getElementById("pair");
 const progress = document.getElementById("progress");
 const moments = [0.1, 0.37, 0.63, 0.9];
 let waiting = [];
@@ -25,17 +25,17 @@ async function show() {
 }
 
 async function showPair() {
-  if (place.dataset.empty !== undefined) return; // the page says what to do
+  if (shownPair.dataset.empty !== undefined) return; // the page says what to do
   if (waiting.length === 0) {
     try {
       waiting = await api("/api/review/pairs?limit=12");
     } catch (error) {
-      place.replaceChildren(make("p", { class: "error" }, error.message));
+      shownPair.replaceChildren(make("p", { class: "error" }, error.message));
       return;
     }
   }
-  if (waiting.length === 0) place.replaceChildren(make("p", { class: "empty" }, "No pair is left to judge. Train on the verdicts, or add videos."));
-  else place.replaceChildren(side(waiting[0].first), side(waiting[0].second));
+  if (waiting.length === 0) shownPair.replaceChildren(make("p", { class: "empty" }, "No pair is left to judge. Train on the verdicts, or add videos."));
+  else shownPair.replaceChildren(side(waiting[0].first), side(waiting[0].second));
 }
 
 async function refresh() {
