@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import budget
+
 pytest_plugins = ["pytester"]
 
 PLUGINS = ("-p", "tests.support.budget", "-p", "tests.support.lanes", "-p", "no:cacheprovider")
+
+
+@pytest.fixture(autouse=True)
+def _idle_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "is_overloaded", lambda: False)
 
 
 def run(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
@@ -34,6 +41,14 @@ def test_a_test_that_computes_for_too_long_fails(pytester: pytest.Pytester) -> N
 
 def test_a_test_that_waited_for_the_processors_passes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f"{BUSY}\ndef test_waiting(): time.sleep(0.4)")
+    run(pytester).assert_outcomes(passed=1)
+
+
+def test_nothing_is_judged_on_an_overloaded_machine(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "is_overloaded", lambda: True)
+    pytester.makepyfile(f"{BUSY}\ndef test_slow(): work(0.4)")
     run(pytester).assert_outcomes(passed=1)
 
 
