@@ -36,7 +36,7 @@ def test_a_test_that_computes_for_too_long_fails(pytester: pytest.Pytester) -> N
     pytester.makepyfile(f"{BUSY}\ndef test_slow(): work(0.4)\ndef test_quick(): work(0.01)")
     result = run(pytester)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*must take at most 0.2 s, got 0.* s (0.* s of processors)*"])
+    result.stdout.fnmatch_lines(["*must take at most 0.2 s, got * s (* s of processors)*"])
 
 
 def test_a_test_that_waited_for_the_processors_passes(pytester: pytest.Pytester) -> None:
