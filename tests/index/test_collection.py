@@ -67,6 +67,7 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
     return shutil.copytree(prepared, tmp_path / "c.vidkin")
 
 
+@pytest.mark.usefixtures("worker_processes")
 def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -> None:
     seen: list[Progress] = []
     with Index.open(empty, extractor="classical") as index:
