@@ -1,4 +1,4 @@
-# Seven words: demo, test, test-all, bench, docs, lint, clean. Everything installs into .venv.
+# Ten words: demo, test, test-lanes, test-all, coverage, soak, bench, docs, lint, clean. Everything installs into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,16 +9,27 @@ VIDEOS ?=
 # of the test that does everything at random
 SOAK_MINUTES ?= 60
 
-.PHONY: demo test test-all bench docs lint clean
+.PHONY: demo test test-all test-lanes soak coverage bench docs lint clean
 
 demo: $(STAMP)
 	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
 
+# Less than five minutes on two idle cores: what is in no lane (tests/support/lanes.py).
 test: lint
-	$(BIN)/python -m pytest -m "not slow and not bench" -n 2
+	$(BIN)/python -m pytest -m "not lane and not bench" -n 2 --dist worksteal
 
-test-all: lint
-	$(BIN)/python -m pytest -n 2 --cov
+# Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents.
+test-lanes: $(DEV_STAMP)
+	$(BIN)/python -m pytest -m "lane and not slow and not bench" -n 2 --dist worksteal
+
+test-all: test test-lanes
+	$(BIN)/python -m pytest -m "slow and not bench" -n 2 --dist worksteal
+
+# All of that once, with the coverage of the product, which is reported at the end.
+coverage: $(DEV_STAMP)
+	$(BIN)/python -m pytest -m "not slow and not bench" -n 2 --dist worksteal --hypothesis-profile full -o seconds_a_test=0 --cov
+
+soak: $(DEV_STAMP)
 	$(BIN)/python -m pytest tests/index/test_soak.py --soak-minutes $(SOAK_MINUTES) --log-cli-level INFO
 
 bench: $(DEV_STAMP)

@@ -62,6 +62,7 @@ def test_pictures_of_a_video_are_spread_over_it(tmp_path: Path) -> None:
         list(pictures_of(tmp_path / "none.mp4"))
 
 
+@pytest.mark.large
 def test_pictures_with_color_profiles_survive_garbage_collection(tmp_path: Path) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     buffer = io.BytesIO()

@@ -67,6 +67,7 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
     return shutil.copytree(prepared, tmp_path / "c.vidkin")
 
 
+@pytest.mark.usefixtures("worker_processes")
 def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -> None:
     seen: list[Progress] = []
     with Index.open(empty, extractor="classical") as index:
@@ -86,6 +87,7 @@ def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -
         assert [os.path.basename(record.path) for record in index.videos()] == ["a.mp4", "b.mp4", "c.mp4"]
 
 
+@pytest.mark.process
 def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -189,6 +191,7 @@ def test_a_reader_during_a_write(folder: Path, originals: Path, tmp_path: Path) 
     assert seen[-1] == 7
 
 
+@pytest.mark.kill
 def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Path) -> None:
     videos = tmp_path / "videos"
     for seed in range(8):

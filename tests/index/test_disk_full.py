@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.videos import encode
 
+pytestmark = pytest.mark.kill
+
 SIZE = "2m"
 # As root a namespace for mounts is enough; others need one for users, which some systems forbid.
 UNSHARE = ["unshare", "--mount"] if hasattr(os, "geteuid") and os.geteuid() == 0 else ["unshare", "-rm"]

@@ -19,6 +19,8 @@ from tests.index.storage.test_stores import stored_ids
 from vidkin.index import LanceStore, ProcessExecutor, scan
 from vidkin.index.ingest.session import ingest
 
+pytestmark = pytest.mark.kill
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 WRITER = [sys.executable, "-m", "tests.index.killed_writer"]
 STEPS = [

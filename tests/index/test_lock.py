@@ -36,6 +36,7 @@ def holder(folder: Path, seconds: float) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.kill
 def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     with holder(tmp_path, 60) as other:
         started = time.monotonic()
@@ -55,6 +56,7 @@ def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     assert not (tmp_path / "writer.json").exists()
 
 
+@pytest.mark.kill
 def test_a_writer_can_wait(tmp_path: Path) -> None:
     with holder(tmp_path, 1.0), open_place(tmp_path).exclusive(30):
         pass
@@ -103,6 +105,7 @@ def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.kill
 def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
     code = HOLD.replace("opening import open_place", "writer_queue import stand_in_queue").replace(
         "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"

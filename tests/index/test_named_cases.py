@@ -103,6 +103,7 @@ def test_one_logo_card_in_two_different_videos_is_no_match(
     assert max([0.0, *scores(index, query).values()]) < 0.3
 
 
+@pytest.mark.large
 def test_four_seconds_are_found_in_twenty_minutes(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_videos(tmp_path_factory.mktemp("videos"), 3)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[str], tmp_path: Path) -> None:
     """Whole frames as the nearest numbers of half precision, parts as sevenths of their largest number."""

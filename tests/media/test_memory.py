@@ -62,6 +62,7 @@ def test_ten_times_as_long_takes_no_more(tmp_path: Path) -> None:
     assert long < 300
 
 
+@pytest.mark.process
 def test_a_strip_of_a_video_is_scaled_at_both_sides(tmp_path: Path) -> None:
     """60,000 x 100 pixels: 18 MB a frame, with a short side that needs no scaling."""
     path = encode_with(

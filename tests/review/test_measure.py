@@ -115,6 +115,7 @@ def test_what_is_called_better() -> None:
     assert judge_difference(-0.2, -0.01) == "worse"
 
 
+@pytest.mark.large
 def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
     with Index.open(path, read_only=True) as index:
         first = suggest_pairs(index, Labels(), limit=12)

@@ -11,6 +11,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.shots import detect_many
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_the_order_of_the_videos(tmp_path: Path, workers: int) -> None:
     films = [cut_video(tmp_path / "a.mp4"), tmp_path / "missing.mp4", cut_video(tmp_path / "b.mp4", rate=25)]

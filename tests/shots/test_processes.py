@@ -16,6 +16,8 @@ from vidkin.shots.learned import ShotRules
 from vidkin.shots.train import train_shots
 from vidkin.shots.training_recipes import load_shot_recipe
 
+pytestmark = pytest.mark.process
+
 __all__ = ["annotations"]
 
 MEMBER = Path(__file__).with_name("member.py")

@@ -15,11 +15,12 @@ LANES = {
     "cluster": "starts a Ray cluster",
     "documentation": "runs every block of code of the documents",
     "kill": "starts processes to kill them, or waits until one counts as hung",
+    "large": "makes long videos, or trains several times",
     "process": "starts programs of its own, each of which imports everything anew",
     "s3": "talks to a server of object storage",
     "slow": "takes minutes, not seconds",
 }
-FIXTURES = {"browser": "browser", "cluster": "cluster", "s3": "s3"}
+FIXTURES = {"browser": "browser", "cluster": "cluster", "s3": "s3", "worker_processes": "process"}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -18,7 +18,7 @@ from tests.web.conftest import make_library
 from vidkin.index import Index, SerialExecutor
 from vidkin.review import Labels
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
 SIGHT = (Path(__file__).parent / "sight.js").read_text(encoding="utf-8")
 

@@ -31,6 +31,7 @@ def counts(shown: str) -> list[str]:
     return re.findall(r"\d+", row)
 
 
+@pytest.mark.large
 def test_it_shows_every_step_and_uses_again_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

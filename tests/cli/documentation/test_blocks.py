@@ -147,6 +147,7 @@ LONG = {
 }
 
 
+@pytest.mark.documentation
 @pytest.mark.parametrize(
     "key",
     [pytest.param(key, marks=pytest.mark.slow) if key in LONG else key for key in SECTIONS],

@@ -43,6 +43,7 @@ for words in [
 """
 
 
+@pytest.mark.process
 def test_no_name_commands_the_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()

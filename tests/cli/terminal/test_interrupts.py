@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.kill
+
 # As torch and NumPy do, the module swallows what is raised while it is imported.
 SLOW = """
 import time

@@ -12,6 +12,8 @@ from tests.support.videos import encode, pan
 from vidkin.index import LanceStore, ProcessExecutor, scan
 from vidkin.index.ingest.session import ingest
 
+pytestmark = pytest.mark.kill
+
 LAYOUTS = (
     ("mp4", "libx264"),
     ("mkv", "libx264"),

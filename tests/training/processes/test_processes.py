@@ -21,6 +21,8 @@ from tests.support.processes import difference, finish, start_processes
 from tests.training.data import test_unlabeled
 from vidkin.training import train
 
+pytestmark = pytest.mark.process
+
 MEMBER = Path(__file__).with_name("member.py")
 KINDS = ("quadlets", "triplets", "classifier", "frame_encoder", "comparator")
 

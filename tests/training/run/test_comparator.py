@@ -34,6 +34,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 """
 
 
+@pytest.mark.kill
 def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(
     clip_recipe: MakeRecipe, tmp_path: Path
 ) -> None:

@@ -188,6 +188,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
             time.sleep(0.01)
         raise AssertionError(f"step {step} was not reached in time")
 
+    @pytest.mark.kill
     def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(
         self, pictures: Path, tmp_path: Path
     ) -> None:

@@ -20,6 +20,7 @@ def fresh(tmp_path: Path, connect: Connect) -> TestClient:
     return connect(tmp_path / "new.vidkin")
 
 
+@pytest.mark.process
 def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh: TestClient) -> None:
     answer = fresh.post("/api/index", json={"paths": [str(library.folder)]})
     assert answer.status_code == 202, answer.text
@@ -64,6 +65,7 @@ def test_a_server_that_only_shows_adds_nothing(library: Library, connect: Connec
     assert "Add a folder" not in client.get("/").text
 
 
+@pytest.mark.kill
 def test_a_job_that_is_stopped_keeps_what_was_read(
     library: Library, fresh: TestClient, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_verdict_becomes_a_label_and_the_next_pair_is_another(index: Path, con
     assert "1 verdict: 0 same, 1 same kind, 0 different." in page
 
 
+@pytest.mark.process
 def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, connect: Connect) -> None:
     client = connect(index)
     with Index.open(index, read_only=True) as opened:

@@ -29,6 +29,8 @@ from vidkin.index import (
 from vidkin.index.ingest.workers import serial
 from vidkin.index.ingest.workers.channel import Channel
 
+pytestmark = pytest.mark.kill
+
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:

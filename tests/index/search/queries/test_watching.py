@@ -103,6 +103,7 @@ run()
 """
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(
     "work",
     ['hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)', "torch.ones(700, 700) @ torch.ones(700, 700)"],
