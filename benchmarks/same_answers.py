@@ -8,7 +8,7 @@ or --data) for each of two extractors; 240 searches: 60 edited clips and images,
 searched for in four ways; some pairs by `match` and `compare`; duplicates; the shots of five films; and two short
 trainings, with the losses of every step and the sum of every weight. The script uses only `import vidkin` and the
 command line and makes the edits itself, so that it runs with any layout of the package. Exit status 1 if a value
-differs by more than 1e-6, is missing or is new. It takes three to six minutes of processor time.
+differs by more than 1e-6, is missing or is new. It takes six or seven minutes of processor time.
 """
 
 from __future__ import annotations
