@@ -1,6 +1,6 @@
 """Describe the background photographs once with each extractor of the package, so that no index has to.
 
-    python benchmarks/ship_backgrounds.py --output src/vidkin/index/search/data
+    python benchmarks/ship_backgrounds.py --output src/vidkin/index/query/data
 
 The photographs are those of scikit-image (`vidkin.features.background_frames`). Run it again when weights, whitening or
 what an extractor computes have changed; files of other fingerprints are removed.

@@ -15,7 +15,7 @@ from vidkin.media import EDITS, EditedSegment
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.review.copy_gallery import REAL_COPY, CopyMaterial
 from vidkin.review.copy_search import PairScores, Scores, SearchCosts
-from vidkin.similarity import Segment
+from vidkin.similarity import UNRELATED, Segment
 
 __all__ = [
     "THRESHOLD",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 # Pairs of unrelated videos should stay below this score.
-THRESHOLD = 0.2
+THRESHOLD = UNRELATED
 
 EVERYTHING = "everything"
 FAMILIES = ("pixels", "geometry", "time", "inset")

@@ -40,11 +40,15 @@ def copies(
         list[str] | None, typer.Option("--edit", help="An edit; repeatable.", show_default="all")
     ] = None,
     threshold: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--threshold", "-t", min=0.0, max=1.0, help="Lowest score at which a copy counts as found."
+            "--threshold",
+            "-t",
+            min=0.0,
+            max=1.0,
+            help="Lowest score at which a copy counts as found; by default, what no unrelated pair should reach.",
         ),
-    ] = 0.2,
+    ] = None,
     peers: Annotated[
         bool,
         typer.Option(
@@ -75,6 +79,7 @@ def copies(
     from vidkin.review.copy_material import FULL, QUICK, find_recordings
     from vidkin.review.copy_page import as_picture_page
     from vidkin.review.copy_study import CopyStudy, choose_extractors, run_copy_study
+    from vidkin.similarity import UNRELATED
 
     unknown = sorted(set(edits or ()) - set(EDITS))
     if unknown:
@@ -85,7 +90,7 @@ def copies(
         edits=tuple(edits or EDITS),
         extractors=choose_extractors(extractors or (), weights=weights, whitening=whitening),
         peers=peers,
-        threshold=threshold,
+        threshold=UNRELATED if threshold is None else threshold,
         threads=os.cpu_count() or 1,
     )
     with meter("copies") as bar:
