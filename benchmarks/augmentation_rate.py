@@ -24,7 +24,15 @@ import torch
 from torch import Tensor
 
 from _measure import machine
-from vidkin.datasets.augmentation.clips.layouts import (
+from vidkin.datasets.augmentation.clip_views import (
+    StrongSettings,
+    plan_frames,
+    rand_augment,
+    strong_view,
+    weak_view,
+)
+from vidkin.datasets.augmentation.degrade import compress
+from vidkin.datasets.augmentation.layouts import (
     add_borders,
     film_screen,
     picture_in_picture,
@@ -32,10 +40,6 @@ from vidkin.datasets.augmentation.clips.layouts import (
     split_screen,
     video_in_video,
 )
-from vidkin.datasets.augmentation.clips.rand_augment import rand_augment
-from vidkin.datasets.augmentation.clips.temporal import plan_frames
-from vidkin.datasets.augmentation.clips.views import StrongSettings, strong_view, weak_view
-from vidkin.datasets.augmentation.degrade import compress
 from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
 from vidkin.features import open_extractor
 from vidkin.media import Frames

@@ -22,11 +22,10 @@ import json
 from pathlib import Path
 
 from _material import SIZES, material_parser, open_material
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json
 from vidkin.rendering.machine import describe_machine
 from vidkin.review.copy_material import find_recordings
-from vidkin.review.copy_page import as_picture_page
-from vidkin.review.copy_study import CopyStudy, choose_extractors, run_copy_study
+from vidkin.review.copy_study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
 from vidkin_research.copy_report import as_page
 
 

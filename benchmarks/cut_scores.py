@@ -11,8 +11,9 @@ from torch.nn import functional
 from vidkin.features.frame_encoder import load_frame_encoder
 from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionNetwork
-from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
-from vidkin.shots.cuts.frame_vectors import GRID
+from vidkin.shots.cut_numbers import GRID
+from vidkin.shots.cut_proposals import Proposal, ProposalMaker
+from vidkin.shots.cuts import ProposalScore
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3

@@ -23,7 +23,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots import detect
 

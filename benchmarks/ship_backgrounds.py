@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from vidkin.features import open_extractor
-from vidkin.index.search.calibration import Calibration
-from vidkin.index.storage.places.local import LocalPlace
+from vidkin.index.query.calibration import Calibration
+from vidkin.index.storage.local import LocalPlace
 
 
 def main() -> None:

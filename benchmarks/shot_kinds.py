@@ -20,7 +20,7 @@ import numpy as np
 
 from train_band import files
 from vector_rule import VectorRule
-from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import write_video
 from vidkin.metric.measures import DetectionScores
 from vidkin.shots import Cut, detect

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import FramePlanes
 from vidkin_research.detectors.band_training import (
     LabeledSequence,

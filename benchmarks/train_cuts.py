@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from cut_scores import fit_score, label_proposals
 from train_band import files
-from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import FramePlanes, write_video
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.band import TransitionNetwork, band_features

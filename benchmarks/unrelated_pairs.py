@@ -14,7 +14,7 @@ import json
 import time
 from pathlib import Path
 
-from vidkin._base.extensions import VIDEO_EXTENSIONS
+from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.index import Index
 from vidkin.rendering.machine import describe_machine
 

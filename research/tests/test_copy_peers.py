@@ -10,9 +10,8 @@ import pytest
 
 from tests.review.conftest import SMALL, folder, material
 from vidkin.errors import MissingPartError
-from vidkin.review.copy_gallery import CopyMaterial
-from vidkin.review.copy_material import find_recordings
-from vidkin.review.copy_search import copy_peers
+from vidkin.review.copy_material import CopyMaterial, find_recordings
+from vidkin.review.copy_scores import copy_peers
 from vidkin.review.copy_study import CopyStudy, ExtractorChoice, run_copy_study
 from vidkin_research.copy_peers import phash_scores
 from vidkin_research.copy_report import as_page

@@ -7,10 +7,10 @@ from vidkin.review.copy_scores import (
     BoxOverlaps,
     CopyFigures,
     GroupFigures,
+    SearchCosts,
     TimeErrors,
     UnrelatedFigures,
 )
-from vidkin.review.copy_search import SearchCosts
 from vidkin.review.copy_study import CopyReport, CopyStudy
 from vidkin_research.copy_report import as_page
 
@@ -80,7 +80,7 @@ def test_the_page_says_what_was_measured_and_where() -> None:
     assert lines[-2:] == ["Left out: x.", "And a note."]
 
 
-def test_costs_and_unrelated_pairs_are_told_where_they_are_known() -> None:
+def test_the_page_shows_costs_and_unrelated_pairs_when_they_were_measured() -> None:
     assert "Indexed in" not in as_page(report())
     unrelated = UnrelatedFigures("same scene", 1200, 0.3871, ("a-0", "b.mp4"), 3, 0.2)
     page = as_page(report(costs=SearchCosts(12.34, 9_100_000, 0.456, 0.99996), unrelated=(unrelated,)))

@@ -79,7 +79,7 @@ def test_progress_names_the_videos(video: Path, tmp_path: Path) -> None:
     assert steps == [(0, 2, "coffee.mp4"), (1, 2, "coffee.mp4")]
 
 
-def test_a_file_that_is_no_video_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_video_leaves_no_stored_features(tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("hello")
     with pytest.raises(MediaError, match=r"text.mp4"):
         store(tmp_path / "store").features([tmp_path / "text.mp4"])

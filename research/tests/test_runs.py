@@ -66,7 +66,7 @@ def test_an_output_file_is_checked_before_work(tmp_path: Path) -> None:
             check_output_file(path)
 
 
-def test_other_data_are_refused_and_own_output_is_no_change(tmp_path: Path) -> None:
+def test_other_data_are_refused_but_own_output_may_change(tmp_path: Path) -> None:
     data, work = tmp_path / "data", tmp_path / "work"
     data.mkdir()
     (data / "a.mp4").write_bytes(b"123")

@@ -9,17 +9,9 @@ from vidkin._version import __version__
 
 if TYPE_CHECKING:
     from vidkin.errors import CollectionNotFoundError, InvalidArgumentError, MediaError, VidkinError
-    from vidkin.index import (
-        Comparison,
-        DuplicateGroup,
-        DuplicateMember,
-        Index,
-        IngestReport,
-        Match,
-        compare,
-    )
+    from vidkin.index import Comparison, DuplicateGroup, DuplicateMember, Index, IngestReport, Match, compare
     from vidkin.shots import Shot, ShotDetection, detect_shots
-    from vidkin.shots.train import ShotTrainingReport, train_shots
+    from vidkin.shots.training.train import ShotTrainingReport, train_shots
     from vidkin.similarity import Segment
     from vidkin.training import Evaluation, TrainingReport, evaluate, train
 
@@ -63,14 +55,14 @@ _HOMES = {
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
-    "ShotTrainingReport": "vidkin.shots.train",
+    "ShotTrainingReport": "vidkin.shots.training.train",
     "TrainingReport": "vidkin.training",
     "VidkinError": "vidkin.errors",
     "compare": "vidkin.index",
     "detect_shots": "vidkin.shots",
     "evaluate": "vidkin.training",
     "train": "vidkin.training",
-    "train_shots": "vidkin.shots.train",
+    "train_shots": "vidkin.shots.training.train",
 }
 
 

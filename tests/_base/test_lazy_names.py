@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from vidkin._base.names import lazy_names
+from vidkin._base.registry import lazy_names
 
 
 def test_a_name_is_imported_on_first_use_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from vidkin._base.toml_tables import check_names, from_table
+from vidkin._base.toml import check_names, from_table
 from vidkin.errors import InvalidArgumentError
 
 

@@ -104,7 +104,7 @@ def test_an_index_can_be_made_where_its_settings_are_already(library: Library, t
     assert len(run("search", library.clip, "--index", index, "--json").json["matches"]) == 1
 
 
-def test_no_file_is_no_mistake(config: Path) -> None:
+def test_a_missing_configuration_file_is_accepted(config: Path) -> None:
     assert not config.exists()
     assert "there is no such file" in run("shots", "gone.mp4", status=3).err
 
@@ -125,7 +125,7 @@ def test_no_file_is_no_mistake(config: Path) -> None:
         ("[shots]\nlimit = 0\n", "Invalid value for '--limit' / '-n'"),
     ],
 )
-def test_what_is_wrong_is_told(config: Path, text: str, message: str) -> None:
+def test_invalid_content_is_refused_with_its_cause(config: Path, text: str, message: str) -> None:
     config.write_text(text)
     assert message in run("shots", "film.mp4", status=2).err
 

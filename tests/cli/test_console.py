@@ -58,7 +58,7 @@ def test_paths_below_the_current_folder_are_relative(tmp_path, monkeypatch) -> N
     assert path_text("c.mp4").plain == "c.mp4"
 
 
-def test_brackets_in_names_are_no_markup_and_long_names_stay_whole(capsys) -> None:
+def test_brackets_in_names_are_printed_literally_and_long_names_stay_whole(capsys) -> None:
     long_name = "[bold]" + "x" * 300 + ".mp4"
     table("t", [("file", "left"), ("n", "right")], [[path_text(long_name), "1"], [Text("y"), "[red]2"]])
     say("[green]plain")

@@ -19,7 +19,7 @@ def test_new_and_old_files_may_be_written(tmp_path: Path) -> None:
         check_output_path(path, inputs=[source, None, tmp_path / "not there"])
 
 
-def test_what_must_not_be_written_is_told(tmp_path: Path) -> None:
+def test_unusable_output_paths_are_refused_with_the_cause(tmp_path: Path) -> None:
     source, link, pipe = tmp_path / "source.mp4", tmp_path / "link", tmp_path / "pipe"
     source.touch()
     os.link(source, link)

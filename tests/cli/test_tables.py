@@ -19,9 +19,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return int(request.param)
 
 
-def test_times_lose_their_tenths_where_there_is_no_room(
-    width: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_lose_their_tenths_in_narrow_tables(width: int, capsys: pytest.CaptureFixture[str]) -> None:
     segment = Segment(0.4, 5.2, 60.6, 65.4, 0.9, 1.5, mirrored=True)
     tables.print_segments([segment])
     captured = capsys.readouterr()

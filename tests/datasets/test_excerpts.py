@@ -40,7 +40,7 @@ def test_no_excerpt_stands_twice_where_there_are_fewer_places(collection: Labell
     assert len(make_frame_excerpts(collection, count=3, frames=23)) == 2 + 1
 
 
-def test_what_is_not_allowed_is_told(collection: LabelledSet) -> None:
+def test_excerpts_require_videos_and_at_least_two_a_video(collection: LabelledSet) -> None:
     with pytest.raises(InvalidArgumentError, match="count must be at least 2, got 1"):
         make_frame_excerpts(collection, count=1, frames=10)
     pictures = LabelledSet("pictures", "image", collection.items)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.support.labelled import counting_clip, picture, shown
 from vidkin.datasets import LabelledItem, read_item
-from vidkin.datasets.labelled import Kind
+from vidkin.datasets.labeled import Kind
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 
 
@@ -69,7 +69,7 @@ def test_reading_twice_gives_the_same(clip: Path) -> None:
     assert np.array_equal(once, read_item(item(clip), "video", size=40, frames=5, threads=2))
 
 
-def test_an_excerpt_beyond_the_end_is_told(clip: Path) -> None:
+def test_reading_an_excerpt_beyond_the_end_is_refused(clip: Path) -> None:
     with pytest.raises(MediaError, match=r"clip.mp4: start 5.\d s is beyond the end \(2.0 s\)"):
         read_item(item(clip, start=5.0, end=6.0), "video", size=32, frames=3)
 

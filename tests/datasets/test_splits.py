@@ -244,7 +244,7 @@ def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_files_that_are_no_split_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_split_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "split.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError, match=message):
@@ -262,6 +262,6 @@ def test_a_split_edited_into_a_leak_is_refused(tmp_path: Path) -> None:
         read_split(labelled, path)
 
 
-def test_a_missing_split_is_told(tmp_path: Path) -> None:
+def test_reading_a_missing_split_says_how_to_write_it(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere\.json: does not exist; write_split writes it"):
         read_split(collection({"a/x": [1]}), tmp_path / "nowhere.json")

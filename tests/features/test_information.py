@@ -87,7 +87,7 @@ def test_darkening_and_mirroring_change_nothing() -> None:
     assert information(rocket[:, ::-1]) == information(rocket)
 
 
-def test_compression_noise_is_no_information(tmp_path: Path) -> None:
+def test_compression_noise_adds_no_information(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     noisy = [np.clip(generator.normal(60, 4, (144, 256, 3)), 0, 255).astype(np.uint8) for _ in range(5)]
     images = decoded(encode(tmp_path / "noise.mp4", noisy, options={"crf": "23"}))
@@ -178,7 +178,7 @@ def test_skies_and_gradients_are_kept() -> None:
     assert bar_boxes(slope[None]).tolist() == [[0, 128, 0, 192]]
 
 
-def test_bars_of_two_colors_or_too_large_are_no_bars() -> None:
+def test_bars_must_be_of_one_color_and_not_too_large() -> None:
     image = boxed(scene(), top=30, bottom=30, color=90)
     image[-30:] = (10, 200, 10)
     assert bar_boxes(image[None]).tolist() == [[0, 188, 0, 192]]
@@ -209,7 +209,7 @@ def test_real_bars(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("function", [frame_information, bar_boxes])
-def test_refuses_what_is_no_batch_of_images(function: object) -> None:
+def test_images_must_be_a_batch_of_uint8_pictures(function: object) -> None:
     assert callable(function)
     with pytest.raises(
         InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*got \[4, 4, 3\] uint8"

@@ -49,7 +49,7 @@ def test_an_extractor_may_be_silent_for_five_times_as_long(clock: Clock) -> None
     assert measured.measure() == "the extractor hung: no progress for 5 s"
 
 
-def test_a_machine_that_slept_is_no_silence(clock: Clock) -> None:
+def test_sleep_of_the_machine_does_not_count_as_silence(clock: Clock) -> None:
     measured = Silence(hang_timeout=2.0)
     clock.now += 3600.0
     assert measured.measure() is None

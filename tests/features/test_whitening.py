@@ -167,7 +167,7 @@ def test_reads_components_of_a_scatter(tmp_path: Path) -> None:
     torch.testing.assert_close(counted.projection, torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
 
 
-def test_files_that_are_no_whitening(tmp_path: Path) -> None:
+def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"nowhere.*: no such whitening file"):
         Whitening.load(tmp_path / "nowhere")
     text = tmp_path / "text"

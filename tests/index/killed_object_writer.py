@@ -6,7 +6,7 @@ import sys
 
 from tests.index.killed_writer import write
 from vidkin.index import LanceStore
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 
 if __name__ == "__main__":
     place = open_place(sys.argv[1])

@@ -26,7 +26,7 @@ from vidkin.errors import (
 )
 from vidkin.features import fit_edit_whitening, open_extractor
 from vidkin.index import Index, Progress, SerialExecutor, WorkerSpec
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 
 HERE = SerialExecutor(WorkerSpec("classical"))
 
@@ -221,7 +221,7 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
         assert (len(report.unchanged), len(report.added)) == (before, 8 - before)
 
 
-def test_where_a_whitening_moved_is_told_once(tmp_path: Path) -> None:
+def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path) -> None:
     first, second = tmp_path / "w.safetensors", tmp_path / "moved.safetensors"
     fit_edit_whitening(open_extractor("classical"), pan("coffee", 12), dimension=16).save(first)
     videos = tmp_path / "videos"
@@ -245,7 +245,7 @@ def test_where_a_whitening_moved_is_told_once(tmp_path: Path) -> None:
         assert index.search(clip)
 
 
-def test_an_index_without_its_manifest_after_the_run_is_told(tmp_path: Path) -> None:
+def test_losing_the_manifest_during_a_run_is_reported(tmp_path: Path) -> None:
     """Another program deleted the folder, and what was written since has made it again."""
     encode(tmp_path / "a.mp4", pan("coffee", 20, width=96, height=64))
     index = Index.open(tmp_path / "i.vidkin", extractor="classical", create=True)

@@ -52,7 +52,7 @@ def add(index: Index, *names: Path, **options: object) -> IngestReport:
     return index.add(names, executor=HERE, **options)  # type: ignore[arg-type]
 
 
-def test_files_that_are_gone_are_told_and_marked(index: Index, videos: Path) -> None:
+def test_missing_files_are_reported_and_marked_until_pruned(index: Index, videos: Path) -> None:
     query = shutil.copy(videos / "a.mp4", videos.parent / "query.mp4")
     (videos / "a.mp4").unlink()
     assert [match.missing for match in index.search(query, threshold=0.9)] == [True]
@@ -95,7 +95,7 @@ def test_a_part_of_a_removed_folder_can_come_back(index: Index, videos: Path) ->
     assert paths(index) == ["a.mp4", "b.mp4", "c.mp4"]
 
 
-def test_a_damaged_list_of_removed_files_is_told(index: Index, videos: Path) -> None:
+def test_a_damaged_list_of_removed_files_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
     (index.path / "removed.json").write_text('{"removed": 3}')
     with pytest.raises(CollectionDamagedError, match=r"removed\.json is damaged .*delete it"):
         add(index, videos)

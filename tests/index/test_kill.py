@@ -109,7 +109,7 @@ def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom tests.index.helpers import PLAIN\n"
         "from vidkin.index import LanceStore, ProcessExecutor, scan\n"
-        "from vidkin.index.ingest import batch_writer, session\nbatch_writer.SECONDS_A_COMMIT = 0\n"
+        "from vidkin.index.ingest import session as batch_writer, session\nbatch_writer.SECONDS_A_COMMIT = 0\n"
         "session.ingest(LanceStore(sys.argv[2]), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
         "       on_progress=lambda p: p.outcome and (print('one', flush=True), __import__('time').sleep(.3)))\n"
     )

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionError, CollectionLockedError
-from vidkin.index.storage.places.opening import open_place
-from vidkin.index.storage.places.writer_queue import has_waiting_writer, stand_in_queue
+from vidkin.index.storage.local import has_waiting_writer, stand_in_queue
+from vidkin.index.storage.opening import open_place
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 with open_place(sys.argv[1]).exclusive():
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
@@ -37,7 +37,7 @@ def holder(folder: Path, seconds: float) -> subprocess.Popen[str]:
 
 
 @pytest.mark.kill
-def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     with holder(tmp_path, 60) as other:
         started = time.monotonic()
         with (
@@ -175,7 +175,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_missing_note_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_lock_without_a_note_still_holds(tmp_path: Path) -> None:
     with open_place(tmp_path).exclusive():
         (tmp_path / "writer.json").write_text("{}")
         with (

@@ -80,7 +80,7 @@ def test_black_frames_never_make_a_match(
     assert scores(index, tmp_path / "videos" / "black.mp4") == {"black": 1.0}
 
 
-def test_a_shared_intro_is_no_match(
+def test_videos_that_share_only_an_intro_do_not_match(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
     intro = clip("rocket", 5, seed=9)
@@ -95,7 +95,7 @@ def test_a_shared_intro_is_no_match(
     assert max([0.0, *found.values()]) < 0.2
 
 
-def test_one_logo_card_in_two_different_videos_is_no_match(
+def test_videos_that_share_only_a_logo_card_do_not_match(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
     index = collection({"other": [*clip("astronaut", 12), *logo_card(4)], "plain": clip("coins", 12)})

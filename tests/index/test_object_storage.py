@@ -15,12 +15,12 @@ import pytest
 
 from tests.index.helpers import video
 from tests.index.killed_writer import VIDEOS, entry, write
-from tests.index.storage.places.test_lease import INDEX, expire
+from tests.index.storage.test_lease import INDEX, expire
 from tests.index.test_kill import check, check_without_remains
 from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionError, CollectionLockedError, CollectionNotFoundError
 from vidkin.index import Index, LanceStore, SerialExecutor, repair
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 
 # Requests of a writer from its first to its last; it is killed at one of them.
 REQUESTS = 280

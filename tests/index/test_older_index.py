@@ -86,7 +86,7 @@ def test_match_answers_as_it_did(index: Index) -> None:
     assert answer == near(ANSWERS["matches"])
 
 
-def test_files_that_are_gone_are_no_duplicates(index: Index) -> None:
+def test_missing_files_of_an_older_index_are_not_duplicates(index: Index) -> None:
     """The collection was made in a folder that does not exist here."""
     assert index.duplicates(threshold=0.3) == []
 

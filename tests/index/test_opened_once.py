@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.videos import encode, pan
 from vidkin.index import Index, SerialExecutor
-from vidkin.index.storage.places import opening
-from vidkin.index.storage.places.contract import Location, Place
+from vidkin.index.storage import opening
+from vidkin.index.storage.place import Location, Place
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.index.storage.test_stores import entry, unit
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionDamagedError, CollectionLockedError, CollectionNotFoundError
 from vidkin.index import Index, LanceStore, Match, SerialExecutor, VideoRecord, repair
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 NAMES = ("coffee", "chelsea", "rocket")
@@ -66,7 +66,7 @@ def test_the_index_is_whole(folder: Path, made: Path) -> None:
     assert repair(folder) == ()
 
 
-def test_windows_that_are_gone_are_told_and_made_anew_from_features(folder: Path, made: Path) -> None:
+def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, made: Path) -> None:
     before = found(folder, made)
     with Index.open(folder, read_only=True) as index:
         windows = [index.store.read_windows(record.id).vectors for record in index.videos()]
@@ -149,7 +149,7 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
 
 
 @pytest.mark.parametrize("place", ["data", "_versions"])
-def test_a_damaged_table_of_windows_is_told_and_made_anew(folder: Path, made: Path, place: str) -> None:
+def test_a_damaged_table_of_windows_is_reported_and_rebuilt(folder: Path, made: Path, place: str) -> None:
     before = found(folder, made)
     for path in (folder / "windows.lance" / place).iterdir():
         path.write_bytes(b"not what was here")
@@ -163,7 +163,7 @@ def test_a_damaged_table_of_windows_is_told_and_made_anew(folder: Path, made: Pa
 
 
 @pytest.mark.parametrize("place", ["data", "_versions"])
-def test_a_damaged_list_of_videos_is_told_and_not_touched(folder: Path, made: Path, place: str) -> None:
+def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, made: Path, place: str) -> None:
     damaged = list((folder / "videos.lance" / place).iterdir())
     for path in damaged:
         path.write_bytes(b"not what was here")

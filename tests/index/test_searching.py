@@ -14,8 +14,8 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index import Index, SerialExecutor, collection
-from vidkin.index.search import parts
-from vidkin.media.decoding import container
+from vidkin.index.query import parts
+from vidkin.media import container
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ import numpy as np
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from vidkin.media.decoding.convert import Converter, clean_aspect
-from vidkin.media.decoding.orientation import Orienter
+from vidkin.media.convert import Converter, Orienter, clean_aspect
 from vidkin.media.encode import keep_scheduling
 
 Image = NDArray[np.uint8]

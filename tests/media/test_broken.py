@@ -23,9 +23,9 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat, quarters
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
+from vidkin.media import container as container_module
 from vidkin.media import iter_frames, probe, read_frames, thumbnail, write_clip
-from vidkin.media.decoding import container as container_module
-from vidkin.media.decoding.reader import PictureReader
+from vidkin.media.reader import PictureReader
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +220,9 @@ def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch
     assert caught.value.temporary
 
 
-def test_a_drive_that_fails_in_the_middle_is_no_damage(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
+    good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """FFmpeg says the same of a file that ends early; only the system knows."""
     failure = av.error.OSError(errno.EIO, "Input/output error", str(good))
 

@@ -96,7 +96,7 @@ def test_lists_of_lists_end_at_the_first(elsewhere: Path, tmp_path: Path) -> Non
     assert set(names) == {"8.mp4"}
 
 
-def test_the_name_of_a_picture_is_no_pattern(tmp_path: Path) -> None:
+def test_percent_signs_in_picture_names_are_read_literally(tmp_path: Path) -> None:
     from PIL import Image
 
     for name in ("a0.png", "a1.png", "a%d.png"):

@@ -10,11 +10,10 @@ import pytest
 
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames, probe, read_frames
-from vidkin.media.decoding.container import open_video
-from vidkin.media.decoding.convert import Converter, clean_aspect
-from vidkin.media.decoding.orientation import Orienter
-from vidkin.media.decoding.reader import PictureReader
-from vidkin.media.decoding.sampler import Sampler
+from vidkin.media.container import open_video
+from vidkin.media.convert import Converter, Orienter, clean_aspect
+from vidkin.media.reader import PictureReader
+from vidkin.media.sampling import Sampler
 
 pytestmark = pytest.mark.data
 
@@ -156,7 +155,7 @@ def test_the_rotated_file_is_the_upright_one_turned(odd: Path) -> None:
     assert difference < 3 < np.abs(turned.astype(int) - np.rot90(upright, 3).astype(int)).mean()
 
 
-def test_a_lost_first_key_frame_and_damage_are_told(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_first_key_frame_is_reported_as_damage(odd: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "vidkin"):
         read_frames(odd / "Error_I_P.264", rate=None)
     assert "Error_I_P.264: the file is damaged: 5 frames with errors" in caplog.text

@@ -16,8 +16,7 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat
 from tests.support.videos import broken_off, pan
 from vidkin.errors import MediaError
-from vidkin.media import Frames, iter_frames, open_probed, probe, read_frames, write_video
-from vidkin.media.decoding import container
+from vidkin.media import Frames, container, iter_frames, open_probed, probe, read_frames, write_video
 
 
 def test_everything_of_a_plain_file(tmp_path: Path) -> None:
@@ -69,7 +68,7 @@ def test_a_stream_without_time_stamps_is_counted(tmp_path: Path) -> None:
     assert probe(path).duration == pytest.approx(30 / 25, abs=0.05)
 
 
-def test_a_late_start_is_told_and_does_not_count(tmp_path: Path) -> None:
+def test_a_late_start_is_recorded_and_does_not_count_toward_the_duration(tmp_path: Path) -> None:
     path = encode_with(
         tmp_path / "a.ts", (flat(i) for i in range(40)), rate=10, first=200, options={"bf": "0"}
     )
@@ -112,7 +111,7 @@ def test_it_agrees_with_reading_everything(tmp_path: Path) -> None:
     assert round(info.duration * info.frame_rate) == len(frames)
 
 
-def test_a_file_that_ends_before_its_video_does_is_told(tmp_path: Path) -> None:
+def test_a_partial_download_is_marked_as_cut_off(tmp_path: Path) -> None:
     """A download that broke off: the list of frames comes first and names more than there are."""
     whole = encode_with(tmp_path / "whole.mp4", pan("coffee", 60), options={"g": "10"})
     assert not probe(whole).cut_off
@@ -135,7 +134,7 @@ def test_a_file_that_ends_before_its_video_does_is_told(tmp_path: Path) -> None:
         ("avi", "mjpeg", "pcm_s16le"),
     ],
 )
-def test_the_end_that_is_missing_is_told_by_the_header(
+def test_a_missing_end_is_found_by_the_duration_in_the_header(
     tmp_path: Path, ending: str, codec: str, sound: str, with_sound: bool
 ) -> None:
     whole = with_a_tone(tmp_path / f"a.{ending}", codec, sound if with_sound else None)
@@ -150,7 +149,7 @@ def test_the_end_that_is_missing_is_told_by_the_header(
     assert info.cut_off
 
 
-def test_sound_that_goes_on_is_no_missing_end(tmp_path: Path) -> None:
+def test_sound_longer_than_the_video_does_not_mark_it_as_cut_off(tmp_path: Path) -> None:
     for ending, codec, sound in (
         ("mkv", "libx264", "aac"),
         ("flv", "libx264", "aac"),
@@ -223,7 +222,7 @@ def test_a_late_start_is_not_taken_for_a_missing_end(tmp_path: Path, ending: str
     assert not info.cut_off
 
 
-def test_an_address_is_no_missing_file() -> None:
+def test_addresses_are_refused_with_advice_to_download() -> None:
     for name in ("https://example.org/a.mp4", "http:/example.org/a.mp4", "s3://bucket/a.mp4"):
         with pytest.raises(MediaError, match="this is an address, not a file; download it first"):
             probe(name)

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from vidkin.features import import_timm
 from vidkin.models import EncoderConfig, build_model
-from vidkin.models.networks.encoder import Encoder
+from vidkin.models.encoder import Encoder
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
 from vidkin.media import Frames
 from vidkin.models import export_model, save_model
-from vidkin.models.networks.encoder import Encoder
+from vidkin.models.encoder import Encoder
 
 KINDS = ["clip", "image", "c3d"]
 
@@ -130,7 +130,7 @@ def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> No
         torch.testing.assert_close(found.values, expected.values, atol=2e-6, rtol=0)
 
 
-def test_an_exported_model_of_clips_is_no_encoder_of_images(tmp_path: Path) -> None:
+def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401

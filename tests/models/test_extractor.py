@@ -13,16 +13,11 @@ from tests.models.conftest import small
 from tests.support.videos import encode, pan
 from vidkin.datasets import LabelledItem, read_item
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features import (
-    ClipExtractor,
-    absolute_name,
-    describe_file,
-    open_extractor,
-)
+from vidkin.features import ClipExtractor, absolute_name, describe_file, open_extractor
 from vidkin.media import Frames, probe, read_frames
 from vidkin.models import ClipModelExtractor, ModelExtractor, save_model
+from vidkin.models.clip_encoder import ClipEncoder
 from vidkin.models.extractor import encoder_input
-from vidkin.models.networks.clip_encoder import ClipEncoder
 from vidkin.similarity import FrameFeatures
 
 

@@ -14,9 +14,8 @@ from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
 from vidkin.rendering.curve import draw_curve
-from vidkin.rendering.figures import require_picture_name
-from vidkin.rendering.frame_pairs import frame_pairs
-from vidkin.rendering.pictures import draw_map, draw_pairs, pool_map
+from vidkin.rendering.matches import frame_pairs
+from vidkin.rendering.pictures import draw_map, draw_pairs, pool_map, require_picture_name
 from vidkin.similarity import Segment
 
 
@@ -74,7 +73,7 @@ def test_a_thin_diagonal_survives_pooling() -> None:
 
 
 @pytest.mark.parametrize("name", ["map.xyz", "map", "map.mp4"])
-def test_a_name_that_is_no_picture_says_what_is_allowed(name: str) -> None:
+def test_an_unknown_picture_format_is_refused_with_the_accepted_ones(name: str) -> None:
     with pytest.raises(
         InvalidArgumentError, match=r"not a picture format; choose a name that ends in .*\.png"
     ):
@@ -159,7 +158,9 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_format_that_needs_another_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_format_that_needs_a_missing_program_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InvalidArgumentError, match="cannot be written"):
         draw_curve(detection(), tmp_path / "curve.pgf")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin.review.copy_gallery import CopyMaterial, make_copies
-from vidkin.review.copy_material import ClipSize, find_recordings
+from vidkin.review.copy_material import ClipSize, CopyMaterial, find_recordings, make_copies
 
 SMALL = ClipSize(seconds=6.0, clips=1, short_side=64, rate=10.0)
 

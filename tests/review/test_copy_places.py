@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from vidkin.media import EditedSegment
-from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
-from vidkin.review.copy_material import QueryClip, Recording
-from vidkin.review.copy_scores import box_overlap, place_segments, summarize_boxes, summarize_times
-from vidkin.review.copy_search import PairScores
+from vidkin.review.copy_material import CopyMaterial, GalleryVideo, QueryClip, Recording
+from vidkin.review.copy_scores import (
+    PairScores,
+    box_overlap,
+    place_segments,
+    summarize_boxes,
+    summarize_times,
+)
 from vidkin.similarity import Segment
 
 RECORDING = Recording(Path("a.mp4"), "a", "room", 20.0)

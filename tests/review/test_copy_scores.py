@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from vidkin.media import EditedSegment
-from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
-from vidkin.review.copy_material import QueryClip, Recording
-from vidkin.review.copy_scores import CopyFigures, relevance_of, summarize_copies
-from vidkin.review.copy_search import PairScores
+from vidkin.review.copy_material import CopyMaterial, GalleryVideo, QueryClip, Recording
+from vidkin.review.copy_scores import CopyFigures, PairScores, relevance_of, summarize_copies
 
 RECORDING = Recording(Path("a.mp4"), "a", "room", 20.0)
 FIRST = QueryClip("a-0", Path("a-0.mp4"), RECORDING, 0.0, 10.0)

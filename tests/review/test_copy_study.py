@@ -12,10 +12,9 @@ import pytest
 from PIL import Image
 
 from tests.review.conftest import SMALL
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json
 from vidkin.review.copy_material import find_recordings
-from vidkin.review.copy_page import as_picture_page
-from vidkin.review.copy_study import CopyResults, CopyStudy, ExtractorChoice, run_copy_study
+from vidkin.review.copy_study import CopyResults, CopyStudy, ExtractorChoice, as_picture_page, run_copy_study
 
 
 @pytest.fixture(scope="module")

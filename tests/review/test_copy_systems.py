@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import MediaError, MissingPartError
-from vidkin.review.copy_gallery import CopyMaterial, GalleryVideo
-from vidkin.review.copy_search import copy_peers, search_scores
+from vidkin.review.copy_material import CopyMaterial, GalleryVideo
+from vidkin.review.copy_scores import copy_peers, search_scores
 
 
 def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from vidkin.review.stored_runs import find_runs, read_curves, read_tables
-from vidkin.training.run.log import RunLog
+from vidkin.training.run import RunLog
 
 
 def write_training(folder: Path, values: list[float], *, report: bool) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from vidkin.shots.train import train_shots
-from vidkin.shots.training_recipes import load_shot_recipe, shot_method_of
+from vidkin.shots.training.recipes import load_shot_recipe, shot_method_of
+from vidkin.shots.training.train import train_shots
 
 torch.set_num_threads(1)
 for labels, recipe, folder in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):

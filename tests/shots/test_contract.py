@@ -45,5 +45,5 @@ def test_detectors_take_images_or_planes() -> None:
 
 
 @pytest.mark.parametrize("name", ["band", "shotdetect", "svd", "content"])
-def test_without_frames_there_are_no_cuts(name: str) -> None:
+def test_detectors_find_no_cuts_without_frames(name: str) -> None:
     assert open_detector(name).finish().cuts == ()

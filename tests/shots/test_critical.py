@@ -50,7 +50,7 @@ def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
     assert rise_moment(np.array([1.0, 2.0])) == 1
 
 
-def test_mistakes_are_told() -> None:
+def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"test must be one of 'mann-kendall', .* got 'slope'",

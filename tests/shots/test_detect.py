@@ -130,6 +130,6 @@ def test_known_cuts_reach_as_far_as_the_video() -> None:
     assert cuts.critical == (0.1, 0.2)
 
 
-def test_a_file_that_is_no_video(tmp_path: Path) -> None:
+def test_detecting_in_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="there is no such file"):
         detect(tmp_path / "gone.mp4", "shotdetect")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from tests.shots.test_train import RECIPE, annotations
+from tests.shots.training.test_train import RECIPE, annotations
 from tests.support.processes import difference, finish, start_processes
 from vidkin.datasets import VideoAnnotation, write_shot_annotations
 from vidkin.shots.learned import ShotRules
-from vidkin.shots.train import train_shots
-from vidkin.shots.training_recipes import load_shot_recipe
+from vidkin.shots.training.recipes import load_shot_recipe
+from vidkin.shots.training.train import train_shots
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ import torch
 
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.comparator.config import ComparatorConfig
+from vidkin.models.comparator import ComparatorConfig
 from vidkin.similarity import (
     FrameFeatures,
     LearnedScorer,
@@ -86,7 +86,7 @@ def test_an_excerpt_is_found_whichever_side_it_is() -> None:
     torch.testing.assert_close(swapped.map, result.map.T)
 
 
-def test_moments_that_are_scattered_over_a_long_video_are_no_match() -> None:
+def test_scattered_moments_of_a_long_video_do_not_match() -> None:
     clip, long = moments(0, 10), moments(0, 200, noise=8)
     scattered = long.clone()
     scattered[::20] = clip  # each of the ten moments is there, 20 s after the one before

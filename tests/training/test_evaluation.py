@@ -17,7 +17,7 @@ from tests.support.training import recipe_for, write_pictures
 from vidkin.datasets import LabelledSet, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import load_model
-from vidkin.rendering.quadlets import draw_quadlets
+from vidkin.rendering.training import draw_quadlets
 from vidkin.training import embed_set, evaluate, measure_embeddings, open_evaluation_set, train
 from vidkin.training.embedding_measures import measure_one
 
@@ -167,7 +167,7 @@ class TestEvaluate:
         finally:
             (folder / "kept.toml").rename(folder / "recipe.toml")
 
-    def test_a_split_that_is_not_there_is_told_with_those_that_are(
+    def test_evaluating_an_empty_split_names_the_splits_of_the_data(
         self, trained: tuple[Path, LabelledSet]
     ) -> None:
         folder, labelled = trained
@@ -186,7 +186,9 @@ class TestEvaluate:
         assert first.qp_sampled != second.qp_sampled
         assert replace(second, qp_sampled=first.qp_sampled, tp_sampled=first.tp_sampled) == first
 
-    def test_a_missing_split_and_a_missing_model_are_told(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_evaluation_refuses_unknown_splits_and_missing_models(
+        self, trained: tuple[Path, LabelledSet]
+    ) -> None:
         folder, labelled = trained
         with pytest.raises(
             InvalidArgumentError,
@@ -232,7 +234,7 @@ class TestPicture:
         draw_quadlets(load_model(folder), strange, tmp_path / "strange.png", count=4)
         assert (tmp_path / "strange.png").is_file()
 
-    def test_a_place_that_cannot_be_written_is_told(
+    def test_drawing_quadlets_refuses_unusable_paths(
         self, trained: tuple[Path, LabelledSet], tmp_path: Path
     ) -> None:
         folder, labelled = trained

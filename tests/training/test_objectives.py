@@ -13,9 +13,8 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.training import Batch, DrawnItems, ObjectiveRecipe, available_objectives, build_objective
-from vidkin.training.data.draws.streams import index_stream
-from vidkin.training.loss_table import find_loss, settle_parameters
-from vidkin.training.objectives import WeightedObjective
+from vidkin.training.draws import index_stream
+from vidkin.training.objectives import WeightedObjective, find_loss, settle_parameters
 
 LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ in range(4)])
 
@@ -122,7 +121,7 @@ def test_scores_know_the_two_levels() -> None:
     assert torch.allclose(terms["smooth_ap"], losses.smooth_ap_loss(scores, same, tau=0.05))
 
 
-def test_the_loss_is_the_weighted_sum_and_terms_of_one_name_are_told_apart() -> None:
+def test_the_loss_is_the_weighted_sum_and_repeated_terms_are_numbered() -> None:
     objective, model = objective_of(made("radial", 0.5), made("radial", 2.0, c=4.0), made("batch_hard", 3.0))
     assert objective.draws == ("quadlets", "batches")
     batch, _ = batch_for(objective, features())

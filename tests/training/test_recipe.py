@@ -10,9 +10,8 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import Recipe, available_objectives, available_recipes, load_recipe, show_recipe
-from vidkin.training.loss_table import find_loss
-from vidkin.training.recipe_comments import describe_recipe
-from vidkin.training.recipe_file import recipe_tables
+from vidkin.training.objectives import find_loss
+from vidkin.training.recipe_file import describe_recipe, recipe_tables
 
 OF_A_COMPARATOR = {
     "data": {"source": "folder", "kind": "unlabeled"},
@@ -164,7 +163,7 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_what_is_allowed(given: dict[str, Any], message: str) -> None:
+def test_invalid_recipes_are_refused_with_the_accepted_values(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         load_recipe(given)
 
@@ -176,7 +175,7 @@ def test_a_missing_recipe_lists_those_of_the_package() -> None:
         load_recipe("cooking")
 
 
-def test_a_file_that_is_no_toml_is_told(tmp_path: Path) -> None:
+def test_a_recipe_that_is_not_toml_is_refused(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text("[data\n")
     with pytest.raises(InvalidArgumentError, match=r"recipe.toml: not valid TOML"):
         load_recipe(tmp_path / "recipe.toml")

@@ -60,7 +60,7 @@ def test_measures_that_rank_the_training_items_need_one_item_of_each(
     assert 0.0 <= report.best <= 1.0
 
 
-def test_without_validation_items_the_split_is_told(tmp_path: Path) -> None:
+def test_validation_without_validation_items_is_refused(tmp_path: Path) -> None:
     source = write_pictures(tmp_path / "pictures", each=4)
     recipe = recipe_for(source, validation={"every": 6})
     recipe["data"]["validation"] = 0.0

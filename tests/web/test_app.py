@@ -83,7 +83,7 @@ def test_pages_need_nothing_from_elsewhere(client: TestClient) -> None:
 
 def test_neither_the_library_nor_the_help_loads_the_web() -> None:
     code = (
-        "import sys, vidkin, vidkin.cli.app, vidkin.cli.web.serve; "
+        "import sys, vidkin, vidkin.cli.app, vidkin.cli.serve; "
         "print([name for name in ('fastapi', 'uvicorn', 'jinja2', 'vidkin.web') if name in sys.modules])"
     )
     assert (

@@ -44,7 +44,7 @@ def test_too_large_files_are_refused_by_their_word_and_by_their_bytes(library: L
     uploads.close()
 
 
-def test_what_is_no_video_is_not_kept(library: Library) -> None:
+def test_uploads_that_are_not_videos_are_deleted(library: Library) -> None:
     uploads = Uploads(Settings())
     for content in (b"", b"#!/bin/sh\nrm -rf /", b"<html><script>alert(1)</script>" * 100):
         with pytest.raises(MediaError, match=r"^notes.mp4: "):  # as the sender calls it

@@ -13,8 +13,8 @@ from PIL import Image
 from vidkin.errors import MissingPartError
 from vidkin.index import sampling_rate
 from vidkin.media import probe, read_frames
-from vidkin.review.copy_gallery import CopyMaterial
-from vidkin.review.copy_search import CopyPeer, PairScores
+from vidkin.review.copy_material import CopyMaterial
+from vidkin.review.copy_scores import CopyPeer, PairScores
 
 __all__ = ["PHASH", "VPDQ", "phash_scores", "vpdq_scores"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.atomic import replace_file
+from vidkin._base.files import replace_file
 from vidkin.models import ClipEncoder, EncoderConfig, build_model
 from vidkin.shots.learned import video_features
 from vidkin_research.runs import OnStudyProgress

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.atomic import write_text
-from vidkin._base.outputs import open_output
-from vidkin._base.plain_values import as_json, parse_json
+from vidkin._base.files import open_output, write_text
+from vidkin._base.values import as_json, parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [

@@ -79,7 +79,7 @@ def test_a_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Pat
     assert critical.study == CriticalStudy(held_out=False)
 
 
-def test_figures_are_written_and_told_as_json(critical: Recorder, tmp_path: Path) -> None:
+def test_figures_are_written_to_the_output_and_printed_as_json(critical: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "new" / "figures.json"
     told = run("benchmark", "critical", "--data", tmp_path, "-o", output, "--save", tmp_path / "m", "--json")
     assert told.json == json.loads(output.read_text())

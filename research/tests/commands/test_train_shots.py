@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.models.test_train_shots import labels, run
+from tests.cli.test_train_shots import labels, run
 from vidkin.shots import detect
 
 __all__ = ["labels"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vidkin.datasets.shot_labels.annotations import ShotAnnotation, VideoAnnotation
+from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation
 from vidkin_research.critical.material import HighlightPart
 from vidkin_research.critical.scores import score_shot_length, summarize_critical
 

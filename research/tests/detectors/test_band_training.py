@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.shots.band.test_detector import noise, planes_of
+from tests.shots.test_band_detector import noise, planes_of
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.band import TransitionNetwork
-from vidkin.shots.band.rules import cuts_from_probabilities
+from vidkin.shots.band import TransitionNetwork, cuts_from_probabilities
 from vidkin.shots.judging import evaluate_cuts
 from vidkin_research.detectors.band_training import LabeledSequence, fit_thresholds, train_transitions
 

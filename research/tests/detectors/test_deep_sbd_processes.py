@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from tests.shots.test_processes import MEMBER, TOLERANCE
-from tests.shots.test_train import annotations
+from tests.shots.training.test_train import annotations
 from tests.support.processes import difference, finish, start_processes
 from vidkin.datasets import VideoAnnotation, write_shot_annotations
-from vidkin.shots.training_recipes import load_shot_recipe
+from vidkin.shots.training.recipes import load_shot_recipe
 from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
 
 __all__ = ["annotations"]

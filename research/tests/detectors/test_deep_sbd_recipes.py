@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.training_recipes import load_shot_recipe, show_shot_recipe
+from vidkin.shots.training.recipes import load_shot_recipe, show_shot_recipe
 from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
 
 

@@ -13,9 +13,9 @@ from tests.support.detections import cut_video
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import read_model_info
-from vidkin.models.resume.folder_lock import hold_training_folder
+from vidkin.models.runner import hold_training_folder
 from vidkin.shots import detect
-from vidkin.shots.training_recipes import load_shot_recipe
+from vidkin.shots.training.recipes import load_shot_recipe
 from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
 from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
 
@@ -87,7 +87,9 @@ def test_an_interrupted_training_resumes_with_the_same_weights(
     assert one == two
 
 
-def test_labels_without_a_cut_are_told(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_refuses_labels_without_cuts_or_beyond_the_video(
+    labels: list[VideoAnnotation], tmp_path: Path
+) -> None:
     uncut = [VideoAnnotation(labels[0].video, 10.0, (ShotAnnotation(0, 60),))]
     with pytest.raises(InvalidArgumentError, match="labels must have at least one cut, got none"):
         train_deep_sbd(uncut, plan(), output=tmp_path / "model")

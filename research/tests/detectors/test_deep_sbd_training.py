@@ -11,7 +11,7 @@ import torch
 from tests.support.detections import cut_video
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
-from vidkin.shots.learned.video_frames import read_video_frames
+from vidkin.shots.video_frames import read_video_frames
 from vidkin_research.detectors.deep_sbd_svm import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segment_class, train_on_segments
 
@@ -131,7 +131,7 @@ def test_an_svm_of_two_classes_never_says_the_third() -> None:
     assert float(model.classifier.bias.detach()[1]) < -100
 
 
-def test_mistakes_are_told() -> None:
+def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
     video = film(0)
     calm = LabeledFrames(video.images[:40], ())
     with pytest.raises(

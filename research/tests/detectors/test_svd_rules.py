@@ -43,7 +43,7 @@ def test_three_times_a_neighbor_is_enough_above_most_of_the_mean() -> None:
 
 
 @pytest.mark.parametrize("distances", [np.zeros(0), np.zeros(12), np.ones(1)])
-def test_where_nothing_changes_there_is_no_candidate(distances: np.ndarray) -> None:
+def test_still_stretches_have_no_candidates(distances: np.ndarray) -> None:
     assert candidate_segments(distances).sum() == 0
 
 
@@ -106,12 +106,12 @@ def test_a_dissolve_draws_an_inverted_triangle() -> None:
 
 
 @pytest.mark.parametrize("jump", [1, 2, 18])
-def test_a_cut_near_the_end_is_no_dissolve(jump: int) -> None:
+def test_a_cut_near_the_end_is_not_found_as_a_dissolve(jump: int) -> None:
     first, last = np.array([1.0, 0.0, 0.2]), np.array([0.0, 1.0, 0.2])
     frames = np.stack([first] * jump + [last] * (21 - jump))
     assert find_transition(reduced_columns(frames)) is None
 
 
-def test_a_still_picture_is_no_dissolve() -> None:
+def test_a_still_picture_has_no_dissolve() -> None:
     assert find_transition(reduced_columns(np.ones((21, 5)))) is None
     assert find_transition(reduced_columns(np.eye(2))) is None

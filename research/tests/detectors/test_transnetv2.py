@@ -32,7 +32,7 @@ def test_the_second_head_tells_gradual_transitions() -> None:
     assert (cut.kind, cut.frame, cut.start_frame, cut.end_frame) == ("gradual", 22, 15, 27)
 
 
-def test_what_reaches_the_end_is_no_cut() -> None:
+def test_a_transition_that_reaches_the_end_makes_no_cut() -> None:
     assert cuts_of_heads(heads(50, [49], []), 0.5) == ()
 
 

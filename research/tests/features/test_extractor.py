@@ -48,7 +48,7 @@ def test_names_settings_and_files_lead_to_an_extractor(
     assert open_extractor("classical").fingerprint.startswith("classical-1-")
 
 
-def test_wrong_names_and_arguments_are_told() -> None:
+def test_unknown_features_and_settings_are_refused() -> None:
     with pytest.raises(UnknownExtractorError, match="'sift' is not a classical feature; choose from wavelet"):
         open_extractor("classical:sift")
     with pytest.raises(InvalidArgumentError, match=r"'classical\?space=hsv' has no setting 'space'"):

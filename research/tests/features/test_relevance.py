@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from tests.support.training import write_pictures
-from tests.training.run.test_deep_ranking import recipe
+from tests.training.test_deep_ranking import recipe
 from vidkin.errors import UnknownExtractorError
 from vidkin.training import train
-from vidkin.training.data.draws.online import read_relevance
+from vidkin.training.draws import read_relevance
 from vidkin_research.features.relevance import relevance_by_feature
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import available_objectives, load_recipe
-from vidkin.training.clips.settings import ClipSettings
+from vidkin.training.clip_views import ClipSettings
 from vidkin_research.losses import (
     ABLATION,
     LOSSES,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.recordings import LENGTHS
 from tests.support.videos import encode
-from vidkin.datasets.shot_labels.annotations import VideoAnnotation, read_shot_annotations
+from vidkin.datasets.shot_annotations import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames
 from vidkin_research.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, build_highlights
@@ -96,7 +96,7 @@ def test_places_can_be_chosen(recordings: Path, tmp_path: Path) -> None:
         build_highlights(recordings, tmp_path, part="test", places=["sea"])
 
 
-def test_mistakes_are_told(recordings: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused_with_the_accepted_values(recordings: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError, match=r"lacks one-by-one-person-detection\.mp4, .*sample-videos"
     ):

@@ -103,7 +103,7 @@ def test_length_is_checked(footage: Footage) -> None:
         compose(footage, 1, seed=0)
 
 
-def test_a_photograph_that_cannot_be_read_is_left_out_and_told(
+def test_unreadable_photographs_are_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 5), rate=25)

@@ -171,7 +171,9 @@ def test_vsc2022_takes_videos_without_a_copy_from_its_lists(tmp_path: Path) -> N
         ),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, name: str, files: dict[str, object], message: str) -> None:
+def test_invalid_content_is_refused_with_its_cause(
+    tmp_path: Path, name: str, files: dict[str, object], message: str
+) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_benchmark(name, write(tmp_path, **files))
 

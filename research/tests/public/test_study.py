@@ -12,8 +12,8 @@ from tests.support.comparators import passing
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
-from vidkin.models.comparator.config import ComparatorConfig
-from vidkin.models.comparator.folder import save_comparator
+from vidkin.models.comparator import ComparatorConfig
+from vidkin.models.comparator_folder import save_comparator
 from vidkin_research.public.benchmark import RetrievalBenchmark, RetrievalTask
 from vidkin_research.public.features import StoredFeatures, describe_videos, find_videos
 from vidkin_research.public.study import run_benchmark
@@ -57,7 +57,7 @@ def test_features_by_the_ids_of_videos(folder: Path) -> None:
         StoredFeatures.open(folder)
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damaged_stored_features_are_refused_with_the_cause(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="has no safetensors files"):
         StoredFeatures.open(tmp_path)
     save_file({"vectors": unit(1)}, tmp_path / "q.safetensors")

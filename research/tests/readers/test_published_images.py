@@ -204,7 +204,7 @@ def test_numbers_without_an_image_or_a_name(tmp_path: Path) -> None:
         open_labelled(tmp_path / "c", reader="cars")
 
 
-def test_a_file_of_matlab_7_3_is_told(tmp_path: Path) -> None:
+def test_files_of_matlab_7_3_are_refused(tmp_path: Path) -> None:
     flowers102(tmp_path)
     header = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
     (tmp_path / "setid.mat").write_bytes(header + bytes(512))

@@ -21,7 +21,7 @@ def test_both_forms_of_radial_stand_beside_the_published_figure() -> None:
     assert [term.name for term in method_named("radial_detached").objectives] == ["radial_detached"]
 
 
-def test_unknown_methods_are_told_with_all_that_there_are() -> None:
+def test_an_unknown_method_is_refused_with_the_list_of_methods() -> None:
     with pytest.raises(
         InvalidArgumentError, match=r"a method must be one of backbone, untr.*; got 'radial2'"
     ):

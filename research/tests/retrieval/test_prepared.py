@@ -51,7 +51,7 @@ def test_training_clips_are_consecutive_frames_of_the_whole_video(prepared: Prep
     assert drawn == {tuple(range(start, start + 4)) for start in range(17)}
 
 
-def test_drawings_of_one_archive_are_told_apart(tmp_path: Path) -> None:
+def test_drawings_of_one_archive_have_different_sources(tmp_path: Path) -> None:
     """All have the path of the archive."""
     with zipfile.ZipFile(tmp_path / "strokes_background.zip", "w") as archive:
         for character, drawer in itertools.product((1, 2), range(1, 21)):

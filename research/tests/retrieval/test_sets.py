@@ -25,7 +25,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_by_two(tmp_path_factory.mktemp("pictures"), each=8)
 
 
-def test_names_are_unique_and_unknown_ones_are_told() -> None:
+def test_names_of_sets_are_unique_and_unknown_names_are_refused() -> None:
     names = [known.name for known in COMPARISON_SETS]
     assert len(set(names)) == len(names)
     with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, strokes, .*; got 'cats'"):

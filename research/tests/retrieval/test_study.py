@@ -179,7 +179,7 @@ def test_plans_that_cannot_be_are_refused() -> None:
             ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, rate))
 
 
-def test_an_output_that_cannot_be_written_is_told(
+def test_an_output_that_cannot_be_written_is_refused(
     plan: ComparisonPlan, pictures: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")

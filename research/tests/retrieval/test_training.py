@@ -104,7 +104,7 @@ def test_what_is_not_trained_stays_as_it_is(config: EncoderConfig) -> None:
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
-def test_the_steps_are_told() -> None:
+def test_training_reports_each_step() -> None:
     config = EncoderConfig(kind="c3d", width=0.125, classes=12, frames=4, size=32, batch_norm=True)
     train = Labelled(
         torch.randint(

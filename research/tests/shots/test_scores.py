@@ -55,7 +55,7 @@ def test_a_detector_that_says_nothing() -> None:
     assert row["nearest"]["0"]["all"]["missed"] == 3
 
 
-def test_what_is_told_of_the_training_is_kept() -> None:
+def test_facts_about_the_training_are_kept_in_the_scores() -> None:
     (row,) = score_detector("made", 3, {"one": VIDEOS[1:]}, {TAKE: []}, {"seconds": 2.0})
     assert row["training"] == {"seconds": 2.0}
     # Nothing to find and nothing reported is all right.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import textwrap
 import tomllib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from tomlkit.items import Table
     from tomlkit.toml_document import TOMLDocument
 
-__all__ = ["format_toml", "parse_toml"]
+__all__ = ["check_names", "format_toml", "from_table", "parse_toml", "to_table"]
 
 # Columns of comments.
 _WIDTH = 100
@@ -99,3 +102,70 @@ def _check_value(name: str, value: Any) -> None:
             f"{name} must be text, a number, a boolean or a list of these to be written as TOML, "
             f"got {value!r} ({type(value).__name__})"
         )
+
+
+# Tables of a TOML file and frozen dataclasses: read strictly by names and types, and written.
+
+
+T = TypeVar("T")
+
+_TYPE_NAMES = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def from_table(kind: type[T], table: object, where: str) -> T:
+    """Fill a dataclass from a table; missing entries keep their defaults.
+
+    Args:
+        kind: A dataclass whose fields are numbers, booleans, text, choices (``Literal``), tuples of one of these,
+            mappings, or dataclasses, whose table is nested in this one.
+        table: The table as parsed from the file.
+        where: The table's name, for messages.
+
+    Raises:
+        InvalidArgumentError: It is not a table, has an unknown name, or a value has the wrong type.
+    """
+    if not isinstance(table, Mapping):
+        raise InvalidArgumentError(f"[{where}] must be a table of settings, got {table!r}")
+    assert is_dataclass(kind)
+    hints = get_type_hints(kind)
+    check_names(table, [field.name for field in fields(kind)], where)
+    return kind(**{name: _typed(hints[name], value, f"{where}.{name}") for name, value in table.items()})
+
+
+def to_table(settings: DataclassInstance) -> dict[str, Any]:
+    """All settings that are not None, ready for a TOML table; :func:`from_table` reads it back."""
+    values = {name: value for name, value in asdict(settings).items() if value is not None}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Raise :class:`InvalidArgumentError`, which lists the known names, if any of ``names`` is unknown."""
+    known = list(known)
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise InvalidArgumentError(
+            f"[{where}] has no setting {', '.join(unknown)}; choose from {', '.join(known) or 'none'}"
+        )
+
+
+def _typed(hint: Any, value: Any, where: str) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        # Our unions are always "something or None", and TOML cannot express None.
+        return _typed(next(part for part in get_args(hint) if part is not type(None)), value, where)
+    if is_dataclass(hint):
+        return from_table(hint, value, where)  # type: ignore[arg-type]
+    if origin is Literal:
+        if value not in get_args(hint):
+            raise InvalidArgumentError(f"{where} must be one of {', '.join(get_args(hint))}, got {value!r}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise InvalidArgumentError(f"{where} must be a list, got {value!r}")
+        return tuple(_typed(get_args(hint)[0], item, where) for item in value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    expected = Mapping if origin is not None else hint
+    if not isinstance(value, expected) or (isinstance(value, bool) and hint is not bool):
+        raise InvalidArgumentError(f"{where} must be {_TYPE_NAMES.get(hint, 'a table')}, got {value!r}")
+    return value

@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Entry point of the ``vidkin`` command."""
-    from vidkin.cli.terminal.interrupts import end_at_once_during_imports
+    from vidkin.cli.interrupts import end_at_once_during_imports
 
     end_at_once_during_imports()
     from vidkin.cli.app import run

@@ -15,26 +15,48 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 import typer
+from typer import _completion_shared
 
 from vidkin._version import __version__
+from vidkin.cli.commands import LazyCommand, LazyGroup, Status, new_app, status_of
 from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_defaults
-from vidkin.cli.exit import Status, status_of
-from vidkin.cli.lazy import LazyCommand, LazyGroup, new_app
 from vidkin.cli.options import mark_optional_value
-from vidkin.cli.terminal.completion import complete_at_first_tab
 from vidkin.errors import VidkinError
 
 __all__ = ["app", "run"]
 
+
+# Completion in zsh from the first Tab on.
+
+
+# zsh loads a file of completions at the first Tab and expects that it also completes; typer's only defines a function.
+_COMPLETE = '\n[[ ${zsh_eval_context[-1]} == loadautofunc ]] && %(complete_func)s "$@"\n'
+
+
+def complete_at_first_tab() -> None:
+    """Add to typer's script for zsh that it completes when it is loaded; without it, the first Tab does nothing."""
+    # Not public: a version of typer without it keeps its own script.
+    scripts = getattr(_completion_shared, "_completion_scripts", {})
+    if not scripts.get("zsh", _COMPLETE).endswith(_COMPLETE):
+        scripts["zsh"] += _COMPLETE
+
+
 _WANTS_JSON = "vidkin.json"
+
 _HELP = frozenset({"-h", "--help"})
+
 _ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
+
 _RAY_ADDRESS = re.compile(r"auto|local|[^/]*:\d+|ray://.*")
+
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
+
 # New objects after which cycles are looked for; 700 in an interpreter of its own accord.
 _OBJECTS_A_COLLECTION = 50_000
-# As `vidkin.index.search.queries.watching.ABANDONED`, which would import torch.
+
+# As `vidkin.index.query.query.ABANDONED`, which would import torch.
 _ABANDONED = "vidkin abandoned reader"
+
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
@@ -44,57 +66,53 @@ class _Commands(LazyGroup):
 
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
         "index": LazyCommand(
-            "vidkin.cli.videos.index:index", "Add videos to the index; only new and changed files are read."
+            "vidkin.cli.index:index", "Add videos to the index; only new and changed files are read."
         ),
         "search": LazyCommand(
-            "vidkin.cli.videos.search:search",
+            "vidkin.cli.search:search",
             "List the videos that match each QUERY, best first, with the matching times.",
         ),
         "open": LazyCommand(
-            "vidkin.cli.videos.open:open_match",
+            "vidkin.cli.open:open_match",
             "Show a match of QUERY in the system's video player, at the time where it matches.",
         ),
-        "match": LazyCommand(
-            "vidkin.cli.videos.match:match", "Score two videos and show which segments match."
-        ),
+        "match": LazyCommand("vidkin.cli.match:match", "Score two videos and show which segments match."),
         "duplicates": LazyCommand(
-            "vidkin.cli.videos.duplicates:duplicates",
+            "vidkin.cli.duplicates:duplicates",
             "List groups of copies in the index; the best copy of each group is marked.",
         ),
         "apply": LazyCommand(
-            "vidkin.cli.videos.apply:apply",
+            "vidkin.cli.apply:apply",
             "Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
         ),
         "decisions": LazyCommand(
-            "vidkin.cli.videos.decisions:decisions",
+            "vidkin.cli.apply:decisions",
             "List the pairs that you marked as duplicates or not, or undo one.",
         ),
         "shots": LazyCommand(
-            "vidkin.cli.videos.shots.command:shots",
+            "vidkin.cli.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",
         ),
         "serve": LazyCommand(
-            "vidkin.cli.web.serve:serve",
+            "vidkin.cli.serve:serve",
             "Show the index in a browser: library, search by example, where videos match.",
         ),
-        "info": LazyCommand(
-            "vidkin.cli.videos.info:info", "Show what the index holds and which extractor made it."
-        ),
-        "remove": LazyCommand("vidkin.cli.videos.remove:remove", "Remove videos from the index."),
+        "info": LazyCommand("vidkin.cli.info:info", "Show what the index holds and which extractor made it."),
+        "remove": LazyCommand("vidkin.cli.remove:remove", "Remove videos from the index."),
         "embed": LazyCommand(
-            "vidkin.cli.models.embed:embed",
+            "vidkin.cli.embed:embed",
             "Write the features of the frames of videos to a safetensors file, or to an npz file.",
         ),
         "whiten": LazyCommand(
-            "vidkin.cli.models.whiten:whiten",
+            "vidkin.cli.whiten:whiten",
             "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
         ),
         "train": LazyCommand(
-            "vidkin.cli.models.train:train",
+            "vidkin.cli.train:train",
             "Train a model from RECIPE, a TOML file with data, model, objective and schedule.",
         ),
         "train-shots": LazyCommand(
-            "vidkin.cli.models.train_shots:train_shots",
+            "vidkin.cli.train_shots:train_shots",
             "Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.",
         ),
         "labels": LazyCommand(
@@ -102,19 +120,19 @@ class _Commands(LazyGroup):
             "Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators.",
         ),
         "evaluate": LazyCommand(
-            "vidkin.cli.models.evaluate:evaluate",
+            "vidkin.cli.evaluate:evaluate",
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
         ),
         "classify": LazyCommand(
-            "vidkin.cli.models.classify:classify",
+            "vidkin.cli.classify:classify",
             "Classify files with a trained MODEL, and show the nearest training items.",
         ),
         "import-model": LazyCommand(
-            "vidkin.cli.models.import_model:import_model",
+            "vidkin.cli.export:import_model",
             "Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.",
         ),
         "export": LazyCommand(
-            "vidkin.cli.models.export:export",
+            "vidkin.cli.export:export",
             "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
         ),
         "benchmark": LazyCommand(
@@ -125,11 +143,9 @@ class _Commands(LazyGroup):
             "vidkin.cli.doctor:doctor",
             "Check that every part works on this machine, and the health of the index.",
         ),
-        "man": LazyCommand(
-            "vidkin.cli.terminal.man:man", "Print the manual page; `vidkin man | man -l -` shows it."
-        ),
+        "man": LazyCommand("vidkin.cli.man:man", "Print the manual page; `vidkin man | man -l -` shows it."),
         "demo": LazyCommand(
-            "vidkin.cli.demo.command:demo",
+            "vidkin.cli.demo:demo",
             "Build a small collection, then index, search, match, find duplicates, cut a film and train a model.",
         ),
     }
@@ -207,13 +223,14 @@ class _Commands(LazyGroup):
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
     """The exit of a command that failed; with --json standard output gets a document in any case."""
     if ctx.meta[_WANTS_JSON]:
-        from vidkin.rendering.json_values import print_json
+        from vidkin.rendering.text import print_json
 
         print_json({"error": {"kind": kind, "message": message, "status": status}})
     return typer.Exit(status)
 
 
 complete_at_first_tab()
+
 app = new_app("vidkin", _Commands, add_completion=True)
 
 
@@ -248,7 +265,7 @@ def vidkin(
 
     Exit status: 0 done, 1 some inputs failed, 2 usage error, 3 nothing usable, 130 interrupted.
     """
-    from vidkin.cli.terminal.verbosity import Verbosity, set_verbosity
+    from vidkin.cli.console import Verbosity, set_verbosity
 
     if quiet and verbose:
         raise typer.BadParameter("use --quiet or --verbose, not both")
@@ -272,8 +289,7 @@ class _LogLines(logging.Handler):
         self._said: set[tuple[str, str]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        from vidkin.cli.console import note
-        from vidkin.cli.terminal.verbosity import is_verbose
+        from vidkin.cli.console import is_verbose, note
         from vidkin.rendering.text import printable
 
         # The message, and below it the traceback of an error that was logged with one.

@@ -1,35 +1,368 @@
-"""What commands print with: results, messages, tables, file names, progress."""
+"""How much a command says beside its results: one value for the program, set by --quiet and --verbose."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.progress import Progress, ProgressColumn, Task, TaskID
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
-from vidkin.cli.terminal.layout import ROOMY, PathText, break_after_names, break_lines, lay_out
-from vidkin.cli.terminal.progress import Meter, progress_line
-from vidkin.cli.terminal.verbosity import is_quiet
 from vidkin.rendering.text import printable
 
 __all__ = [
     "Meter",
+    "PathText",
+    "Verbosity",
+    "break_after_names",
+    "break_lines",
     "error_line",
     "is_roomy",
+    "is_verbose",
+    "lay_out",
     "meter",
     "note",
     "path_text",
+    "progress_line",
     "say",
-    "stderr",
-    "stdout",
+    "set_verbosity",
+    "shorten",
     "table",
     "terminal_width",
 ]
 
+
+class Verbosity(IntEnum):
+    """What goes to standard error: warnings and errors, also notes and progress, or also what is logged."""
+
+    QUIET = -1
+    USUAL = 0
+    VERBOSE = 1
+
+
+_current = Verbosity.USUAL
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Set what all commands print from now on."""
+    global _current
+    _current = verbosity
+
+
+def is_quiet() -> bool:
+    """Whether only warnings and errors are wanted."""
+    return _current == Verbosity.QUIET
+
+
+def is_verbose() -> bool:
+    """Whether everything that is logged is wanted."""
+    return _current == Verbosity.VERBOSE
+
+
+# Tables that fit a terminal: names of files give way first, in their middle; without a terminal nothing is cut.
+
+
+# Terminals below this have tables without lines between the columns, and below the second with one space there.
+ROOMY, _NARROW = 100, 70
+
+_WORDS = re.compile(r"(?:`[^`]*`|[^\s`]|`)+")
+
+# Columns of text up to this width are never folded.
+_WORD = 14
+
+# How much more room a name gets than text that can be folded.
+_TIMES_TEXT = 2
+
+# What a name keeps at least, and what it must keep in a table with lines.
+_LEAST, _COMFORTABLE = 8, 32
+
+
+class PathText(Text):
+    """The name of a file in a table; where there is no room it is shortened in its middle."""
+
+
+def shorten(name: str, width: int) -> str:
+    """The name in at most ``width`` columns of a terminal: its end, which tells files apart, and some of its start.
+
+    >>> shorten("holidays/2024/beach.mp4", 16)
+    'holi…4/beach.mp4'
+    """
+    if cell_len(name) <= width:
+        return name
+    if width < 2:
+        return "…"[:width]
+    head, tail = "", ""
+    start = (width - 1) // 3
+    for char in name:
+        if cell_len(head + char) > start:
+            break
+        head += char
+    for char in reversed(name):
+        if cell_len(char + tail) > width - 1 - cell_len(head):
+            break
+        tail = char + tail
+    return f"{head}…{tail}"
+
+
+def break_lines(message: str, width: int) -> str:
+    """The message in lines of at most this many columns, broken between words.
+
+    A word or a command in backticks that is longer stays in one piece, so that it can be copied.
+
+    >>> print(break_lines("Run `vidkin apply plan.json` to go on.", 20))
+    Run
+    `vidkin apply plan.json`
+    to go on.
+    """
+    if cell_len(message) <= width:
+        return message
+    lines: list[str] = []
+    for word in _WORDS.findall(message):
+        if lines and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def break_after_names(message: Text, width: int) -> Text:
+    """A message such as ``a.mp4 and b.mp4: score 1.00`` with what is behind its last colon on a line of its own.
+
+    Only if the terminal would otherwise break inside of it. Names of files stay in one piece, so that they can be
+    copied.
+    """
+    names, colon, rest = message.plain.rpartition(": ")
+    begins = cell_len(names + colon) % width
+    if not colon or cell_len(rest) > width or begins + cell_len(rest) <= width:
+        return message
+    first, _, last = message.divide([len(names) + 1, len(names) + 2])
+    return Text("\n").join((first, last))
+
+
+def lay_out(
+    title: str | None,
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[Text]],
+    *,
+    width: int | None,
+) -> Table:
+    """A table of this width.
+
+    Args:
+        title: Line above the table; None for none.
+        columns: Heading, and ``left`` or ``right``, of each column. Right ones, and left ones of short words, keep
+            their width; long text is folded, and a column of :class:`PathText` is shortened.
+        rows: Cells.
+        width: Columns of the terminal; None for no limit.
+    """
+    count = len(columns)
+    naturals = [
+        max([cell_len(heading), *(cell_len(line) for row in rows for line in row[column].plain.split("\n"))])
+        for column, (heading, _) in enumerate(columns)
+    ]
+    paths = {column for column in range(count) if any(isinstance(row[column], PathText) for row in rows)}
+    widths: list[int | None] = [None] * count
+    lines, gap = True, 2
+    if width is not None:
+        overhead = 3 * count + 1
+        needed = sum(
+            min(natural, _COMFORTABLE) if column in paths else natural
+            for column, natural in enumerate(naturals)
+        )
+        lines = sum(naturals) + overhead <= width or (width >= ROOMY and needed + overhead <= width)
+        gap = 1 if width < _NARROW else 2
+        room = width - (overhead if lines else gap * (count - 1))
+        widths = list(_share(naturals, paths, [side for _, side in columns], room))
+    grid = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        show_header=any(heading for heading, _ in columns),
+        **({} if lines else {"box": None, "padding": (0, gap, 0, 0), "pad_edge": False}),  # type: ignore[arg-type]
+    )
+    for (heading, side), limit in zip(columns, widths, strict=True):
+        right = side == "right"
+        grid.add_column(
+            heading, justify="right" if right else "left", no_wrap=right, overflow="fold", max_width=limit
+        )
+    for row in rows:
+        grid.add_row(*(_fitted(cell, limit) for cell, limit in zip(row, widths, strict=True)))
+    return grid
+
+
+def _share(naturals: Sequence[int], paths: set[int], sides: Sequence[str], room: int) -> list[int]:
+    """A width for each column that together are at most ``room``, if the fixed ones leave that much."""
+    texts = [
+        column
+        for column, natural in enumerate(naturals)
+        if column not in paths and sides[column] == "left" and natural > _WORD
+    ]
+    flexible = sorted(paths) + texts
+    widths = list(naturals)
+    left = room - sum(natural for column, natural in enumerate(naturals) if column not in flexible)
+    parts = {column: _TIMES_TEXT if column in paths else 1 for column in flexible}
+    # The narrow ones first: what they do not need is there for the others.
+    for column in sorted(flexible, key=lambda column: naturals[column] / parts[column]):
+        share = left * parts[column] // sum(parts.values())
+        widths[column] = min(naturals[column], max(_LEAST, share))
+        left -= widths[column]
+        del parts[column]
+    return widths
+
+
+def _fitted(cell: Text, width: int | None) -> Text:
+    if width is None or not isinstance(cell, PathText):
+        return cell
+    return Text(
+        "\n".join(shorten(line, width) for line in cell.plain.split("\n")), style=cell.style, overflow="fold"
+    )
+
+
+# One line of progress that fits any terminal: current task, count, rate, time left, then a bar and details.
+
+
+_BAR = 20
+
+# A detail has this much room before there is a bar; with less than the second it would only be dots.
+_DETAIL, _LEAST_DETAIL = 24, 8
+
+# Columns for what the terminal shows of Ctrl-C.
+_INTERRUPT = 3
+
+# Steps may take minutes: rates are measured over this many seconds, up to now, and not shown before the first second.
+PERIOD = 300.0
+
+_EARLIEST = 1.0
+
+# Rates below one per second are shown per minute.
+_SLOW = 1.0
+
+
+class Meter:
+    """A progress bar; silent without a terminal."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+        self._steps: deque[tuple[float, float]] = deque()
+        self._latest = (0.0, -1.0)
+
+    def update(self, done: float, total: float | None, *, detail: str = "") -> None:
+        """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
+        now = self._progress.get_time()
+        if done != self._latest[1]:
+            self._latest = now, done
+        self._steps.append((now, done))
+        while len(self._steps) > 1 and self._steps[1][0] < now - PERIOD:
+            self._steps.popleft()
+        self._progress.update(
+            self._task,
+            completed=done,
+            total=total,
+            detail=printable(detail),
+            since=self._steps[0],
+            latest=self._latest[0],
+        )
+
+
+@contextmanager
+def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterator[Meter]:
+    """A line of progress on this console that is gone when the work is done; silent without a terminal."""
+    with Progress(
+        _Line(),
+        console=console,
+        disable=not (shown and console.is_terminal),
+        transient=True,
+    ) as progress:
+        yield Meter(progress, progress.add_task(printable(title), total=None, detail=""))
+
+
+def describe_task(task: Task) -> str:
+    """Count, rate and time left, as far as they are known: ``12/310  2.1/s  2:22 left``.
+
+    The rate is that of the steps after the first, until now: it falls while nothing is done. A step that takes longer
+    than the steps before it may take as long again.
+    """
+    if task.total is None:
+        passed = task.elapsed or 0.0
+        return _clock(passed) if passed >= 1 else ""
+    parts = [f"{task.completed:,.0f}/{task.total:,.0f}"]
+    began, first = task.fields.get("since", (task.get_time(), 0.0))
+    passed = task.get_time() - began
+    speed = (task.completed - first) / passed if passed >= _EARLIEST else 0.0
+    if speed > 0:
+        parts.append(f"{speed:,.1f}/s" if speed >= _SLOW else f"{60 * speed:,.1f}/min")
+        if task.completed < task.total:
+            waited = task.get_time() - task.fields.get("latest", began)
+            parts.append(f"{_clock(max((task.total - task.completed) / speed, waited))} left")
+    return "  ".join(parts)
+
+
+class _Line(ProgressColumn):
+    """The whole line, laid out for the width that there is."""
+
+    def render(self, task: Task) -> _Laid:
+        return _Laid(task, self._spinner)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spinner = Spinner("dots")
+
+
+class _Laid:
+    """A task drawn into the width of its console: the bar and the detail give way first."""
+
+    def __init__(self, task: Task, spinner: Spinner) -> None:
+        self._task, self._spinner = task, spinner
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        # The terminal writes ^C behind the line: it must not begin another one, as then nobody takes this one away.
+        width = max(1, options.max_width - _INTERRUPT)
+        return Measurement(width, width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        task = self._task
+        counts = describe_task(task)
+        room = options.max_width - 2 - cell_len(counts) - 2
+        title = shorten(task.description, max(room, 4))
+        room -= cell_len(title) + 2
+        cells = [self._spinner.render(task.get_time()), Text(f"{title}  {counts}", no_wrap=True)]
+        detail = str(task.fields.get("detail", ""))
+        if task.total is not None and room >= _BAR + 2 + (_DETAIL if detail else 0):
+            cells.append(ProgressBar(total=task.total, completed=task.completed, width=_BAR))
+            room -= _BAR + 2
+        if detail and room >= _LEAST_DETAIL:
+            shown = Text(detail, style="dim", no_wrap=True)
+            shown.truncate(room, overflow="ellipsis")
+            cells.append(shown)
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_row(*cells)
+        yield grid
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+# What commands print with: results, messages, tables, file names, progress.
+
+
 # Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
 _UNLIMITED = 100_000
+
 # Consoles with a line of progress on the screen: only they can take it away before something else is printed.
 _with_progress: list[Console] = []
 

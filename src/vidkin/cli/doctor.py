@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json
+from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.exit import Status
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index
 from vidkin.cli.tables import print_facts
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
-from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import printable
+from vidkin.rendering.text import print_json, printable
 
 if TYPE_CHECKING:
     from vidkin.index import DamagedPart, IndexInfo, RecallReport
@@ -49,8 +48,7 @@ def doctor(
     index is missing.
     """
     with meter("starting"):
-        from vidkin.rendering.health import INDEX_FILES, inspect_index
-        from vidkin.rendering.machine import inspect_machine
+        from vidkin.rendering.machine import INDEX_FILES, inspect_index, inspect_machine
 
     removed: tuple[DamagedPart, ...] = ()
     if repair:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from vidkin.cli.console import meter
-from vidkin.cli.formats import OutputFormat
+from vidkin.cli.tables import OutputFormat
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import printable
 
@@ -85,7 +85,7 @@ def open_index_for_writing(
 
 def has_index(index: PathLike) -> bool:
     """Whether there is anything at the address of an index."""
-    from vidkin.index.storage.places.opening import open_place
+    from vidkin.index.storage.opening import open_place
 
     return open_place(index).has_folder()
 

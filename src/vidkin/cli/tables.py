@@ -1,22 +1,130 @@
-"""Results as tables: matches, segments, and facts by name."""
+"""The formats of results: a table, plain lines, tab-separated values or JSON; and matches as lines."""
 
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.text import Text
 
-from vidkin._base.plain_values import as_json
-from vidkin.cli.console import is_roomy, note, path_text, table, terminal_width
+from vidkin._base.values import as_json, replace_controls
+from vidkin.cli.console import is_roomy, note, path_text, say, table, terminal_width
 from vidkin.rendering.text import clock, clock_range, file_size, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Match
     from vidkin.similarity import Segment
 
-__all__ = ["print_facts", "print_matches", "print_segments"]
+__all__ = [
+    "FormatOption",
+    "OutputFormat",
+    "choose_format",
+    "print_facts",
+    "print_matches",
+    "print_plain",
+    "print_segments",
+    "print_tsv",
+    "print_tsv_header",
+    "write_tsv",
+    "yes_no",
+]
+
+
+class OutputFormat(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    PLAIN = "plain"
+    TSV = "tsv"
+    JSON = "json"
+
+
+FormatOption = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--format", "-f", help="A table; plain lines without a frame; tsv: tab-separated values; JSON."
+    ),
+]
+
+
+def choose_format(form: OutputFormat, *, json: bool) -> OutputFormat:
+    """The format of ``--format`` and ``--json``, which is short for one of them.
+
+    Raises:
+        typer.BadParameter: They contradict each other.
+    """
+    if json and form not in (OutputFormat.TABLE, OutputFormat.JSON):
+        raise typer.BadParameter(f"--json and --format {form.value} contradict each other; use one of them")
+    return OutputFormat.JSON if json else form
+
+
+_COLUMNS = (
+    *("query", "rank", "score", "path", "missing"),
+    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored"),
+)
+
+
+def print_plain(matches: Sequence[Match]) -> None:
+    """One line a match: score, time in the file, name."""
+    for match in matches:
+        best = match.segments[0] if match.segments else None
+        times = "" if best is None else clock_range(best.target_start, best.target_end)
+        say(Text(f"{match.score:.2f}  {times:<19}  ").append_text(path_text(match.path)))
+
+
+def print_tsv_header() -> None:
+    """Names of the columns of :func:`print_tsv`."""
+    write_tsv(_COLUMNS)
+
+
+def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None:
+    """One line for each segment, one for a match without any; columns are separated by tabs, times are seconds."""
+    for rank, match in enumerate(matches, start=first_rank):
+        facts = (os.fspath(query), str(rank), f"{match.score:.4f}", match.path, yes_no(match.missing))
+        for segment in match.segments:
+            seconds = (
+                segment.query_start,
+                segment.query_end,
+                segment.target_start,
+                segment.target_end,
+                segment.speed,
+            )
+            write_tsv((*facts, *(f"{value:.3f}" for value in seconds), yes_no(segment.mirrored)))
+        if not match.segments:
+            write_tsv((*facts, *[""] * (len(_COLUMNS) - len(facts))))
+
+
+def yes_no(value: bool) -> str:
+    """A Boolean as table text."""
+    return "yes" if value else "no"
+
+
+def write_tsv(cells: Sequence[str]) -> None:
+    """Write one line of tab-separated values to standard output.
+
+    Names that are not valid Unicode keep their bytes, except in a terminal; control characters (tabs, too) do not.
+    """
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        sys.stdout.write("\t".join(map(printable, cells)) + "\n")
+        return
+    line = "\t".join(map(replace_controls, cells)) + "\n"
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(line)
+    else:
+        buffer.write(os.fsencode(line))
+        buffer.flush()
+
+
+# Results as tables: matches, segments, and facts by name.
+
 
 _LABELS = {
     "bytes": "size on disk",
@@ -24,11 +132,15 @@ _LABELS = {
     "seconds": "length of all videos",
     "sampling_rate": "frames per second of video",
 }
+
 _SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("", "left"))
+
 # Speeds this close to 1 are not shown.
 _USUAL_SPEED = 0.03
+
 # Columns of a terminal from which times have tenths.
 _NARROW = 70
+
 # In a narrow terminal.
 _MIRRORED = "↔"
 
@@ -97,7 +209,7 @@ def _segment_cells(segment: Segment) -> list[str | Text]:
         _range(segment.target_start, segment.target_end),
     ]
     if is_roomy():
-        from vidkin.rendering.boxes import describe_parts
+        from vidkin.rendering.matches import describe_parts
 
         remarks = ["mirrored" if segment.mirrored else "", describe_parts(segment)]
         return [*ranges, speed, ", ".join(remark for remark in remarks if remark)]

@@ -2,28 +2,34 @@
 
 from vidkin.datasets.collections import available_readers, open_labelled
 from vidkin.datasets.excerpts import make_excerpts, make_frame_excerpts, middle_excerpt
-from vidkin.datasets.labelled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
-from vidkin.datasets.made.labelled_samples import (
+from vidkin.datasets.folders import read_classes, read_tree
+from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+from vidkin.datasets.labeled_samples import (
     LABELLED_PHOTOGRAPHS,
+    PHOTOGRAPHS,
     build_labelled_samples,
+    camera_flight,
+    photograph,
     read_photographs,
 )
-from vidkin.datasets.made.photographs import PHOTOGRAPHS, camera_flight, photograph
-from vidkin.datasets.made.sample_film import SAMPLE_SHOTS, write_sample_film
-from vidkin.datasets.made.samples import SampleCollection, SampleCopy, build_samples
-from vidkin.datasets.readers.events import read_events
-from vidkin.datasets.readers.listing import read_manifest
-from vidkin.datasets.readers.strokes import Drawing, draw_strokes, parse_strokes
-from vidkin.datasets.readers.tree import read_classes, read_tree
-from vidkin.datasets.reading import Fit, read_item
-from vidkin.datasets.shot_labels.annotations import (
+from vidkin.datasets.listing import read_events, read_manifest
+from vidkin.datasets.reading import Drawing, draw_strokes, parse_strokes, read_item
+from vidkin.datasets.samples import (
+    SAMPLE_SHOTS,
+    SampleCollection,
+    SampleCopy,
+    build_samples,
+    write_sample_film,
+)
+from vidkin.datasets.shot_annotations import (
     ShotAnnotation,
     VideoAnnotation,
+    merge_annotators,
+    merge_critical,
     read_shot_annotations,
     write_shot_annotations,
 )
-from vidkin.datasets.shot_labels.annotators import merge_annotators, merge_critical
-from vidkin.datasets.shot_labels.soccernet import (
+from vidkin.datasets.soccernet import (
     SOCCERNET_EVENTS,
     SoccerNetHalf,
     find_soccernet_halves,
@@ -31,6 +37,7 @@ from vidkin.datasets.shot_labels.soccernet import (
     read_soccernet_half,
 )
 from vidkin.datasets.splits import check_split, make_split, read_split, write_split
+from vidkin.media.frames import Fit
 
 __all__ = [
     "LABELLED_PHOTOGRAPHS",

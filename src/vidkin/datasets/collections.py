@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vidkin._base.registry import Registry
-from vidkin.datasets.labelled import LabelledSet
+from vidkin.datasets.labeled import LabelledSet
 from vidkin.datasets.splits import check_split
 from vidkin.errors import InvalidArgumentError
 
@@ -17,11 +17,11 @@ __all__ = ["available_readers", "find_reader", "open_labelled"]
 _READERS: Registry[Callable[..., LabelledSet]] = Registry(
     "reader",
     {
-        "classes": "vidkin.datasets.readers.tree:read_classes",
-        "events": "vidkin.datasets.readers.events:read_events",
-        "manifest": "vidkin.datasets.readers.listing:read_manifest",
-        "photographs": "vidkin.datasets.made.labelled_samples:read_photographs",
-        "tree": "vidkin.datasets.readers.tree:read_tree",
+        "classes": "vidkin.datasets.folders:read_classes",
+        "events": "vidkin.datasets.listing:read_events",
+        "manifest": "vidkin.datasets.listing:read_manifest",
+        "photographs": "vidkin.datasets.labeled_samples:read_photographs",
+        "tree": "vidkin.datasets.folders:read_tree",
     },
     group="vidkin.readers",
     researched=True,

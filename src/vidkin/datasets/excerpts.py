@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vidkin._base.checks import check_at_least
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin._base.values import check_at_least
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import probe
 

@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vidkin._base.atomic import write_text
-from vidkin._base.checks import check_choice
-from vidkin._base.plain_values import parse_json
-from vidkin.datasets.labelled import SPLITS, LabelledItem, LabelledSet
+from vidkin._base.files import write_text
+from vidkin._base.values import check_choice, parse_json
+from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["check_split", "make_split", "read_split", "write_split"]

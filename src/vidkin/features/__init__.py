@@ -5,7 +5,7 @@ Names and contracts of extractors are imported here; what describes frames is im
 
 from typing import TYPE_CHECKING
 
-from vidkin._base.names import lazy_names
+from vidkin._base.registry import lazy_names
 from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor, Views
 from vidkin.features.registry import (
     ExtractorFactory,
@@ -17,19 +17,21 @@ from vidkin.features.registry import (
 )
 
 if TYPE_CHECKING:
+    from vidkin.features.backbone import (
+        BackboneExtractor,
+        PooledNetwork,
+        open_pooled_network,
+        region_max_pool,
+        resolve_device,
+    )
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
     from vidkin.features.content_boxes import find_content_boxes
     from vidkin.features.describe import Phase, describe_file
     from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
     from vidkin.features.information import bar_boxes, frame_information
-    from vidkin.features.networks.backbone import BackboneExtractor, resolve_device
-    from vidkin.features.networks.onnx import OnnxExtractor
-    from vidkin.features.networks.onnx_network import import_onnxruntime
-    from vidkin.features.networks.pooled import PooledNetwork, open_pooled_network
-    from vidkin.features.networks.pooling import region_max_pool
-    from vidkin.features.networks.pretrained import torchvision_stages
-    from vidkin.features.networks.torchvision_import import import_timm, import_torchvision
+    from vidkin.features.onnx import OnnxExtractor, import_onnxruntime
+    from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
     from vidkin.features.views import (
         DISTINCT_VIEWS,
         GRID,
@@ -55,16 +57,16 @@ else:
         "vidkin.features.fitting:pictures_of",
         "vidkin.features.information:bar_boxes",
         "vidkin.features.information:frame_information",
-        "vidkin.features.networks.backbone:BackboneExtractor",
-        "vidkin.features.networks.backbone:resolve_device",
-        "vidkin.features.networks.onnx:OnnxExtractor",
-        "vidkin.features.networks.onnx_network:import_onnxruntime",
-        "vidkin.features.networks.pooled:PooledNetwork",
-        "vidkin.features.networks.pooled:open_pooled_network",
-        "vidkin.features.networks.pooling:region_max_pool",
-        "vidkin.features.networks.pretrained:torchvision_stages",
-        "vidkin.features.networks.torchvision_import:import_timm",
-        "vidkin.features.networks.torchvision_import:import_torchvision",
+        "vidkin.features.backbone:BackboneExtractor",
+        "vidkin.features.backbone:resolve_device",
+        "vidkin.features.onnx:OnnxExtractor",
+        "vidkin.features.onnx:import_onnxruntime",
+        "vidkin.features.backbone:PooledNetwork",
+        "vidkin.features.backbone:open_pooled_network",
+        "vidkin.features.backbone:region_max_pool",
+        "vidkin.features.pretrained:torchvision_stages",
+        "vidkin.features.pretrained:import_timm",
+        "vidkin.features.pretrained:import_torchvision",
         "vidkin.features.views:DISTINCT_VIEWS",
         "vidkin.features.views:GRID",
         "vidkin.features.views:ViewPlan",

@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
-from vidkin._base.atomic import write_bytes
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import write_bytes
+from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["FrameEncoder", "FrameEncoderSettings", "load_frame_encoder", "save_frame_encoder"]

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from vidkin._base.names import parse_name
+from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.backbone import resolve_device
 from vidkin.features.contracts import Views
 from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
-from vidkin.features.networks.backbone import resolve_device
 from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
 from vidkin.media.frames import LUMINANCE
 from vidkin.similarity import WHOLE, FrameFeatures

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from vidkin._base.names import Name, parse_name
-from vidkin._base.registry import Registry
+from vidkin._base.registry import Name, Registry, parse_name
 from vidkin.errors import UnknownExtractorError
 
 if TYPE_CHECKING:
@@ -40,9 +39,9 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     # Named rather than imported, so that this module stays light. Trained models are found through an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
-        "onnx": "vidkin.features.networks.onnx:open_onnx",
-        "timm": "vidkin.features.networks.backbone:BackboneExtractor",
-        "torchvision": "vidkin.features.networks.backbone:BackboneExtractor",
+        "onnx": "vidkin.features.onnx:open_onnx",
+        "timm": "vidkin.features.backbone:BackboneExtractor",
+        "torchvision": "vidkin.features.backbone:BackboneExtractor",
         "vidkin": "vidkin.features.frame_extractor:open_frame_extractor",
     },
     usages={
@@ -87,11 +86,11 @@ def open_extractor(
         name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
             gradients and texture of the whole frame), ``classical:<feature>`` (one classical description of a whole
             picture, of the package vidkin-research), ``timm:<model>``, ``torchvision:<model>``,
-            ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.networks.onnx.OnnxExtractor`), the folder
+            ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.onnx.OnnxExtractor`), the folder
             of a trained model (``path/to/model`` or ``model:path/to/model``), or a prefix that was registered or
             belongs to an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256`` (see
-            :class:`~vidkin.features.networks.backbone.BackboneExtractor`).
+            :class:`~vidkin.features.backbone.BackboneExtractor`).
         weights: A safetensors file of the network's weights; without one they come from the local cache or the hub.
             For ``classical:<feature>`` the fitted state; not accepted by ``classical`` and ``onnx:<file>``.
         whitening: A safetensors file written by :meth:`vidkin.features.Whitening.save`.

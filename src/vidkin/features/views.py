@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin._base.plain_values import short_digest
+from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
 from vidkin.features.contracts import FrameExtractor, Views

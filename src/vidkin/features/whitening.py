@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch.nn import functional
 
-from vidkin._base.outputs import open_output
+from vidkin._base.files import open_output
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -5,46 +5,50 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
+from vidkin._base.values import Result
 from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
 from vidkin.features import FrameExtractor
-from vidkin.index.decisions import Decision, Decisions, decide_pair, forget_pair, list_decisions, prefer_copy
-from vidkin.index.duplicates.comparisons import Comparisons
-from vidkin.index.duplicates.files import present_files
-from vidkin.index.duplicates.find import find_duplicates
-from vidkin.index.duplicates.groups import DuplicateGroup
+from vidkin.index.duplicates.comparisons import Comparisons, present_files
+from vidkin.index.duplicates.find import DuplicateGroup, find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.info import IndexInfo, collect_info
-from vidkin.index.ingest.files.content import is_gone
-from vidkin.index.ingest.files.scan import scan
-from vidkin.index.ingest.removal import remove_records
+from vidkin.index.ingest.executor import Executor, WorkerSpec
+from vidkin.index.ingest.processes import ProcessExecutor
 from vidkin.index.ingest.report import IngestReport, OnProgress
-from vidkin.index.ingest.update import update_index
-from vidkin.index.ingest.workers.executor import Executor, WorkerSpec
-from vidkin.index.ingest.workers.processes import ProcessExecutor
-from vidkin.index.manifest import Manifest
+from vidkin.index.ingest.scan import scan
+from vidkin.index.ingest.update import remove_records, update_index
 from vidkin.index.opening import create_index, open_index_extractor, remember_places, resolve_spec
-from vidkin.index.records import VideoRecord
-from vidkin.index.search.match import Comparison, Match
-from vidkin.index.search.pairs import compare_pair
-from vidkin.index.search.parts import SearchParts
-from vidkin.index.search.queries.frame_queries import QuerySource, query_file
-from vidkin.index.search.queries.query import Query, describe_query
-from vidkin.index.search.stage_recall import RecallReport, measure_recall
-from vidkin.index.search.stages import Ranker, find_identical, find_matches, put_identical_first
+from vidkin.index.query.match import Comparison, Match, compare_pair
+from vidkin.index.query.parts import SearchParts
+from vidkin.index.query.query import Query, QuerySource, describe_query, query_file
+from vidkin.index.query.stage_recall import RecallReport, measure_recall
+from vidkin.index.query.stages import Ranker, find_identical, find_matches, put_identical_first
+from vidkin.index.storage.content import is_gone
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.decisions import (
+    Decision,
+    Decisions,
+    decide_pair,
+    find_records,
+    forget_pair,
+    has_record,
+    list_decisions,
+    prefer_copy,
+)
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.lookup import find_records, has_record
-from vidkin.index.storage.places.contract import Location, Place
-from vidkin.index.storage.places.opening import folder_of, open_place
+from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.opening import folder_of, open_place
+from vidkin.index.storage.place import Location, Place
+from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import Scorer
 
-__all__ = ["Index"]
+__all__ = ["Index", "IndexInfo"]
 
 PathLike = str | os.PathLike[str]
+
 _logger = logging.getLogger(__name__)
 
 
@@ -162,7 +166,7 @@ class Index:
         memory, an internal error, whose traceback is in ``errors.log`` of the index) the next call reads it again.
 
         Args:
-            paths: Folders, files or patterns, see :func:`vidkin.index.ingest.files.scan.scan`.
+            paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
             workers: Number of processes that decode; default one per processor.
             prune: Remove videos of these folders from the index whose files are gone or excluded.
             exclude: Patterns of files and folders to leave out, see :class:`vidkin.index.FolderRules`. This,
@@ -456,3 +460,67 @@ class Index:
             raise CollectionError(
                 f"{self.place.uri} was opened read-only; open it with read_only=False to change it"
             )
+
+
+# Numbers about an index.
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo(Result):
+    """Contents and size of an index.
+
+    Attributes:
+        path: Folder of the index, or its address on object storage.
+        extractor: Name of what makes its features.
+        whitening: File of the whitening that the index was made with; None without one.
+        fingerprint: Identifies the extractor with its settings, weights and whitening.
+        measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
+        sampling_rate: Frames per second of ordinary videos.
+        videos: Number of videos that can be searched.
+        broken: Number of files that cannot be read, or must be read again.
+        missing: Number of files that no longer exist; their stored features can still be searched.
+        damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
+        frames: Number of frames with features.
+        windows: Number of windows that the first stage of search looks at.
+        seconds: Duration of all videos.
+        bytes: Size of all its files.
+        created: ISO 8601 time.
+    """
+
+    path: str
+    extractor: str
+    whitening: str | None
+    fingerprint: str
+    measure: str
+    sampling_rate: float
+    videos: int
+    broken: int
+    missing: int
+    damaged: int
+    frames: int
+    windows: int
+    seconds: float
+    bytes: int
+    created: str
+
+
+def collect_info(place: Place, manifest: Manifest, store: VectorStore) -> IndexInfo:
+    """Collect the numbers of an index."""
+    records = store.videos()
+    return IndexInfo(
+        path=place.uri,
+        extractor=manifest.extractor,
+        whitening=manifest.whitening,
+        fingerprint=manifest.fingerprint,
+        measure=manifest.scorer_name,
+        sampling_rate=manifest.sampling_rate,
+        videos=sum(record.status == "ok" for record in records),
+        broken=sum(record.status != "ok" for record in records),
+        missing=sum(is_gone(record.path) for record in records),
+        damaged=sum(bool(record.damage) for record in records),
+        frames=sum(record.frames for record in records),
+        windows=sum(record.windows for record in records),
+        seconds=sum(record.duration for record in records),
+        bytes=sum(place.sizes().values()),
+        created=manifest.created,
+    )

@@ -12,9 +12,9 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
-from vidkin.index.ingest.workers.executor import WorkerSpec
-from vidkin.index.manifest import Manifest, create_manifest
-from vidkin.index.storage.places.contract import Place
+from vidkin.index.ingest.executor import WorkerSpec
+from vidkin.index.storage.manifest import Manifest, create_manifest
+from vidkin.index.storage.place import Place
 
 __all__ = ["create_index", "open_index_extractor", "remember_places", "resolve_spec"]
 

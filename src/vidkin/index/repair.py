@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vidkin._base.plain_values import Result
+from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
-from vidkin.index.decisions import Decisions
-from vidkin.index.ingest.removal import RemovedPaths
-from vidkin.index.manifest import Manifest
-from vidkin.index.search.calibration import Calibration
-from vidkin.index.search.common import CommonFrames, find_common
+from vidkin.index.ingest.update import RemovedPaths
+from vidkin.index.query.calibration import Calibration
+from vidkin.index.query.common import CommonFrames, find_common
+from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.place import Location
 from vidkin.index.storage.table import LanceTable, new_session
 
 __all__ = ["DamagedPart", "check_files", "repair"]

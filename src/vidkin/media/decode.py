@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media.decoding.convert import Converter, clean_aspect
-from vidkin.media.decoding.orientation import Orienter
-from vidkin.media.decoding.reader import PictureReader
-from vidkin.media.decoding.sampler import ChosenSampler, Sampler
-from vidkin.media.decoding.skipping import SkippingDecoder
+from vidkin.media.convert import Converter, Orienter, clean_aspect
 from vidkin.media.frames import Frames
 from vidkin.media.probe import ProbedVideo, open_at_start
+from vidkin.media.reader import PictureReader
+from vidkin.media.sampling import ChosenSampler, Sampler, SkippingDecoder
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame

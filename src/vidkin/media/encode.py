@@ -15,11 +15,11 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_positive
-from vidkin._base.outputs import open_output
+from vidkin._base.files import open_output
+from vidkin._base.values import check_positive
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.convert import is_high_definition
 from vidkin.media.decode import iter_frames, thumbnail
-from vidkin.media.decoding.convert import is_high_definition
 from vidkin.media.probe import probe
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def write_thumbnail(
 
 @contextmanager
 def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Same as :func:`~vidkin._base.outputs.open_output`, but failures of FFmpeg inside the block also become
+    """Same as :func:`~vidkin._base.files.open_output`, but failures of FFmpeg inside the block also become
     MediaError."""
     with open_output(path) as temporary:
         try:

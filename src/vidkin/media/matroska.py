@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import BinaryIO
 
-from vidkin._base.regular_files import open_regular_file
+from vidkin._base.files import open_regular_file
 
 __all__ = ["find_matroska_damage"]
 

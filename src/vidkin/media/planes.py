@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.decoding.container import open_video
-from vidkin.media.decoding.reader import PictureReader
+from vidkin.media.container import open_video
+from vidkin.media.reader import PictureReader
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame

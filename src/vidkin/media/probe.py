@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 import av
 import av.error
 
-from vidkin._base.extensions import IMAGE_EXTENSIONS
-from vidkin._base.plain_values import Result
-from vidkin.media.decoding.container import media_error, open_video
-from vidkin.media.decoding.convert import clean_aspect, display_size
-from vidkin.media.decoding.hdr import HLG, PQ
-from vidkin.media.decoding.orientation import Orienter
-from vidkin.media.decoding.reader import PacketIdentity, PictureReader, frame_rate, identify
-from vidkin.media.decoding.skipping import SEEKABLE
+from vidkin._base.files import IMAGE_EXTENSIONS
+from vidkin._base.values import Result
+from vidkin.media.container import media_error, open_video
+from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
+from vidkin.media.reader import PacketIdentity, PictureReader, frame_rate, identify
+from vidkin.media.sampling import SEEKABLE
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from vidkin._base.checks import check_not_negative, check_positive
+from vidkin._base.values import check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["SAME_TIME", "Time", "is_before", "is_same_time"]

@@ -1,19 +1,23 @@
 """Encoders of clips and images: built, trained step by step, stored, exported, used as extractors."""
 
-from vidkin.models.build import build_model
-from vidkin.models.classifier.two_head import HeadOutputs, TwoHeadNetwork
+from vidkin.models.clip_encoder import ClipEncoder
 from vidkin.models.config import EncoderConfig, EncoderKind
+from vidkin.models.encoder import Encoder
 from vidkin.models.export import export_model
 from vidkin.models.extractor import ClipModelExtractor, ModelExtractor, open_model_extractor
-from vidkin.models.model_folder import ModelInfo, load_model, model_digest, read_model_info, save_model
-from vidkin.models.networks.clip_encoder import ClipEncoder
-from vidkin.models.networks.deep_ranking import DeepRankingNetwork
-from vidkin.models.networks.encoder import Encoder
-from vidkin.models.networks.frame_model import FrameEncoderModel
-from vidkin.models.networks.image_encoder import ImageEncoder
-from vidkin.models.networks.segment_classifier import DeepSBDNetwork
-from vidkin.models.networks.small_network import SmallNetwork
-from vidkin.models.networks.video_network import VideoNetwork
+from vidkin.models.frame_model import FrameEncoderModel
+from vidkin.models.frame_network import SmallNetwork
+from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
+from vidkin.models.model_folder import (
+    ModelInfo,
+    build_model,
+    load_model,
+    model_digest,
+    read_model_info,
+    save_model,
+)
+from vidkin.models.two_head import HeadOutputs, TwoHeadNetwork
+from vidkin.models.volume_networks import DeepSBDNetwork, VideoNetwork
 
 __all__ = [
     "ClipEncoder",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from vidkin._base.toml_tables import from_table, to_table
+from vidkin._base.toml import from_table, to_table
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.squares import Fit
+from vidkin.media.frames import Fit
 
 __all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "Trainable"]
 

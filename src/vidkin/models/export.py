@@ -12,11 +12,11 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from vidkin._base.atomic import replace_file
+from vidkin._base.files import replace_file
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.models.classifier.two_head import TwoHeadNetwork
-from vidkin.models.networks.encoder import Encoder
-from vidkin.models.networks.volume_network import VolumeNetwork
+from vidkin.models.encoder import Encoder
+from vidkin.models.two_head import TwoHeadNetwork
+from vidkin.models.volume_networks import VolumeNetwork
 
 __all__ = ["ExportFormat", "export_model"]
 

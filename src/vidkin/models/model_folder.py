@@ -1,31 +1,37 @@
-"""A trained model as a folder: weights as safetensors, everything else as TOML."""
+"""Build the network of a configuration."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors.torch import save
 from torch import nn
 
-from vidkin._base.atomic import write_bytes, write_text
+from vidkin._base.files import write_bytes, write_text
 from vidkin._base.toml import format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.models.build import build_model
-from vidkin.models.config import EncoderConfig
-from vidkin.models.networks.encoder import Encoder
+from vidkin.models.clip_encoder import ClipEncoder
+from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
+from vidkin.models.encoder import Encoder
+from vidkin.models.frame_model import FrameEncoderModel
+from vidkin.models.frame_network import FrameNetwork, open_frame_network
+from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
+from vidkin.models.randomness import seeded
+from vidkin.models.two_head import TwoHeadNetwork, open_map_network
+from vidkin.models.volume_networks import DeepSBDNetwork, VideoNetwork
 from vidkin.models.weights import add_weights, load_weights
 
 __all__ = [
-    "CONFIG_FILE",
     "WEIGHTS_FILE",
     "ModelInfo",
+    "build_model",
     "load_model",
     "model_digest",
     "read_model_document",
@@ -34,10 +40,64 @@ __all__ = [
     "write_model_folder",
 ]
 
+_WITH_BACKBONE: dict[str, Callable[[EncoderConfig, FrameNetwork], Encoder]] = {
+    "clip": ClipEncoder,
+    "image": ImageEncoder,
+    "deep_ranking": DeepRankingNetwork,
+    "two_head": TwoHeadNetwork,
+}
+
+_WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
+    "c3d": VideoNetwork,
+    "deep_sbd": DeepSBDNetwork,
+    "frame_encoder": FrameEncoderModel,
+}
+
+
+def build_model(
+    config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None = None, seed: int = 0
+) -> Encoder:
+    """Build the network of a configuration, in training mode, on the CPU.
+
+    Args:
+        config: Settings of the network. Where mean and std are None, the model's ``config`` gets the backbone's own.
+        weights: A safetensors file with the backbone's weights (with all weights, for a kind without a backbone).
+            None: a named network (``timm:``, ``torchvision:``, ``alexnet``) gets its published weights from the hub or
+            the local cache, any other network random ones. ``"random"``: random weights for a named network, too.
+        seed: Seed of all random weights. The same seed gives the same network; the caller's random state is not
+            touched.
+
+    Raises:
+        InvalidArgumentError: A setting is not allowed, or the file does not fit.
+        UnknownExtractorError: No network has this name.
+        WeightsUnavailableError: The backbone's weights are not given and cannot be downloaded.
+    """
+    model: Encoder
+    if config.kind in _WITHOUT_BACKBONE:
+        if config.kind != "frame_encoder":
+            config = replace(config, mean=config.mean or PLAIN_MEAN, std=config.std or PLAIN_STD)
+        with seeded(seed):
+            model = _WITHOUT_BACKBONE[config.kind](config)
+        if weights is not None and weights != "random":
+            load_weights(model, weights, label=f"a {config.kind} network")
+        return model.train()
+    open_network = open_map_network if config.kind == "two_head" else open_frame_network
+    network = open_network(config, weights=weights, seed=seed)
+    settled = replace(config, mean=config.mean or network.mean, std=config.std or network.std)
+    with seeded(seed + 1):
+        model = _WITH_BACKBONE[config.kind](settled, network)
+    return model.train()
+
+
+# A trained model as a folder: weights as safetensors, everything else as TOML.
+
+
 PathLike = str | os.PathLike[str]
 
 WEIGHTS_FILE = "model.safetensors"
+
 CONFIG_FILE = "config.toml"
+
 _FORMAT = 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.figures import (
+from vidkin.rendering.pictures import (
     PathLike,
     new_figure,
     require_picture_name,

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin._version import __version__
-from vidkin.errors import MissingPartError, VidkinError
+from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
 from vidkin.features import open_extractor
+from vidkin.index import Index, check_files
+from vidkin.index.storage.opening import open_place
+from vidkin.rendering.text import number
 
-__all__ = ["Finding", "describe_machine", "inspect_machine"]
+__all__ = ["INDEX_FILES", "describe_machine", "inspect_index", "inspect_machine"]
 
 PartState = Literal["ok", "missing", "broken"]
 
@@ -28,11 +31,16 @@ _PACKAGES = (
     "scikit-image",
     "matplotlib",
 )
+
 _WEB_PACKAGES = ("fastapi", "uvicorn", "jinja2")
+
 _MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
+
 # The extra that includes all others, and those for developing vidkin.
 _NOT_FOR_USERS = {"all", "bench", "dev", "docs"}
+
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
+
 _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 
 
@@ -165,13 +173,13 @@ def _extractor(name: str) -> str:
 
 
 def _torchvision() -> str:
-    from vidkin.features.networks.torchvision_import import import_torchvision
+    from vidkin.features.pretrained import import_torchvision
 
     return str(import_torchvision().__version__)
 
 
 def _timm() -> str:
-    from vidkin.features.networks.torchvision_import import import_timm
+    from vidkin.features.pretrained import import_timm
 
     version = import_timm().__version__
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
@@ -187,7 +195,7 @@ def _timm() -> str:
 
 
 def _onnxruntime() -> str:
-    from vidkin.features.networks.onnx_network import import_onnxruntime
+    from vidkin.features.onnx import import_onnxruntime
 
     runtime = import_onnxruntime()
     providers = [name.removesuffix("ExecutionProvider") for name in runtime.get_available_providers()]
@@ -209,3 +217,44 @@ def _web() -> str:
         raise MissingPartError(
             f'{error.name} is not installed; `vidkin serve` needs it: run pip install "vidkin[web]"'
         ) from error
+
+
+# Whether an index is complete and its model still exists; what ``vidkin doctor`` reports about an index.
+
+
+INDEX_FILES = "files of the index"
+
+"""Name of the finding about the files of an index."""
+
+_MODEL = "model of the index"
+
+
+def inspect_index(index: str | os.PathLike[str]) -> tuple[Finding, ...]:
+    """Findings about an index; none if there is nothing at this path.
+
+    Raises:
+        CollectionNotFoundError: There is something else at this path.
+    """
+    place = open_place(index)
+    if not place.has_folder():
+        return ()
+    try:
+        with Index.open(place, create=False, read_only=True) as opened:
+            check_files(place)
+            findings = [Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")]
+            missing = opened.store.missing()
+            if missing:
+                first, cause = next(iter(missing.items()))
+                text = (
+                    f"parts of {number(len(missing), 'video')} are missing, for example of "
+                    f"{opened.store.get(first).path}: {cause}; run `vidkin index` with these videos to rebuild them"
+                )
+                findings = [Finding(INDEX_FILES, "broken", text)]
+            if opened.extractor_name.startswith("model:"):
+                try:
+                    findings.append(Finding(_MODEL, "ok", opened.extractor.fingerprint))
+                except VidkinError as error:
+                    findings.append(Finding(_MODEL, "broken", str(error)))
+            return tuple(findings)
+    except CollectionDamagedError as error:
+        return (Finding(INDEX_FILES, "broken", str(error)),)

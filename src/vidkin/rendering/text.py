@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["clock", "clock_range", "file_size", "number", "percent", "printable"]
+from vidkin._base.values import as_json
+
+if TYPE_CHECKING:
+    from vidkin.index import Match
+
+__all__ = [
+    "clock",
+    "clock_range",
+    "file_size",
+    "json_text",
+    "match_as_json",
+    "matches_as_json",
+    "number",
+    "percent",
+    "print_json",
+    "printable",
+]
 
 
 def clock(seconds: float, *, digits: int = 1) -> str:
@@ -66,3 +86,31 @@ def printable(text: str) -> str:
     if any("\ud800" <= char <= "\udfff" for char in text):
         text = os.fsencode(text).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "�" for char in text)
+
+
+# Results as JSON: one schema, which ``--json`` writes to standard output and the HTTP API answers with.
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """One JSON document.
+
+    Only ASCII is written, so that file names that are not valid Unicode survive a pipe: ``json.loads`` returns the
+    exact string that opens the file.
+    """
+    return json.dumps(as_json(value), indent=indent, ensure_ascii=True, allow_nan=False)
+
+
+def print_json(value: object) -> None:
+    """Write one JSON document to standard output."""
+    sys.stdout.write(json_text(value, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def match_as_json(match: Match, rank: int) -> dict[str, Any]:
+    """A match as an object: the rank and what :meth:`vidkin.Match.to_dict` gives."""
+    return {"rank": rank, **match.to_dict()}
+
+
+def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[dict[str, Any]]:
+    """Matches as objects, ranked in their order."""
+    return [match_as_json(match, rank) for rank, match in enumerate(matches, start=first_rank)]

@@ -1,10 +1,23 @@
 """People's verdicts as labels, and training on them on top of the features of an index."""
 
-from vidkin.review.corrected import forget_corrected, read_corrected, write_corrected
-from vidkin.review.cuts import CutReview, read_detector, train_cuts, use_detector
+from vidkin.review.cuts import (
+    CutReview,
+    forget_corrected,
+    read_corrected,
+    read_detector,
+    train_cuts,
+    use_detector,
+    write_corrected,
+)
 from vidkin.review.labels import CutLabel, Labels, PairLabel
-from vidkin.review.measure import MeasureReview, read_reviews, train_measure, use_measure
-from vidkin.review.pairs import SuggestedPair, suggest_pairs
+from vidkin.review.measure import (
+    MeasureReview,
+    SuggestedPair,
+    read_reviews,
+    suggest_pairs,
+    train_measure,
+    use_measure,
+)
 
 __all__ = [
     "CutLabel",

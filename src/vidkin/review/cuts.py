@@ -1,4 +1,4 @@
-"""Thresholds of the shot detector, trained on verdicts about cuts."""
+"""Cuts corrected by a person, stored with an index; every cut kept, added or removed becomes a label."""
 
 from __future__ import annotations
 
@@ -9,20 +9,88 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vidkin._base.atomic import write_text
-from vidkin._base.plain_values import Result, parse_json
-from vidkin.errors import InvalidArgumentError
+from vidkin._base.files import write_text
+from vidkin._base.values import Result, parse_json
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Index
-from vidkin.index.storage.places.file_lock import refuse_links
-from vidkin.review.labels import REVIEW_FOLDER, CutLabel, Labels, is_held_back
+from vidkin.index.storage.local import refuse_links
+from vidkin.review.labels import REVIEW_FOLDER, CutLabel, CutVerdict, Labels, is_held_back
 from vidkin.review.measure import RUNS_FILE, Judgment
-from vidkin.shots import detect, fit_rule, open_detector, with_threshold
+from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
 
-__all__ = ["CutReview", "read_detector", "train_cuts", "use_detector"]
+__all__ = [
+    "CutReview",
+    "forget_corrected",
+    "read_corrected",
+    "read_detector",
+    "train_cuts",
+    "use_detector",
+    "write_corrected",
+]
+
+
+def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
+    """Corrected cuts of a video; None if nobody corrected them.
+
+    Args:
+        index: Folder of the index.
+        video: Content hash.
+
+    Raises:
+        CollectionDamagedError: The file is damaged.
+    """
+    path = _file(index, video)
+    if not path.is_file():
+        return None
+    try:
+        return tuple(DetectedCut(**row) for row in parse_json(path.read_text(encoding="utf-8"))["cuts"])
+    except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+        raise CollectionDamagedError(
+            f"{path} is damaged ({error}); delete it to see the cuts that were detected"
+        ) from error
+
+
+def write_corrected(
+    index: Path, video: str, cuts: Sequence[DetectedCut], *, detected: Sequence[DetectedCut], source: str
+) -> None:
+    """Store corrected cuts: those in the list are labeled ``cut``, detected ones missing from it ``no cut``.
+
+    Args:
+        index: Folder of the index.
+        video: Content hash.
+        cuts: In order of frames.
+        detected: Cuts that the detector reported.
+        source: Source of the labels.
+
+    Raises:
+        CollectionLockedError: Another process is writing.
+    """
+    frames = {cut.frame for cut in cuts}
+    verdicts: list[tuple[int, CutVerdict]] = [(frame, "cut") for frame in sorted(frames)]
+    verdicts += [(cut.frame, "no cut") for cut in detected if cut.frame not in frames]
+    Labels.judge_cuts(index, video, verdicts, source=source)
+    write_text(_file(index, video), json.dumps({"cuts": [asdict(cut) for cut in cuts]}) + "\n")
+
+
+def forget_corrected(index: Path, video: str) -> None:
+    """Discard the corrections, so that the detected cuts are shown again; the labels stay."""
+    _file(index, video).unlink(missing_ok=True)
+
+
+def _file(index: Path, video: str) -> Path:
+    if not video.replace("-", "").replace(":", "").isalnum():
+        raise InvalidArgumentError(f"content hash must consist of letters and digits, got {video!r}")
+    return index / REVIEW_FOLDER / f"shots-{video.replace(':', '-')}.json"
+
+
+# Thresholds of the shot detector, trained on verdicts about cuts.
+
 
 _FILE, _USED = "cuts.json", "detector.json"
+
 # Transitions with at least this probability are listed; everywhere else the probability counts as this.
 _LEAST = 0.02
+
 # A verdict applies to a transition within this many frames.
 _NEAR = 2
 

@@ -14,11 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from vidkin._base.atomic import write_text
-from vidkin._base.checks import check_at_least, check_choice
-from vidkin._base.plain_values import Result, parse_json
+from vidkin._base.files import write_text
+from vidkin._base.values import Result, check_at_least, check_choice, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 
 __all__ = ["REVIEW_FOLDER", "CutLabel", "CutVerdict", "Labels", "PairLabel", "PairVerdict", "is_held_back"]
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.plain_values import Result, parse_json
+from vidkin._base.values import Result, parse_json
 
 __all__ = ["Curves", "FigureTable", "StoredRun", "find_runs", "read_curves", "read_tables"]
 

@@ -1,21 +1,46 @@
 """Cuts, shots, critical clips and curves of a video; detectors, and files made from their results.
 
-This package exports what all detectors share, without torch. `vidkin.shots.band`, `vidkin.shots.learned` and
-`vidkin.shots.judging` export their own names.
+This package exports what all detectors share, without torch. `vidkin.shots`, `vidkin.shots` and
+`vidkin.shots` export their own names.
 """
 
-from vidkin.shots.contract import DetectedCut, DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
+from vidkin.shots.contract import (
+    TRANSITIONS,
+    Curve,
+    Cut,
+    DetectedCut,
+    DetectedCuts,
+    KnownCutsDetector,
+    PlanesDetector,
+    RgbFrame,
+    Shot,
+    ShotDetection,
+    ShotDetector,
+    Transition,
+)
 from vidkin.shots.critical import (
     TREND_TESTS,
+    FittedRule,
+    MannKendall,
     TrendTest,
     critical_score,
+    end_rise,
+    fit_rule,
     fit_trend,
+    mann_kendall,
     rise_moment,
+    theil_sen,
     trend_numbers,
 )
-from vidkin.shots.detect import build_detection, detect, detect_shots
+from vidkin.shots.detect import (
+    build_detection,
+    detect,
+    detect_many,
+    detect_shots,
+    drop_short_shots,
+    merge_short_shots,
+)
 from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
-from vidkin.shots.fitted_rule import FittedRule, fit_rule
 from vidkin.shots.formats import (
     SHOT_FORMATS,
     ShotFormat,
@@ -39,13 +64,8 @@ from vidkin.shots.images import (
     write_contact_sheet,
     write_thumbnails,
 )
-from vidkin.shots.known_cuts import KnownCutsDetector
-from vidkin.shots.parallel import detect_many
 from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
-from vidkin.shots.short_shots import drop_short_shots, merge_short_shots
-from vidkin.shots.shot import TRANSITIONS, Curve, Cut, Shot, ShotDetection, Transition
 from vidkin.shots.timecode import timecode, timeline_rate
-from vidkin.shots.trend import MannKendall, end_rise, mann_kendall, theil_sen
 
 __all__ = [
     "IMAGE_FORMATS",

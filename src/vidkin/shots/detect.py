@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_choice
+from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe
-from vidkin.media.time import SAME_TIME
-from vidkin.shots.contract import DetectedCuts, PlanesDetector, RgbFrame, ShotDetector
+from vidkin.media.time import SAME_TIME, is_before
+from vidkin.shots.contract import (
+    TRANSITIONS,
+    Cut,
+    DetectedCuts,
+    Opening,
+    PlanesDetector,
+    RgbFrame,
+    Shot,
+    ShotDetection,
+    ShotDetector,
+    Transition,
+)
 from vidkin.shots.registry import open_detector
-from vidkin.shots.shot import TRANSITIONS, Cut, Opening, Shot, ShotDetection, Transition
 
-__all__ = ["build_detection", "detect", "detect_shots"]
+__all__ = [
+    "build_detection",
+    "detect",
+    "detect_many",
+    "detect_shots",
+    "drop_short_shots",
+    "merge_short_shots",
+]
 
 PathLike = str | os.PathLike[str]
 
@@ -237,3 +258,121 @@ def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
     if curve is not None:
         curve = replace(curve, times=curve.times + seconds)
     return replace(detected, cuts=cuts, curve=curve)
+
+
+# Shots of many videos at once, each in its own process.
+
+
+def detect_many(
+    paths: Sequence[str | os.PathLike[str]],
+    detector: str = "default",
+    *,
+    types: Collection[Transition] = TRANSITIONS,
+    start: float = 0.0,
+    end: float | None = None,
+    workers: int | None = None,
+) -> Iterator[ShotDetection | MediaError]:
+    """Find the shots of many videos, several at a time.
+
+    Args:
+        paths: The videos.
+        detector: A name for `open_detector`; every process opens its own.
+        types: Kinds of transitions to report, as in `detect`.
+        start: Start in seconds, as in `detect`.
+        end: End in seconds, as in `detect`.
+        workers: Number of processes; None is one per core. They are started with ``spawn``, so a script that calls
+            this needs ``if __name__ == "__main__"``. With one worker, everything runs in this process.
+
+    Yields:
+        For each video, in the order of ``paths``, the result of `detect` or the `MediaError` it raises, even if the
+        decoder crashes its process.
+
+    Raises:
+        InvalidArgumentError: No detector has this name, a kind is unknown, or workers is below 1.
+    """
+    if workers is not None and workers < 1:
+        raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
+    open_detector(detector)  # Report a wrong name before any process starts.
+    names = [os.fspath(path) for path in paths]
+    count = min(workers or os.cpu_count() or 1, len(names))
+    one = partial(_detect_one, detector=detector, types=tuple(types), start=start, end=end)
+    if count <= 1:
+        yield from map(one, names)
+        return
+    with _pool(count) as pool:
+        futures = [pool.submit(one, name) for name in names]
+        for name, future in zip(names, futures, strict=True):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                # One process died, and the pool with it: each remaining video gets a pool of one process.
+                with _pool(1) as alone:
+                    try:
+                        yield alone.submit(one, name).result()
+                    except BrokenProcessPool:
+                        yield MediaError(name, "the process that read it died")
+
+
+def _pool(count: int) -> ProcessPoolExecutor:
+    import torch
+
+    # The processes share the cores; more threads in one would only wait for those of the others.
+    return ProcessPoolExecutor(
+        count,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=torch.set_num_threads,
+        initargs=(1,),
+    )
+
+
+def _detect_one(
+    name: str, *, detector: str, types: tuple[Transition, ...], start: float, end: float | None
+) -> ShotDetection | MediaError:
+    try:
+        return detect(name, detector, types=types, start=start, end=end)
+    except MediaError as error:
+        return error
+
+
+# Shots that are too short to be useful are left out, or joined to their neighbors.
+
+
+def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
+    """The detection without shots of less than ``min_length`` seconds; the transitions stay.
+
+    Raises:
+        InvalidArgumentError: The length is negative.
+    """
+    check_not_negative(min_length=min_length)
+    shots = tuple(shot for shot in detection.shots if not _is_short(shot, min_length))
+    return replace(detection, shots=shots)
+
+
+def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
+    """The detection with shots of less than ``min_length`` seconds joined to a neighbor, the shortest first.
+
+    The less certain of the two transitions around such a shot is dropped. A joined shot is as critical as its last
+    part. At least one shot remains, however short.
+
+    Raises:
+        InvalidArgumentError: The length is negative.
+    """
+    check_not_negative(min_length=min_length)
+    shots = list(detection.shots)
+    while len(shots) > 1:
+        place = min(range(len(shots)), key=lambda place: shots[place].end - shots[place].start)
+        if not _is_short(shots[place], min_length):
+            break
+        is_first, is_last = place == 0, place == len(shots) - 1
+        goes_back = is_last or (not is_first and shots[place].confidence <= shots[place + 1].confidence)
+        first = place - 1 if goes_back else place
+        one, two = shots[first : first + 2]
+        joined = replace(one, end=two.end, end_frame=two.end_frame, critical=two.critical)
+        shots[first : first + 2] = [joined]
+    opened = {shot.start_frame for shot in shots}
+    cuts = tuple(cut for cut in detection.cuts if cut.frame in opened)
+    return replace(detection, shots=tuple(shots), cuts=cuts)
+
+
+def _is_short(shot: Shot, min_length: float) -> bool:
+    return is_before(shot.end - shot.start, min_length)

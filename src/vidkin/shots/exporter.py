@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin._base.checks import check_at_least, check_choice
-from vidkin._base.outputs import create_folder
-from vidkin._base.plain_values import Result
+from vidkin._base.files import create_folder
+from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, split_exactly, split_video
 from vidkin.shots.formats import ShotFormat, ShotTable, find_shot_formats, shot_format_names
 from vidkin.shots.images import IMAGE_FORMATS, ImageFormat, NameTemplate, write_thumbnails
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import ShotDetection
+    from vidkin.shots.contract import ShotDetection
 
 __all__ = ["ExportSettings", "ExportedShots", "ShotExporter", "copy_shots", "split_shots"]
 

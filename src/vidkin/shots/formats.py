@@ -18,16 +18,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from vidkin._base.outputs import open_output
-from vidkin._base.plain_values import replace_controls
+from vidkin._base.files import open_output
 from vidkin._base.registry import Registry
+from vidkin._base.values import replace_controls
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.media.time import SAME_TIME
 from vidkin.shots.images import write_contact_sheet
 from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import ShotDetection
+    from vidkin.shots.contract import ShotDetection
 
 __all__ = [
     "SHOT_FORMATS",

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_at_least, check_choice
-from vidkin._base.outputs import create_folder, open_output
+from vidkin._base.files import create_folder, open_output
+from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
 from vidkin.media.frames import LUMINANCE
 from vidkin.media.time import SAME_TIME
 
 if TYPE_CHECKING:
-    from vidkin.shots.shot import ShotDetection
+    from vidkin.shots.contract import ShotDetection
 
 __all__ = [
     "IMAGE_FORMATS",

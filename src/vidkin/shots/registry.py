@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-from vidkin._base.names import parse_name
-from vidkin._base.registry import Registry
+from vidkin._base.registry import Registry, parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import PlanesDetector, ShotDetector
 
@@ -27,8 +26,8 @@ Keyword-only parameters of type int, float or str are its settings. With a param
 model, ``prefix:FOLDER``.
 """
 
-_BAND = "vidkin.shots.band.detector:BandDetector"
-_CUTS = "vidkin.shots.cuts.detector:CutDetector"
+_BAND = "vidkin.shots.band:BandDetector"
+_CUTS = "vidkin.shots.cuts:CutDetector"
 _MODEL_FILE = "config.toml"
 # Other packages list their detectors in their metadata: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(
@@ -37,7 +36,7 @@ _DETECTORS: Registry[DetectorFactory] = Registry(
         "band": _BAND,
         "cuts": _CUTS,
         "default": _CUTS,
-        "learned": "vidkin.shots.learned.detector:open_learned",
+        "learned": "vidkin.shots.learned:open_learned",
     },
     usages={"learned": "learned:FOLDER"},
     group="vidkin.shot_detectors",

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_not_negative
+from vidkin._base.values import check_not_negative
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["STANDARD_RATES", "frame_at", "require_drop_frame", "timecode", "timeline_rate"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from vidkin.similarity.chamfer import frame_similarity_many
 from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.frame_maps import frame_similarity_many
 from vidkin.similarity.scorer import PairScore
 
 __all__ = ["KindScorer"]

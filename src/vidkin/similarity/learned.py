@@ -14,11 +14,10 @@ import torch
 from torch.nn import functional
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.chamfer import frame_similarity
-from vidkin.similarity.copies import calibrated_map
-from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.evidence import calibrated_map
+from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.frame_maps import frame_similarity
 from vidkin.similarity.scorer import UNRELATED, PairScore
-from vidkin.similarity.segment import Segment
 
 __all__ = ["LEARNED", "LEAST_INFORMATION", "LearnedScorer", "VideoComparator"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from vidkin._base.atomic import write_text
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import write_text
+from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.kinds import KindScorer

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import torch
 
-from vidkin.similarity.frame_features import FrameFeatures
-from vidkin.similarity.segment import Segment
+from vidkin.similarity.frame_features import FrameFeatures, Segment
 
 __all__ = ["SCORE_REVISION", "UNRELATED", "PairScore", "Scorer", "fingerprint_of_scores"]
 

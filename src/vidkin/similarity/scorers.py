@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from vidkin._base.names import parse_name
+from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.copies import CopyScorer, ScoreSettings
+from vidkin.similarity.copies import CopyScorer
+from vidkin.similarity.evidence import ScoreSettings
 from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.learned import LEARNED
 from vidkin.similarity.scorer import Scorer

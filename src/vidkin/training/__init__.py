@@ -1,22 +1,25 @@
 """Recipes, training runs, and the evaluation of models."""
 
 from vidkin.models.engine import Objective
-from vidkin.training.classifier.classify import ClassifiedFile, Neighbor, classify
-from vidkin.training.classifier.evaluation import (
+from vidkin.training.batch import Batch, Draw, DrawnItems
+from vidkin.training.classifier import (
+    ClassifiedFile,
     ClassifierEvaluation,
     DescribedParts,
+    Neighbor,
     RetrievalFigures,
+    TrainingItems,
+    classify,
     describe_splits,
     evaluate_classifier,
+    nearest,
 )
-from vidkin.training.classifier.neighbors import TrainingItems, nearest
-from vidkin.training.data.batch import Batch, Draw, DrawnItems
-from vidkin.training.data.inputs import Inputs, prepare_inputs
+from vidkin.training.division import open_data
 from vidkin.training.embedding_measures import measure_embeddings
-from vidkin.training.evaluation import Evaluation, embed_set, evaluate
-from vidkin.training.evaluation_set import open_evaluation_set
-from vidkin.training.loss_table import LossEntry, available_objectives
-from vidkin.training.objectives import WeightedObjective, build_objective
+from vidkin.training.evaluation import Evaluation, embed_set, evaluate, open_evaluation_set
+from vidkin.training.inputs import Inputs, prepare_inputs
+from vidkin.training.objectives import LossEntry, WeightedObjective, available_objectives, build_objective
+from vidkin.training.preview import FirstBatch, LabelCount, RecipePreview, preview_recipe
 from vidkin.training.recipe import (
     AUGMENTATIONS,
     DataRecipe,
@@ -27,10 +30,13 @@ from vidkin.training.recipe import (
     ValidationRecipe,
 )
 from vidkin.training.recipe_file import available_recipes, load_recipe, show_recipe
-from vidkin.training.report import OnTrainingProgress, TrainingInterrupted, TrainingProgress, TrainingReport
-from vidkin.training.run.division import open_data
-from vidkin.training.run.preview import FirstBatch, LabelCount, RecipePreview, preview_recipe
-from vidkin.training.run.train import train
+from vidkin.training.run import (
+    OnTrainingProgress,
+    TrainingInterrupted,
+    TrainingProgress,
+    TrainingReport,
+    train,
+)
 
 __all__ = [
     "AUGMENTATIONS",

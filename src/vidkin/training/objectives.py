@@ -1,23 +1,288 @@
-"""The objective of a recipe: a weighted sum of losses, each on the items drawn for it."""
+"""Losses on class centers as terms of a recipe: the centers are created once model and classes are known."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError
+from vidkin.metric import losses
+from vidkin.metric.losses.base import Reduction
 from vidkin.metric.measures import graded_relevance
-from vidkin.models import Encoder, TwoHeadNetwork
-from vidkin.training.center_terms import CenterTerm
-from vidkin.training.classification import Classification
-from vidkin.training.data.batch import Batch, Draw, DrawnItems
-from vidkin.training.loss_table import LossCall, LossEntry, available_objectives, find_loss, make_loss
+from vidkin.models import DeepSBDNetwork, Encoder, TwoHeadNetwork, VideoNetwork
+from vidkin.training.batch import Batch, Draw, DrawnItems
 from vidkin.training.recipe import ObjectiveRecipe
 
-__all__ = ["WeightedObjective", "build_objective"]
+__all__ = [
+    "LossCall",
+    "LossEntry",
+    "WeightedObjective",
+    "available_objectives",
+    "build_objective",
+    "find_loss",
+    "make_loss",
+    "settle_parameters",
+]
+
+
+class CenterTerm(nn.Module):
+    """:class:`vidkin.metric.losses.CenterLoss` with centers of the length of the model's embeddings.
+
+    Args:
+        alpha: Rate at which centers follow, in [0, 1].
+    """
+
+    loss: nn.Module
+
+    def __init__(self, alpha: float = 0.5, reduction: Reduction = "sum") -> None:
+        super().__init__()
+        # Created now, so that an invalid value is refused before the data are read; `prepare` replaces it.
+        self.loss = losses.CenterLoss(1, 1, alpha=alpha, reduction=reduction)
+        self._options = {"alpha": alpha, "reduction": reduction}
+
+    def prepare(self, model: Encoder, classes: int, seed: int) -> None:
+        """Create the centers at 0."""
+        del seed
+        self.loss = losses.CenterLoss(classes, model.dimension, **self._options)  # type: ignore[arg-type]
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of unit vectors [N, D] and class numbers [N]."""
+        value: Tensor = self.loss(embeddings, labels)
+        return value
+
+
+class TripletCenterTerm(CenterTerm):
+    """:class:`vidkin.metric.losses.TripletCenterLoss`, whose centers learn with the model.
+
+    Args:
+        margin: Margin of the hinge, 0 or more; distances of unit vectors in it are at most 2.
+    """
+
+    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
+        nn.Module.__init__(self)
+        self.loss = losses.TripletCenterLoss(1, 1, margin=margin, reduction=reduction)
+        self._options = {"margin": margin, "reduction": reduction}
+
+    def prepare(self, model: Encoder, classes: int, seed: int) -> None:
+        """Create the centers as random unit vectors."""
+        generator = torch.Generator().manual_seed(seed)
+        start = nn.functional.normalize(torch.randn(classes, model.dimension, generator=generator), dim=1)
+        self.loss = losses.TripletCenterLoss(classes, model.dimension, centers=start, **self._options)  # type: ignore[arg-type]
+
+
+# Cross entropy over the subcategories, an objective besides those that compare embeddings.
+
+
+class Classification(nn.Module):
+    """Cross entropy over the subcategories.
+
+    A network that classifies (``c3d``, ``deep_sbd``, ``two_head``) returns its own logits; an encoder gets a layer of
+    class directions w_k on its unit vectors: ``logit_k = scale <f, w_k / ||w_k||>``.
+
+    Args:
+        scale: Factor applied to the cosines of the directions, above 0.
+        smoothing: Share of the target spread over all classes, in [0, 1).
+
+    Raises:
+        InvalidArgumentError: A value is out of range.
+    """
+
+    def __init__(self, scale: float = 16.0, smoothing: float = 0.0) -> None:
+        super().__init__()
+        if not scale > 0 or not 0 <= smoothing < 1:
+            raise InvalidArgumentError(
+                f"scale must be above 0 and smoothing at least 0 and below 1, got {scale} and {smoothing}"
+            )
+        self.scale, self.smoothing = scale, smoothing
+        self.directions: nn.Parameter | None = None
+
+    def prepare(self, model: Encoder, classes: int, seed: int) -> None:
+        """Create the directions, unless the model has its own classifier."""
+        if not model.config.is_classifier:
+            generator = torch.Generator().manual_seed(seed)
+            self.directions = nn.Parameter(torch.randn(classes, model.dimension, generator=generator))
+
+    def of_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
+        """(loss, share of items classified correctly, unit vectors of the logits) for a network's own classes."""
+        assert isinstance(model, VideoNetwork | DeepSBDNetwork)
+        logits = items.computed_by(model.classify)
+        # Logits and embeddings in one pass would need the network's inner layer; a collapse shows in the logits, too.
+        return *self.of_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
+
+    def of_embeddings(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """(loss, share of items classified correctly) for unit vectors [N, D] and labels [N, 2]."""
+        assert self.directions is not None
+        directions = nn.functional.normalize(self.directions, dim=1)
+        return self.of_logits(self.scale * embeddings @ directions.T, labels)
+
+    def of_logits(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """(loss, share of items classified correctly) for logits [N, C] and labels [N, 2]."""
+        target = labels[:, 1]
+        loss = nn.functional.cross_entropy(logits, target, label_smoothing=self.smoothing)
+        return loss, (logits.detach().argmax(dim=1) == target).float().mean()
+
+
+# The losses available in recipes: how their items are drawn, how they are called, and their parameters.
+
+
+LossCall = Literal[
+    "triplet",
+    "members",
+    "labels",
+    "fine_scores",
+    "graded_scores",
+    "classes",
+    "centers",
+    "clusters",
+    "model",
+    "learned_maps",
+    "frame_maps",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LossEntry:
+    """A loss available in recipes; the target of an entry point in the group ``vidkin.objectives``.
+
+    Attributes:
+        draw: How the items of a step are drawn.
+        call: Arguments of the loss. ``triplet``: query, positive and negative of the tuples. ``members``: all
+            four members. ``labels``: embeddings [N, D] and labels [N, 2]. ``fine_scores``, ``graded_scores``: cosines
+            [N, N] with relevance, 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``. ``model``:
+            the model and the drawn items, for a loss that embeds them itself and returns named terms with ``loss``.
+            ``learned_maps``: the output of a comparator's network for the maps of all pairs [N, N, T', T'].
+            ``frame_maps``: similarities of frames [N, N, T, T], the same from a teacher, and which pairs are views of
+            one clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
+            ``classes``: for :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that
+            creates its centers with ``prepare(model, classes, seed)``. ``clusters``: also the clusters of the items
+                [N].
+        make: Function from parameters to the loss; its defaults become the recipe's.
+        fixed: Parameters implied by the name, which a recipe cannot change.
+    """
+
+    draw: Draw
+    call: LossCall
+    make: Callable[..., nn.Module]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+_ENTRIES: dict[str, LossEntry] = {
+    "triplet": LossEntry("quadlets", "triplet", losses.TripletLoss),
+    "deep_ranking": LossEntry("online_triplets", "triplet", losses.TripletLoss),
+    "quadlet": LossEntry("quadlets", "members", losses.QuadletLoss),
+    "radial": LossEntry("quadlets", "members", losses.RadialLoss, {"detach_radius": False}),
+    "radial_detached": LossEntry("quadlets", "members", losses.RadialLoss, {"detach_radius": True}),
+    "quadruplet1": LossEntry("quadlets", "members", losses.QuadrupletwiseLoss),
+    "quadruplet2a": LossEntry("quadruplets_a", "members", losses.QuadrupletLoss),
+    "quadruplet2b": LossEntry("quadruplets_b", "members", losses.QuadrupletLoss),
+    "angular": LossEntry("quadlets", "members", losses.AngularLoss, {"form": "quadlet"}),
+    "all_quadlets": LossEntry("batches", "labels", losses.AllQuadletsLoss),
+    "batch_hard": LossEntry("batches", "labels", losses.BatchHardTripletLoss),
+    "semi_hard": LossEntry("batches", "labels", losses.SemiHardTripletLoss),
+    "center": LossEntry("batches", "centers", CenterTerm),
+    "triplet_center": LossEntry("batches", "centers", TripletCenterTerm),
+    "magnet": LossEntry("clusters", "clusters", losses.MagnetLoss),
+    "mined_triplet": LossEntry("mined", "triplet", losses.TripletLoss),
+    "batch_all": LossEntry("batches", "labels", losses.BatchAllTripletLoss),
+    "hierarchical_ap": LossEntry("batches", "graded_scores", losses.HierarchicalAPLoss),
+    "quad_linear_ap": LossEntry("batches", "fine_scores", losses.QuadLinearAPLoss),
+    "smooth_ap": LossEntry("batches", "fine_scores", losses.SmoothAPLoss),
+    "sup_ap": LossEntry("batches", "fine_scores", losses.SupAPLoss),
+    "fast_ap": LossEntry("batches", "fine_scores", losses.FastAPLoss),
+    "quantized_ap": LossEntry("batches", "fine_scores", losses.QuantizedAPLoss),
+    "blackbox_ap": LossEntry("batches", "fine_scores", losses.BlackBoxAPLoss),
+    "info_nce": LossEntry("batches", "fine_scores", losses.InfoNCELoss),
+    "contrastive": LossEntry("batches", "fine_scores", losses.ContrastiveLoss),
+    "circle": LossEntry("batches", "fine_scores", losses.CircleLoss),
+    "mae": LossEntry("batches", "fine_scores", losses.MAELoss),
+    "mse": LossEntry("batches", "fine_scores", losses.MSELoss),
+    "score_triplet": LossEntry("batches", "fine_scores", losses.ScoreTripletLoss),
+    "self_hard_negative": LossEntry("batches", "fine_scores", losses.SelfHardNegativeLoss),
+    "similarity_regularizer": LossEntry("clips", "learned_maps", losses.SimilarityRegularizer),
+    "frame_quad_linear_ap": LossEntry("clips", "frame_maps", losses.FrameQuadLinearAPLoss),
+    "classification": LossEntry("uniform", "classes", Classification),
+}
+
+_REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")
+
+# Options decided by the objective, not by the recipe.
+_HIDDEN = {"self", "reduction", "include_self"}
+
+_VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+def available_objectives() -> tuple[str, ...]:
+    """Names for ``[[objective]]`` in a recipe, including those of installed entry points, sorted."""
+    return _REGISTRY.usages()
+
+
+def find_loss(name: str) -> LossEntry:
+    """The entry with a name.
+
+    Raises:
+        InvalidArgumentError: The name is unknown; the message lists all names.
+    """
+    entry = _REGISTRY.find(name)
+    if entry is None:
+        raise _REGISTRY.unknown(name)
+    return entry
+
+
+def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the parameters of an objective's loss and fill in defaults.
+
+    Raises:
+        InvalidArgumentError: The objective or a parameter is unknown, or a value is not allowed.
+    """
+    entry = find_loss(name)
+    defaults = {
+        key: parameter.default
+        for key, parameter in inspect.signature(entry.make).parameters.items()
+        if parameter.kind not in _VARIADIC and key not in _HIDDEN and key not in entry.fixed
+    }
+    unknown = sorted(set(parameters) - set(defaults))
+    if unknown:
+        raise InvalidArgumentError(
+            f"objective {name!r} has no parameter {', '.join(unknown)}; choose from {', '.join(defaults) or 'none'}"
+        )
+    missing = [key for key in defaults if defaults[key] is inspect.Parameter.empty and key not in parameters]
+    if missing:
+        raise InvalidArgumentError(f"objective {name!r} needs the parameter {', '.join(missing)}")
+    for key, value in parameters.items():
+        is_number = isinstance(defaults[key], int | float) and not isinstance(defaults[key], bool)
+        if is_number and isinstance(value, str | bool):
+            raise InvalidArgumentError(f"objective {name!r}: {key} must be a number, got {value!r}")
+    settled = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in {**defaults, **parameters}.items()
+    }
+    make_loss(name, settled)
+    return settled
+
+
+def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
+    """Make the loss of an objective.
+
+    Raises:
+        InvalidArgumentError: A parameter has the wrong type, or a value is not allowed.
+    """
+    entry = find_loss(name)
+    try:
+        return entry.make(**parameters, **entry.fixed)
+    except TypeError as error:
+        raise InvalidArgumentError(f"objective {name!r}: a parameter has the wrong type: {error}") from error
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"objective {name!r}: {error}") from error
+
+
+# The objective of a recipe: a weighted sum of losses, each on the items drawn for it.
+
 
 # Calls that need no labels.
 _ON_VIEWS = ("fine_scores", "model")

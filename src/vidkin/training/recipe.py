@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.models.comparator.config import ComparatorConfig
+from vidkin.models.comparator import ComparatorConfig
 
 __all__ = [
     "AUGMENTATIONS",
@@ -51,8 +51,8 @@ class DataRecipe:
         reader: Reader of labeled data: ``tree`` for any folder ``category/subcategory/file``, ``manifest`` for a CSV
             file, others for public collections (:func:`vidkin.datasets.available_readers`).
         options: Options of the reader. For unlabeled data, settings of the edits, see
-            :func:`vidkin.training.data.unlabeled.pair_settings`; for a comparator also how clips are cut, see
-            :class:`vidkin.training.clips.settings.ClipSettings`.
+            :func:`vidkin.training.unlabeled.pair_settings`; for a comparator also how clips are cut, see
+            :class:`vidkin.training.clip_views.ClipSettings`.
         split: A stored split to use, such as the ``split.json`` of an earlier model. Empty: the collection's own
             split; if it has none, a split is made and written beside the model.
         split_by: How a split is made: by ``group`` (items that must stay together, such as the files of one folder),

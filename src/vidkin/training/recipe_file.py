@@ -1,31 +1,79 @@
-"""Recipes as TOML: read with every check and default, shown with every default."""
+"""The meaning of each setting of a recipe, for the comments in its file."""
 
 from __future__ import annotations
 
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.toml import format_toml, parse_toml
-from vidkin._base.toml_tables import check_names, from_table
+from vidkin._base.toml import check_names, format_toml, from_table, parse_toml
+from vidkin._base.values import describe_settings
+from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings
+from vidkin.datasets.collections import find_reader
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.training.clips.objective import COMPARATOR_CALLS
-from vidkin.training.clips.settings import clip_settings
-from vidkin.training.loss_table import available_objectives, find_loss, settle_parameters
+from vidkin.models.comparator import ComparatorConfig
+from vidkin.training.clip_data import COMPARATOR_CALLS
+from vidkin.training.clip_views import clip_settings, describe_clip_settings
+from vidkin.training.image_set import ImageSettings
+from vidkin.training.objectives import available_objectives, find_loss, settle_parameters
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
-from vidkin.training.recipe_comments import describe_recipe
+from vidkin.training.unlabeled import UnlabeledData
 
-__all__ = ["available_recipes", "load_recipe", "recipe_tables", "show_recipe"]
+__all__ = ["available_recipes", "describe_recipe", "load_recipe", "recipe_tables", "show_recipe"]
+
+
+def describe_recipe(recipe: Recipe) -> dict[str, Any]:
+    """The meaning of each setting by name, in the tables of the recipe's file, taken from the docstrings."""
+    of_recipe = describe_settings(Recipe)
+    model = describe_settings(ComparatorConfig if recipe.is_comparator else EncoderConfig)
+    if recipe.is_comparator:
+        options: Mapping[str, Any] = describe_clip_settings()
+    elif recipe.data.kind == "unlabeled":
+        edits: Mapping[str, Any] = {
+            **describe_settings(EditSettings),
+            "warp": describe_settings(WarpSettings),
+        }
+        options = {
+            **describe_settings(PairSettings),
+            "scene_images": describe_settings(UnlabeledData)["scene_images"],
+            "neighbor_seconds": describe_settings(ImageSettings)["neighbor_seconds"],
+            "plain": edits,
+            "heavy": edits,
+        }
+    else:
+        options = describe_settings(find_reader(recipe.data.reader))
+    return {
+        "name": of_recipe.get("name", ""),
+        "data": {**describe_settings(DataRecipe), "options": options},
+        "model": {**model, **{name: of_recipe.get(name, "") for name in ("weights", "whitening")}},
+        "objective": [_describe_objective(part) for part in recipe.objectives],
+        "schedule": describe_settings(ScheduleRecipe),
+        "validation": describe_settings(ValidationRecipe),
+    }
+
+
+def _describe_objective(part: ObjectiveRecipe) -> Mapping[str, str]:
+    make = find_loss(part.name).make
+    # Options are documented by the loss class or by its function.
+    computed: Callable[..., Any] | None = getattr(make, "compute", None)
+    options = {} if computed is None else describe_settings(computed)
+    return {**options, **describe_settings(make), **describe_settings(ObjectiveRecipe)}
+
+
+# Recipes as TOML: read with every check and default, shown with every default.
+
 
 # Settings of a model that are not in its recipe, because the data decide them or they are measured.
 _DECIDED = ("classes", "unrelated")
+
 _FILES = ("weights", "whitening")
+
 _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
 
 

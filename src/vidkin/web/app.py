@@ -23,20 +23,19 @@ from vidkin.errors import (
     NotIndexedError,
     VidkinError,
 )
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 from vidkin.rendering.text import printable
-from vidkin.web.guard import Guard
+from vidkin.web.api import api_page
+from vidkin.web.duplicates import duplicates_page
+from vidkin.web.experiments import experiments_page
+from vidkin.web.guard import Guard, Settings
 from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
-from vidkin.web.pages.api import api_page
-from vidkin.web.pages.duplicates import duplicates_page
-from vidkin.web.pages.experiments import experiments_page
-from vidkin.web.pages.library import library_page
-from vidkin.web.pages.media import media_page
-from vidkin.web.pages.review import review_page
-from vidkin.web.pages.search import search_page
-from vidkin.web.pages.shots import shots_page
-from vidkin.web.settings import Settings
+from vidkin.web.library import library_page
+from vidkin.web.media import media_page
+from vidkin.web.review import review_page
+from vidkin.web.search import search_page
+from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
 
 __all__ = ["create_app"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vidkin._base.atomic import replace_file
+from vidkin._base.files import replace_file
 
 __all__ = ["DiskCache"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
-from vidkin.index.storage.places.contract import Place
+from vidkin.index.storage.place import Place
 
 __all__ = ["Collection", "Listing"]
 

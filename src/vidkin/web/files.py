@@ -12,7 +12,7 @@ from typing import BinaryIO
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from vidkin._base.regular_files import open_regular_file
+from vidkin._base.files import open_regular_file
 from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json
 from vidkin.errors import VidkinError
 from vidkin.rendering.text import printable
 

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.web.app import create_app
-from vidkin.web.settings import Settings
+from vidkin.web.guard import Settings
 
 __all__ = ["serve"]
 

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import BaseModel, Field, create_model
 
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json, describe_settings
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
-from vidkin.index.storage.places.contract import Place
-from vidkin.rendering.text import clock, file_size, number, printable
+from vidkin.index.storage.place import Place
+from vidkin.rendering.text import clock, file_size, json_text, number, printable
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import Collection
+from vidkin.web.guard import Settings
 from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane
-from vidkin.web.settings import Settings
 from vidkin.web.uploads import Uploads
 
-__all__ = ["CurrentSite", "Page", "Site", "base_name", "thumbnail_address"]
+__all__ = [
+    "CurrentSite",
+    "Page",
+    "ResultResponse",
+    "Site",
+    "answer_model",
+    "base_name",
+    "result_model",
+    "thumbnail_address",
+]
 
 CACHE_FOLDER = "web-cache"
 
@@ -146,4 +158,48 @@ def _site_of(request: Request) -> Site:
 
 
 CurrentSite = Annotated[Site, Depends(_site_of)]
+
 """The parameter of a page's function through which it gets the :class:`Site`."""
+
+
+# Results in answers of the API: the fields that ``--json`` prints, and those that only a page needs.
+
+
+class ResultResponse(JSONResponse):
+    """Plain values or results of the library, written as ``--json`` writes them."""
+
+    def render(self, content: Any) -> bytes:
+        """The document; a number that JSON lacks becomes null, a name that is not valid Unicode is escaped."""
+        return json_text(content).encode("ascii")
+
+
+def answer_model(name: str, about: str, **fields: Any) -> type[BaseModel]:
+    """Description of an answer for ``/api/openapi.json``.
+
+    Args:
+        name: Name in the description.
+        about: What it is.
+        fields: Type of each field.
+    """
+    return _model(name, about, fields, {})
+
+
+def result_model(result: type, *, leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
+    """Description of a result of the library, field by field as its ``to_dict`` gives it.
+
+    Args:
+        result: The dataclass.
+        leave_out: Fields that are not in the answer.
+        fields: Types of the properties that ``to_dict`` adds, of what the page adds, and of fields that differ.
+    """
+    types = get_type_hints(result)
+    own = {each.name: types[each.name] for each in dataclasses.fields(result) if each.name not in leave_out}
+    about = inspect.getdoc(result) or ""
+    return _model(result.__name__, about.partition("\n")[0], {**own, **fields}, describe_settings(result))
+
+
+def _model(name: str, about: str, types: Mapping[str, Any], texts: Mapping[str, str]) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        field: (kind, Field(description=texts.get(field))) for field, kind in types.items()
+    }
+    return create_model(name, __doc__=about, **fields)

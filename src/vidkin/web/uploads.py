@@ -15,12 +15,12 @@ from pathlib import Path
 
 from starlette.requests import ClientDisconnect
 
-from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import VideoInfo, probe
 from vidkin.rendering.text import file_size, printable
+from vidkin.web.guard import Settings
 from vidkin.web.lanes import Lane
-from vidkin.web.settings import Settings
 
 __all__ = ["Upload", "Uploads"]
 

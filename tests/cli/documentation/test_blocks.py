@@ -16,14 +16,14 @@ from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.cli.documentation.blocks import PAGES, Block, execute, read_blocks
-from tests.cli.test_players import make_player
-from tests.features.networks.onnx_files import mean_colors
+from tests.cli.test_open_players import make_player
+from tests.features.onnx_files import mean_colors
 from tests.review.synthetic import fill, judge, judge_pairs
 from tests.support.colors import write_colors
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan, photograph
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, read_shot_annotations, write_shot_annotations
-from vidkin.features.networks.torchvision_import import import_timm
+from vidkin.features.pretrained import import_timm
 from vidkin.index import Index
 from vidkin.models import EncoderConfig, build_model, save_model
 from vidkin.review import Labels

@@ -24,7 +24,7 @@ def test_addresses() -> None:
 
 
 @pytest.mark.parametrize("address", ["head", "ray://head:10001", ":6379", "a b:1"])
-def test_what_is_no_address_is_refused_before_any_work(address: str) -> None:
+def test_invalid_cluster_addresses_are_refused_before_any_work(address: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"a Ray address must be HOST:PORT, auto .* or local"):
         RayExecutor(PLAIN, address=address)
 
@@ -57,7 +57,7 @@ def test_nobody_at_the_address_is_said_at_once() -> None:
     ("greeting", "cause"),
     [(b"", "no Ray cluster answers there"), (b"SSH-2.0-OpenSSH_9.9\r\n", "another program answers there")],
 )
-def test_another_program_at_the_address_is_told_from_a_cluster(
+def test_connecting_to_a_program_that_is_not_ray_names_the_cause(
     greeting: bytes, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_ANSWER_TIMEOUT", 0.5)

@@ -16,15 +16,7 @@ import torch
 from tests.index.cluster.conftest import LOOPBACK
 from tests.index.helpers import FATAL, PLAIN, Plain, color_video, outcomes_of, video, write_videos
 from vidkin.errors import ClusterError, UnknownExtractorError
-from vidkin.index import (
-    Advanced,
-    Described,
-    Event,
-    Index,
-    RayExecutor,
-    Unreadable,
-    WorkerSpec,
-)
+from vidkin.index import Advanced, Described, Event, Index, RayExecutor, Unreadable, WorkerSpec
 from vidkin.index.cluster import executor as module
 
 

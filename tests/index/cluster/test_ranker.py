@@ -15,10 +15,10 @@ import torch
 from tests.index.helpers import video
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, RayRanker
-from vidkin.index.cluster.shard import Shard
-from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.queries.query import query_from_stored
-from vidkin.index.search.stages import score_candidates
+from vidkin.index.cluster.ranker import Shard
+from vidkin.index.query.common import CommonFrames
+from vidkin.index.query.query import query_from_stored
+from vidkin.index.query.stages import score_candidates
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates import comparisons
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 from vidkin.similarity import Segment
 
 SEGMENT = Segment(0, 4, 10, 18, 0.9, 2.0, True, (0, 0, 0.5, 1), (0, 0, 1, 1))

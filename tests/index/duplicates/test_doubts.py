@@ -11,9 +11,8 @@ from PIL import Image as PILImage
 
 from tests.support.videos import Image, encode, pan, photograph
 from vidkin.index import VideoRecord
-from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.doubts import find_doubt, picture_agreement
-from vidkin.index.duplicates.files import FileRecord
 from vidkin.similarity import Segment
 
 RATE, COUNT, SECONDS = 10, 50, 5.0

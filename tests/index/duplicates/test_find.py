@@ -15,7 +15,7 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor
 from vidkin.index.duplicates.comparisons import Comparisons
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 
 SIZE = {"width": 160, "height": 120}
 RATE = 5
@@ -106,7 +106,7 @@ def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
     assert excerpt.is_spare
 
 
-def test_names_of_one_file_are_no_copies(index: Index) -> None:
+def test_hard_links_count_as_one_file(index: Index) -> None:
     groups = index.duplicates()
     coffee = next(item for group in groups for item in group.members if item.links)
     names = {Path(path).stem for path in (coffee.path, *coffee.links)}
@@ -114,7 +114,7 @@ def test_names_of_one_file_are_no_copies(index: Index) -> None:
     assert sum(len(group.members) for group in groups) == 4
 
 
-def test_a_file_that_is_gone_is_no_copy_to_keep(
+def test_missing_files_are_left_out_of_groups_of_duplicates(
     videos: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("vidkin"), "propagate", True)

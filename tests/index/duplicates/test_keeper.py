@@ -16,9 +16,8 @@ from PIL import ImageDraw, ImageFilter, ImageFont
 from tests.support.videos import Image, encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
-from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.files import FileRecord
 from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames

@@ -8,10 +8,9 @@ import pytest
 
 from vidkin.errors import NotIndexedError
 from vidkin.index import MemoryStore, VideoRecord
-from vidkin.index.duplicates.comparisons import Comparisons, PairResult
-from vidkin.index.duplicates.files import content_of
+from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.search.common import CommonFrames
+from vidkin.index.query.common import CommonFrames
 from vidkin.similarity import CopyScorer, Segment
 
 RECORDS = [

@@ -79,7 +79,7 @@ def test_mirrored_pictures_are_flipped(tmp_path: Path) -> None:
     assert mirrored.images[0].flags["C_CONTIGUOUS"]
 
 
-def test_blurred_borders_are_no_content(tmp_path: Path) -> None:
+def test_blurred_borders_are_cut_off(tmp_path: Path) -> None:
     """A tall picture on a wide blurred copy of itself, as platforms show it."""
     shown = []
     for image in pan("astronaut", 10, width=180, height=320):

@@ -107,7 +107,7 @@ def test_a_file_that_broke_off_is_taken_in_with_a_word(
     assert {os.path.basename(r.path): r.damage for r in collection.store.videos() if r.damage} == causes
 
 
-def test_damage_in_the_middle_is_told_and_kept(
+def test_damage_in_the_middle_is_recorded_until_the_file_is_mended(
     collection: Collection, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = video(collection.folder / "d.ts", seed=3, frames=60)
@@ -143,7 +143,7 @@ def test_damage_in_the_middle_is_told_and_kept(
     assert mended.damage == ""
 
 
-def test_bytes_that_lack_in_the_middle_of_a_webm_are_told(collection: Collection) -> None:
+def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection: Collection) -> None:
     """Its demuxer goes on with the next packet that it understands, without a word."""
     path = encode(
         collection.folder / "d.webm",
@@ -376,7 +376,7 @@ def test_gone_files_leave_only_when_asked(collection: Collection, tmp_path: Path
     assert collection.names() == ["b.mp4", "c.mp4"]
 
 
-def test_files_that_are_excluded_later_are_told_and_leave_when_asked(collection: Collection) -> None:
+def test_files_excluded_later_are_reported_and_pruned_on_request(collection: Collection) -> None:
     collection.add()
     rules = FolderRules(exclude=("b*",))
     given = scan([collection.folder], rules)
@@ -491,7 +491,7 @@ def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Col
     assert again.broken[0].cause == report.broken[0].cause
 
 
-def test_an_index_that_is_deleted_in_the_middle_is_told(originals: Path, tmp_path: Path) -> None:
+def test_deleting_the_index_during_a_run_ends_the_run_with_the_cause(originals: Path, tmp_path: Path) -> None:
     shutil.copytree(originals, tmp_path / "videos")
     collection = Collection(tmp_path / "videos", LanceStore(tmp_path / "store"))
     collection.add()

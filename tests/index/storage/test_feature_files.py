@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from vidkin.errors import CollectionDamagedError
-from vidkin.index.records import restore_parts, round_parts
 from vidkin.index.storage.feature_files import FeatureFiles
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.records import restore_parts, round_parts
 from vidkin.similarity import FrameFeatures
 
 FRAMES, VIEWS, DIMENSION = 4, 3, 64

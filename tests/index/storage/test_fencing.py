@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from tests.index.killed_writer import entry
-from tests.index.storage.places.test_lease import INDEX, expire
+from tests.index.storage.test_lease import INDEX, expire
 from tests.index.test_kill import check, check_without_remains
 from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionLockedError
 from vidkin.index import LanceStore
 from vidkin.index.storage.lance import VIDEOS_TABLE, WINDOWS_TABLE
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.opening import open_place
 
 ZOMBIE_WRITES: dict[str, Callable[[LanceStore], object]] = {
     "append": lambda store: store.append_many([entry(5), entry(6)]),

@@ -14,12 +14,12 @@ from safetensors.torch import save_file
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
-from vidkin.index.storage.places.local import LocalPlace
-from vidkin.index.storage.places.opening import open_place
+from vidkin.index.storage.local import LocalPlace
+from vidkin.index.storage.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 
-def test_a_full_disk_is_told_with_what_is_kept() -> None:
+def test_a_full_disk_is_reported_with_what_is_saved() -> None:
     with (
         pytest.raises(
             CollectionError,
@@ -41,7 +41,9 @@ def test_a_full_disk_is_told_with_what_is_kept() -> None:
     ],
 )
 @pytest.mark.parametrize("doing", [reading, writing])
-def test_what_is_not_allowed_is_no_damage(doing: Callable[..., object], number: int, said: str) -> None:
+def test_missing_permissions_are_not_reported_as_damage(
+    doing: Callable[..., object], number: int, said: str
+) -> None:
     with pytest.raises(CollectionError, match=said) as caught, doing("/c"):  # type: ignore[attr-defined]
         raise OSError(number, os.strerror(number))
     assert not isinstance(caught.value, CollectionDamagedError)

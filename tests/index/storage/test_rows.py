@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vidkin.index import VideoRecord
-from vidkin.index.records import WindowVectors
+from vidkin.index.storage.records import WindowVectors
 from vidkin.index.storage.rows import (
     LATER_VIDEO_COLUMNS,
     record_rows,

@@ -11,15 +11,7 @@ import pytest
 import torch
 
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndexedError
-from vidkin.index import (
-    Entry,
-    LanceStore,
-    MemoryStore,
-    VectorStore,
-    VideoRecord,
-    WindowVectors,
-    to_stored,
-)
+from vidkin.index import Entry, LanceStore, MemoryStore, VectorStore, VideoRecord, WindowVectors, to_stored
 from vidkin.similarity import FrameFeatures
 
 

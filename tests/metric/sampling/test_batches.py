@@ -29,7 +29,7 @@ def test_a_batch_has_p_classes_and_k_items_of_each() -> None:
             assert len(set(items)) == min(4, LONG_TAIL.tolist().count(label))
 
 
-def test_an_epoch_covers_every_item_and_is_no_longer_than_needed() -> None:
+def test_an_epoch_covers_every_item_in_as_few_batches_as_possible() -> None:
     sampler = BalancedBatchSampler(LONG_TAIL, sizes=(3, 4), seed=1)
     # 20 items in 5 visits of 4; each class comes up 3 times in 5 batches: 25/3 -> 9 batches.
     assert len(sampler) == 9

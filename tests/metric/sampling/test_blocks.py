@@ -9,7 +9,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.blocks import LabelBlocks
-from vidkin.metric.sampling.draws import checked_labels, epoch_generator, generator_of, uniform_below
+from vidkin.metric.sampling.tuples import checked_labels, epoch_generator, generator_of, uniform_below
 
 # Items 0..6; category 1 has subcategories 5 (items 1, 4) and 6 (item 3), category 0 has 2 (0, 2, 5) and 3 (6).
 LABELS = torch.tensor([[0, 2], [1, 5], [0, 2], [1, 6], [1, 5], [0, 2], [0, 3]])

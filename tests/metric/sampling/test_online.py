@@ -103,7 +103,7 @@ def test_negatives_of_the_own_category_can_be_left_out() -> None:
         assert all(q != p != n != q for q, p, n in triplets)
 
 
-def test_one_category_at_a_time_and_none_when_there_is_no_triplet() -> None:
+def test_triplets_stay_in_one_category_and_may_be_missing() -> None:
     sampler = OnlineTripletSampler(CATEGORIES, LABELS, seed=0)
     assert sampler.sample() is None
     for item in (0, 1, 4):

@@ -103,7 +103,7 @@ def test_labels_that_allow_no_quadlet_say_which(labels: list[list[int]], message
         sample_quadlets(torch.tensor(labels), 1, seed=0)
 
 
-def test_skipped_items_are_no_queries_but_serve_otherwise() -> None:
+def test_skipped_items_are_never_queries_but_serve_otherwise() -> None:
     # (0,3) has one item: no positive. Category 1 has one subcategory: no intermediate.
     labels = torch.tensor([[0, 0], [0, 0], [0, 3], [1, 0], [1, 0]])
     drawn = sample_quadlets(labels, 2000, seed=0, ineligible="skip")

@@ -1,6 +1,6 @@
 """Subcommands of `vidkin benchmark`: where each is, and its line in the help; imports none of them."""
 
-from vidkin.cli.lazy import LazyCommand
+from vidkin.cli.commands import LazyCommand
 
 __all__ = ["CRITICAL", "FGIR", "FGVR", "IMAGES", "LOSSES", "RETRIEVAL", "SHOTS"]
 

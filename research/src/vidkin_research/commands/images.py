@@ -11,7 +11,7 @@ import typer
 from vidkin.cli.console import meter, path_text, say, table
 from vidkin.cli.options import JsonOption
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import print_json
 from vidkin_research.commands.study_options import FrameWeightsOption
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def images(
     comparison.
     """
     with meter("starting"):
-        from vidkin._base.atomic import write_text
-        from vidkin._base.outputs import create_output_folder
+        from vidkin._base.files import create_output_folder, write_text
         from vidkin_research.images import IMAGE_SETS, ROWS, as_page, open_task, run_image_study
         from vidkin_research.runs import write_figures
 
@@ -148,7 +147,7 @@ def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
 
 def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output: Path) -> list[Path]:
     """Draw what every row ranks first, one picture for each set, and return the files."""
-    from vidkin.rendering.retrieval_picture import draw_retrieval
+    from vidkin.rendering.training import draw_retrieval
     from vidkin_research.images import read_rankings
 
     drawn = []
@@ -161,7 +160,7 @@ def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output:
 
 
 def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) -> None:
-    from vidkin._base.atomic import write_text
+    from vidkin._base.files import write_text
     from vidkin_research.images import draw_sweeps, run_sweeps, sweeps_page
 
     reports = []

@@ -10,7 +10,7 @@ import typer
 from vidkin.cli.console import meter, path_text, say, table
 from vidkin.cli.options import JsonOption
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import print_json
 
 __all__ = ["losses"]
 
@@ -50,8 +50,7 @@ def losses(
     """
     from dataclasses import replace
 
-    from vidkin._base.atomic import write_text
-    from vidkin._base.outputs import create_output_folder
+    from vidkin._base.files import create_output_folder, write_text
     from vidkin_research.losses import ABLATION, LOSSES, LossStudy, as_page, draw_losses, run_loss_study
     from vidkin_research.runs import write_figures
     from vidkin_research.spread import spread

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, table
-from vidkin.cli.exit import Status
 from vidkin.cli.options import (
     ExtractorOption,
     JsonOption,
@@ -19,8 +19,7 @@ from vidkin.cli.options import (
     extractor_name,
 )
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import number
+from vidkin.rendering.text import number, print_json
 
 if TYPE_CHECKING:
     from vidkin_research.public.study import BenchmarkReport

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.exit import Status
 from vidkin.cli.options import JsonOption
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.rendering.json_values import print_json
+from vidkin.rendering.text import print_json
 
 if TYPE_CHECKING:
     from vidkin_research.retrieval import ComparisonPlan

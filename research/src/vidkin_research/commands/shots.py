@@ -10,8 +10,7 @@ import typer
 
 from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
-from vidkin.rendering.json_values import print_json
-from vidkin.rendering.text import percent
+from vidkin.rendering.text import percent, print_json
 from vidkin_research.commands.study_options import (
     FiguresOption,
     FrameWeightsOption,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.atomic import write_text
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import write_text
+from vidkin._base.values import parse_json
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.shots.judging import TrueShot
 from vidkin_research.heads import HeadStore

@@ -15,7 +15,8 @@ from vidkin.shots.judging import (
     score_critical,
     score_detected_critical,
 )
-from vidkin.shots.learned import Encode, ShotRules, ShotWindows, encode_with, find_shots
+from vidkin.shots.learned import ShotRules, encode_with, find_shots
+from vidkin.shots.shot_windows import Encode, ShotWindows
 from vidkin_research.critical.material import HighlightPart
 from vidkin_research.spread import spread
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json
 from vidkin.models import save_model
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots.learned import CUT_NUMBERS, encode_with, fit_shot_rules
-from vidkin.shots.learned.training.clips import ShotClips
-from vidkin.shots.learned.training.head import ShotRecipe, train_on_shots
+from vidkin.shots.learned import encode_with, fit_shot_rules
+from vidkin.shots.shot_windows import CUT_NUMBERS
+from vidkin.shots.training.clips import ShotClips
+from vidkin.shots.training.head import ShotRecipe, train_on_shots
 from vidkin_research.critical.material import ALL_PLACES, HighlightPart, compose_splits
 from vidkin_research.critical.scores import score_model, score_shot_length, summarize_critical
 from vidkin_research.heads import FRAME_NETWORK, HeadStore

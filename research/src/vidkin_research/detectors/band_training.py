@@ -11,12 +11,15 @@ from torch.nn import functional
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.metric.measures import DetectionScores, boundary_scores
-from vidkin.models.engine import read_terms, take_steps
-from vidkin.models.schedules import OneCycle
-from vidkin.shots.band.features import band_features
-from vidkin.shots.band.network import TransitionNetwork, TransitionThresholds
-from vidkin.shots.band.rules import Probabilities, cuts_from_probabilities
-from vidkin.shots.judging.detections import BoundaryLabels, cut_boundaries
+from vidkin.models.engine import OneCycle, read_terms, take_steps
+from vidkin.shots.band import (
+    Probabilities,
+    TransitionNetwork,
+    TransitionThresholds,
+    band_features,
+    cuts_from_probabilities,
+)
+from vidkin.shots.judging import BoundaryLabels, cut_boundaries
 
 __all__ = ["LabeledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
 

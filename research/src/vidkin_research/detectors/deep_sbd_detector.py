@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.squares import fit_to_square
+from vidkin.media.frames import fit_to_square
 from vidkin.models import load_model
-from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.shot import Curve
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin_research.detectors.deep_sbd_rules import (
     CLASSES,
     SEGMENT,
@@ -27,7 +26,7 @@ from vidkin_research.detectors.histograms import HistogramStore
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from vidkin.models.config import Fit
+    from vidkin.media.frames import Fit
 
 __all__ = ["DeepSbdBaseline", "SegmentNetwork", "open_deep_sbd"]
 

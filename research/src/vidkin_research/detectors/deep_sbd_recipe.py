@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vidkin._base.checks import check_at_least, check_choice
-from vidkin._base.toml_tables import check_names, from_table
+from vidkin._base.toml import check_names, from_table
+from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin_research.detectors.deep_sbd_rules import CLASSES, SEGMENT

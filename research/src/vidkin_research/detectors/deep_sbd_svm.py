@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin._base.parts import import_part
+from vidkin._base.registry import import_part
 from vidkin.models import DeepSBDNetwork
 from vidkin_research.detectors.deep_sbd_rules import CLASSES
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segments_by_class

@@ -11,19 +11,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from vidkin._base.outputs import create_output_folder
-from vidkin._base.plain_values import Result
+from vidkin._base.files import create_output_folder
+from vidkin._base.values import Result
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, build_model, save_model
-from vidkin.models.processes.group import any_process, is_first, join_processes
+from vidkin.models.processes import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
-from vidkin.models.resume.folder_lock import hold_training_folder
-from vidkin.models.resume.steps import StepStore
+from vidkin.models.runner import StepStore, hold_training_folder
 from vidkin.rendering.text import number
-from vidkin.shots.learned.training.clips import check_labels_fit
-from vidkin.shots.learned.video_frames import read_video_frames
-from vidkin.shots.training_recipes import ShotMethod
+from vidkin.shots.training.clips import check_labels_fit
+from vidkin.shots.training.recipes import ShotMethod
+from vidkin.shots.video_frames import read_video_frames
 from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan, parse_segment_recipe
 from vidkin_research.detectors.deep_sbd_svm import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments

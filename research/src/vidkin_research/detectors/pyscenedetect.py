@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_at_least, check_positive
+from vidkin._base.values import check_at_least, check_positive
 from vidkin.errors import MissingPartError
-from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.shot import Curve
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 __all__ = ["AdaptiveBaseline", "ContentBaseline", "import_scenedetect"]
 

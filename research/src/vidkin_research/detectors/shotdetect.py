@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_at_least, check_not_negative
-from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.shot import Curve
+from vidkin._base.values import check_at_least, check_not_negative
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 __all__ = ["ShotDetectBaseline", "color_difference"]
 

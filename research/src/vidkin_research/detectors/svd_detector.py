@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.shot import Curve
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin_research.detectors.histograms import HistogramStore
 from vidkin_research.detectors.svd_rules import (
     Candidate,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.shot import Curve
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 if TYPE_CHECKING:
     from torch import nn

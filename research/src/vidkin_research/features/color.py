@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from vidkin._base.checks import check_at_least, check_choice
+from vidkin._base.values import check_at_least, check_choice
 from vidkin_research.features.feature import Image, as_rgb, l1_distances, sketch
 
 __all__ = ["ColorHistogram", "ColorSpace"]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.squares import fit_to_square
+from vidkin.media.frames import fit_to_square
 
 __all__ = [
     "CHUNK",

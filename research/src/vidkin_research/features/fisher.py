@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import torch
 from torch.nn import functional
 
-from vidkin._base.parts import import_part
+from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.features.feature import Image, sample_rows
 from vidkin_research.features.gabor import PATCH_LENGTH, patches_of

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.features.color import ColorHistogram
 from vidkin_research.features.feature import CHUNK, Image

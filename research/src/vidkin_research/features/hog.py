@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch.nn import functional
 
-from vidkin._base.checks import check_choice
+from vidkin._base.values import check_choice
 from vidkin_research.features.feature import CHUNK, Image, l1_distances, squares
 
 __all__ = ["GradientHistogram", "GradientLayout"]

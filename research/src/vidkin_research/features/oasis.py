@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import torch
 from torch.nn import functional
 
-from vidkin._base.checks import check_positive
+from vidkin._base.values import check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.features.feature import Image, ImageFeature
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from vidkin._base.names import parse_name
-from vidkin._base.outputs import open_output
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import open_output
+from vidkin._base.registry import parse_name
+from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.whitening import read_safetensors
 from vidkin_research.features.color import ColorHistogram

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin_research.features.feature import CHUNK, Image, sketch, squares
 
 __all__ = ["WaveletSignature"]

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 import torch
 from torch.nn import functional
 
-from vidkin._base.checks import check_at_least
-from vidkin._base.parts import import_part
+from vidkin._base.registry import import_part
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.features.feature import Image, l1_distances, sample_rows
 from vidkin_research.features.gabor import PATCH_LENGTH, patches_of

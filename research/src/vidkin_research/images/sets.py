@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vidkin._base.checks import check_positive
+from vidkin._base.values import check_positive
 from vidkin.datasets import LabelledItem, make_frame_excerpts, make_split, open_labelled
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin_research.images.contract import ImagePart, ImageTask

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vidkin._base.checks import check_at_least
-from vidkin._base.plain_values import parse_json
+from vidkin._base.values import check_at_least, parse_json
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.images.contract import ImageRow, ImageTask
 from vidkin_research.images.figures import RowFigures, measure_row

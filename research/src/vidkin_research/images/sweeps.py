@@ -11,7 +11,7 @@ from statistics import median
 
 from vidkin.models.engine import read_terms
 from vidkin.models.randomness import seeded
-from vidkin.rendering.figures import new_figure, write_figure
+from vidkin.rendering.pictures import new_figure, write_figure
 from vidkin_research.images.contract import ImageRow, ImageTask
 from vidkin_research.images.figures import RowFigures
 from vidkin_research.images.study import run_image_study

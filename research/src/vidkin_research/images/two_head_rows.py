@@ -12,17 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vidkin.metric.losses.distances import squared_distances
+from vidkin.metric.losses.base import squared_distances
 from vidkin.models import EncoderConfig, HeadOutputs, TwoHeadNetwork, build_model
 from vidkin.models.engine import Step, check_finite, read_terms, take_steps
 from vidkin.models.randomness import seeded
-from vidkin.training.data.draws.mining import ClusterDraws
-from vidkin.training.data.inputs import Inputs
-from vidkin.training.data.labeled import LabeledData
-from vidkin.training.loss_table import settle_parameters
-from vidkin.training.objectives import build_objective
+from vidkin.training.draws import ClusterDraws
+from vidkin.training.inputs import Inputs
+from vidkin.training.labeled import LabeledData
+from vidkin.training.objectives import build_objective, settle_parameters
 from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
-from vidkin.training.run.optimization import make_optimizer, make_schedule
+from vidkin.training.state import make_optimizer, make_schedule
 from vidkin_research.images.contract import ImageRow, ImageTask
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from vidkin.rendering.figures import new_figure, require_picture_name, set_text, write_figure
+from vidkin.rendering.pictures import new_figure, require_picture_name, set_text, write_figure
 from vidkin_research.losses.study import LossReport
 
 __all__ = ["draw_losses"]

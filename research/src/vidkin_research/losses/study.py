@@ -10,23 +10,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
-from vidkin.models.comparator.comparator import Comparator, build_comparator
-from vidkin.models.comparator.config import ComparatorConfig
-from vidkin.models.engine import take_steps
-from vidkin.models.schedules import Decay
-from vidkin.training.clips.batch import ClipBatch, make_batch
-from vidkin.training.clips.data import ClipData
-from vidkin.training.clips.objective import ComparatorObjective
-from vidkin.training.clips.settings import ClipSettings
-from vidkin.training.clips.squares import read_squares
-from vidkin.training.clips.stored import store_views, teacher_vectors
-from vidkin.training.clips.views import ClipFeatures, ViewMaker
-from vidkin.training.clips.windows import Window, cut_windows, split_windows
-from vidkin.training.loss_table import settle_parameters
+from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
+from vidkin.models.engine import Decay, take_steps
+from vidkin.training.clip_data import ClipBatch, ClipData, ComparatorObjective, make_batch
+from vidkin.training.clip_footage import Window, cut_windows, read_squares, split_windows
+from vidkin.training.clip_views import ClipFeatures, ClipSettings, ViewMaker, store_views, teacher_vectors
+from vidkin.training.objectives import settle_parameters
 from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
 from vidkin_research.losses.methods import ABLATION, LOSSES, LossMethod
 from vidkin_research.runs import OnStudyProgress, load_or_run, run_path

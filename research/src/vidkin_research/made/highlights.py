@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.datasets.shot_labels.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames, write_video
 from vidkin.media.time import SAME_TIME

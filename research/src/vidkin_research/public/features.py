@@ -11,12 +11,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from vidkin._base.atomic import write_bytes
-from vidkin._base.extensions import VIDEO_EXTENSIONS
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import VIDEO_EXTENSIONS, write_bytes
+from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, describe_file
-from vidkin.index.sampling_rate import sampling_rate
+from vidkin.index.storage.records import sampling_rate
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.plain_values import parse_json
+from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["find_file", "read_ids", "read_json", "read_lines", "read_table"]

@@ -9,9 +9,9 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
-from vidkin.index.search.calibration import Calibration
-from vidkin.models.comparator.comparator import Comparator
-from vidkin.models.comparator.extractor import ComparatorExtractor
+from vidkin.index.query.calibration import Calibration
+from vidkin.models.comparator import Comparator
+from vidkin.models.comparator_folder import ComparatorExtractor
 from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of, video_similarity_pairwise
 from vidkin.similarity.topk import check_top_share
 

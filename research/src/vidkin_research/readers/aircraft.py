@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from vidkin._base.checks import check_choice
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin._base.values import check_choice
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin_research.readers.published import class_name, finish, open_published, read_columns
 
 __all__ = ["read_aircraft"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError
 from vidkin_research.readers.published import class_name, finish, open_published, read_columns
 

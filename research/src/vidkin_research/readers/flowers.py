@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError
 from vidkin_research.readers.published import finish, open_published, read_matlab
 

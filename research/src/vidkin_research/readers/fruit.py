@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
+from vidkin.datasets.folders import iter_files, list_folders, require_folder
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import probe
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from vidkin._base.extensions import IMAGE_EXTENSIONS
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import iter_files, require_folder
+from vidkin._base.files import IMAGE_EXTENSIONS
+from vidkin.datasets.folders import iter_files, require_folder
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 __all__ = ["read_grocery"]

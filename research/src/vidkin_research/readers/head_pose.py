@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from vidkin._base.extensions import IMAGE_EXTENSIONS
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
+from vidkin._base.files import IMAGE_EXTENSIONS
+from vidkin.datasets.folders import iter_files, list_folders, require_folder
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import require_folder
+from vidkin.datasets.folders import require_folder
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import require_folder
+from vidkin.datasets.folders import require_folder
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError
 

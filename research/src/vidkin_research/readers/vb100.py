@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from vidkin._base.extensions import VIDEO_EXTENSIONS
-from vidkin.datasets.labelled import LabelledItem, LabelledSet
-from vidkin.datasets.readers.folders import iter_files, list_folders, require_folder
+from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin.datasets.folders import iter_files, list_folders, require_folder
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from vidkin._base.atomic import write_bytes
+from vidkin._base.files import write_bytes
 from vidkin.datasets import LabelledSet, read_item
 from vidkin.models import Encoder
 from vidkin.models.weights import add_weights

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.atomic import write_text
-from vidkin._base.plain_values import as_json
+from vidkin._base.files import write_text
+from vidkin._base.values import as_json
 from vidkin.errors import MediaError
 from vidkin.rendering.machine import describe_machine
-from vidkin.rendering.retrieval_picture import draw_retrieval
+from vidkin.rendering.training import draw_retrieval
 from vidkin_research.retrieval.methods import method_named
 from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH

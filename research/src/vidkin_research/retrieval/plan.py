@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, replace
 
-from vidkin._base.plain_values import short_digest
+from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.retrieval.methods import METHODS, method_named
 from vidkin_research.retrieval.sets import comparison_set

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.models import Encoder, EncoderConfig, build_model
-from vidkin.training.data.inputs import Inputs, prepare_inputs
+from vidkin.training.inputs import Inputs, prepare_inputs
 from vidkin_research.retrieval.inputs import collection_key, read_pixels, stored_frame_features
 from vidkin_research.retrieval.methods import Method
 from vidkin_research.retrieval.plan import ComparisonPlan

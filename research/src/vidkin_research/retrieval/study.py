@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from vidkin._base.outputs import create_output_folder
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import create_output_folder
+from vidkin._base.values import parse_json
 from vidkin.datasets import LabelledSet
 from vidkin.errors import MediaError
 from vidkin_research.retrieval.methods import Method, method_named

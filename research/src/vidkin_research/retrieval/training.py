@@ -11,11 +11,10 @@ from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder
-from vidkin.models.collapse import collapse_threshold
-from vidkin.models.engine import read_terms, take_steps
-from vidkin.training.data.batch import Batch, DrawnItems
-from vidkin.training.data.draws.streams import balanced_sizes, index_stream
-from vidkin.training.data.inputs import Inputs
+from vidkin.models.engine import collapse_threshold, read_terms, take_steps
+from vidkin.training.batch import Batch, DrawnItems
+from vidkin.training.draws import balanced_sizes, index_stream
+from vidkin.training.inputs import Inputs
 from vidkin.training.objectives import WeightedObjective, build_objective
 from vidkin_research.retrieval.methods import Method
 

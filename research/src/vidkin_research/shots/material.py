@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from vidkin._base.atomic import write_text
-from vidkin._base.extensions import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin._base.plain_values import parse_json
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
+from vidkin._base.values import parse_json
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.judging import BoundaryLabels, read_boundary_labels

@@ -9,12 +9,10 @@ from pathlib import Path
 from vidkin.datasets import VideoAnnotation
 from vidkin.models import ClipEncoder, build_model, save_model
 from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, video_features
-from vidkin.shots.learned.training.clips import ShotClips, count_in
-from vidkin.shots.learned.training.head import train_on_shots
-from vidkin.shots.learned.training.objectives import ShotLoss
-from vidkin.shots.learned.training.recipes import ShotPlan, parse_shot_recipe
-from vidkin.shots.learned.video_frames import read_video_frames
-from vidkin.shots.training_recipes import read_shot_recipe
+from vidkin.shots.training.clips import ShotClips, count_in
+from vidkin.shots.training.head import ShotLoss, train_on_shots
+from vidkin.shots.training.recipes import ShotPlan, parse_shot_recipe, read_shot_recipe
+from vidkin.shots.video_frames import read_video_frames
 from vidkin_research.runs import OnStudyProgress
 from vidkin_research.shots.detectors import TrainedCuts
 from vidkin_research.shots.material import LabelledVideo, annotation_of

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.plain_values import as_json
+from vidkin._base.values import as_json
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots.learned import CUT_NUMBERS
-from vidkin.shots.learned.training.head import ShotRecipe
+from vidkin.shots.shot_windows import CUT_NUMBERS
+from vidkin.shots.training.head import ShotRecipe
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
 from vidkin_research.made.highlights import build_highlights
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path

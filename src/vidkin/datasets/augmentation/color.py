@@ -10,8 +10,8 @@ import math
 
 import torch
 
-from vidkin._base.checks import check_share
-from vidkin.datasets.augmentation._draws import (
+from vidkin._base.values import check_share
+from vidkin.datasets.augmentation.draws import (
     Range,
     apply_to_share,
     check_images,

@@ -11,14 +11,8 @@ from functools import cache
 import torch
 from torch.nn import functional
 
-from vidkin._base.checks import check_share
-from vidkin.datasets.augmentation._draws import (
-    Range,
-    apply_to_share,
-    check_images,
-    check_limits,
-    draw_uniform,
-)
+from vidkin._base.values import check_share
+from vidkin.datasets.augmentation.draws import Range, apply_to_share, check_images, check_limits, draw_uniform
 from vidkin.datasets.augmentation.geometry import along_height, along_width
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE

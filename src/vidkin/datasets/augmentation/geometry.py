@@ -12,16 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from vidkin._base.checks import check_share
-from vidkin.datasets.augmentation._draws import (
-    Range,
-    check_images,
-    check_limits,
-    draw_flags,
-    draw_uniform,
-)
+from vidkin._base.values import check_share
+from vidkin.datasets.augmentation.draws import Range, check_images, check_limits, draw_flags, draw_uniform
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.editing.layouts import homographies
+from vidkin.media.layouts import homographies
 
 __all__ = [
     "WarpSettings",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-from vidkin.datasets.augmentation._draws import (
+from vidkin.datasets.augmentation.draws import (
     Range,
     apply_to_share,
     check_images,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from vidkin.datasets.augmentation import color, degrade, overlays
-from vidkin.datasets.augmentation._draws import Range, make_generator
+from vidkin.datasets.augmentation.draws import Range, make_generator
 from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
 from vidkin.errors import InvalidArgumentError
 

@@ -1,10 +1,13 @@
-"""Feature extraction on a Ray cluster: losing a worker or a machine costs time, not files."""
+"""What a Ray worker runs: :class:`~vidkin.index.cluster.executor.RayExecutor` makes it an actor."""
 
 from __future__ import annotations
 
 import logging
 import os
+import queue
 import re
+import socket
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -12,43 +15,140 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+import torch
+
 from vidkin._version import __version__
-from vidkin.errors import ClusterError, InvalidArgumentError
+from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
+from vidkin.features import FrameExtractor, Phase
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.cluster.connection import check_address, connect, import_ray
-from vidkin.index.cluster.describer import Describer, Opened
-from vidkin.index.ingest.workers.executor import Described, Event, Idle, Unreadable, WorkerSpec
-from vidkin.index.ingest.workers.worker import Alive, Failed
+from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec, describe_video
+from vidkin.index.ingest.worker import Alive, Failed
 
-__all__ = ["RayExecutor"]
+__all__ = ["Describer", "Opened", "RayExecutor"]
+
+# Seconds for which events are collected before they are sent.
+_GATHER = 0.25
+
+# Limit of unsent events; a worker blocks there until they are read.
+_MOST_EVENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The worker is ready.
+
+    Attributes:
+        host: Name of its machine.
+        version: Version of vidkin on that machine.
+        fingerprint: Fingerprint of the extractor on that machine.
+    """
+
+    host: str
+    version: str
+    fingerprint: str
+
+
+class Describer:
+    """Extracts the features of one file at a time, on one thread. Call :meth:`open` first."""
+
+    def open(self, spec: WorkerSpec) -> Opened | Failed:
+        """Open the extractor."""
+        torch.set_num_threads(1)
+        self._rate = spec.base_rate
+        try:
+            self._extractor: FrameExtractor = spec.open()
+        except VidkinError as error:
+            return Failed.of(error)
+        return Opened(socket.gethostname(), __version__, self._extractor.fingerprint)
+
+    def describe(self, path: str, size: int) -> Iterator[list[Event | Alive]]:
+        """The events of one file, several at a time, the last of them ``Described`` or ``Unreadable``.
+
+        They include a sign of life if the decoder or the extractor gave one; otherwise nothing is sent.
+
+        Args:
+            path: Path of the file.
+            size: Bytes of the file as the driver sees it; -1 if it does not see the file.
+        """
+        try:
+            here = os.stat(path).st_size
+        except OSError:
+            here = -1
+        if here != size:
+            yield [Unreadable(path, _mismatch(size, here), temporary=True)]
+            return
+        events: queue.Queue[Event] = queue.Queue(_MOST_EVENTS)
+        beats: deque[Phase] = deque(maxlen=1)
+
+        def work() -> None:
+            for event in describe_video(path, self._extractor, self._rate, beat=beats.append):
+                events.put(event)
+
+        threading.Thread(target=work, daemon=True).start()
+        done = False
+        while not done:
+            gathered: list[Event | Alive] = []
+            until = time.monotonic() + _GATHER
+            while not done and len(gathered) < _MOST_EVENTS:
+                try:
+                    event = events.get(timeout=max(until - time.monotonic(), 0.0))
+                except queue.Empty:
+                    break
+                gathered.append(event)
+                done = isinstance(event, Described | Unreadable)
+            if beats:
+                gathered.insert(0, Alive(beats.pop()))
+            if gathered:
+                yield gathered
+
+
+def _mismatch(size: int, here: int) -> str:
+    state = f"it has {here:,} bytes there, {size:,} here" if here >= 0 else "it is not there"
+    return (
+        f"machine {socket.gethostname()} of the cluster does not see this file: {state}; mount the folder at the same "
+        "path on every machine"
+    )
+
+
+# Feature extraction on a Ray cluster: losing a worker or a machine costs time, not files.
+
 
 _logger = logging.getLogger(__name__)
+
 _TICK = 0.25
+
 # Limit of unread messages per worker; it blocks beyond that.
 _MOST_MESSAGES = 2
+
 # Attempts at a file before it is blamed for the death of its workers.
 _MOST_TRIES = 3
+
 # Machines may come and go; a file whose machine was lost this many times is left for the next run.
 _MOST_LOSSES = 10
+
 # Limit of consecutive workers that die before any is ready.
 _MOST_RESTARTS = 3
+
 # Seconds between checks of the cluster size.
 _LOOK = 2.0
+
 # What Ray's reports of errors in a worker contain: colors, and the line of a traceback that names the error.
 _COLOR, _RAISED = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"\w+(Error|Exception): ")
+
 # Seconds without any worker after which a log message says what the run is waiting for.
 _PATIENCE = 60.0
 
 
 class RayExecutor:
-    """An :class:`~vidkin.index.ingest.workers.executor.Executor` of actors on a Ray cluster.
+    """An :class:`~vidkin.index.ingest.executor.Executor` of actors on a Ray cluster.
 
     Only this process writes the index. Every actor has one processor, opens the extractor once and describes one file
     at a time on one thread; it needs the files, and those of the extractor, at the same paths as here. Its messages
     wait until they are read here, so an actor holds the features of at most one video.
 
     A file whose worker dies is tried again by another one; three deaths make it
-    :class:`~vidkin.index.ingest.workers.executor.Unreadable`. Deaths of whole machines do not count, up to ten of
+    :class:`~vidkin.index.ingest.executor.Unreadable`. Deaths of whole machines do not count, up to ten of
     them. A worker without any progress for ``hang_timeout`` is killed, and its file unreadable with that cause. Workers
     end with this process, even when it is killed. The number of workers follows the processors of the cluster as
     machines join and leave.

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
-from vidkin.index.cluster.connection import check_address, connect
-from vidkin.index.cluster.shard import Shard
-from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.queries.query import Query
-from vidkin.index.storage.contract import FeatureReader
-from vidkin.index.storage.places.opening import open_place
-from vidkin.similarity import PairScore, Scorer
+import torch
 
-__all__ = ["RayRanker"]
+from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError, VidkinError
+from vidkin.index.cluster.connection import check_address, connect
+from vidkin.index.query.common import CommonFrames
+from vidkin.index.query.query import Query
+from vidkin.index.query.stages import score_candidates
+from vidkin.index.storage.contract import FeatureReader
+from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.records import VideoRecord
+from vidkin.similarity import FrameFeatures, PairScore, Scorer
+
+__all__ = ["RayRanker", "Shard"]
 
 # Times a shard is started within one search before it gives up.
 _MOST_TRIES = 3
@@ -130,3 +135,68 @@ class RayRanker:
     def _ask(self, shard: int, video_ids: list[int], shared: list[Any]) -> Any:
         query, common, scorer = shared
         return self._actors[shard].score.remote(query, video_ids, common, scorer)
+
+
+# Part of the features of an index, kept in memory by the process that scores it.
+
+
+class Shard:
+    """Scores candidates and caches their features; what a Ray actor of search runs.
+
+    Args:
+        location: Location of the index, the same as on the machine that searches.
+        most_bytes: Maximum bytes of features in memory; the least recently used are dropped first.
+    """
+
+    def __init__(self, location: str, most_bytes: int) -> None:
+        torch.set_num_threads(1)
+        self._store = LanceStore(location)
+        self._most_bytes = most_bytes
+        self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
+        self._bytes = 0
+
+    def score(
+        self, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
+    ) -> list[tuple[int, PairScore]] | VidkinError:
+        """As :func:`~vidkin.index.query.stages.score_candidates`; errors are returned: Ray would lose their class."""
+        try:
+            if not all(self._has(video_id) for video_id in video_ids):
+                self._store.refresh()
+            return score_candidates(self, query, video_ids, common, scorer)
+        except VidkinError as error:
+            return error
+
+    def held(self) -> tuple[int, int]:
+        """Number of videos in memory, and their bytes."""
+        return len(self._features), self._bytes
+
+    def get(self, video_id: int) -> VideoRecord:
+        """The record with this id."""
+        return self._store.get(video_id)
+
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        """Features of several videos; those that are not in memory are read."""
+        missing = [video_id for video_id in video_ids if video_id not in self._features]
+        read = dict(zip(missing, self._store.read_many(missing), strict=True)) if missing else {}
+        features_of_all = []
+        for video_id in video_ids:
+            features = read[video_id] if video_id in read else self._features[video_id]
+            features_of_all.append(features)
+            if video_id in read:
+                self._bytes += _bytes_of(features)
+            self._features[video_id] = features
+            self._features.move_to_end(video_id)
+        while self._bytes > self._most_bytes and self._features:
+            self._bytes -= _bytes_of(self._features.popitem(last=False)[1])
+        return features_of_all
+
+    def _has(self, video_id: int) -> bool:
+        try:
+            self._store.get(video_id)
+        except NotIndexedError:
+            return False
+        return True
+
+
+def _bytes_of(features: FrameFeatures) -> int:
+    return features.values.numel() * features.values.element_size()

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from vidkin._base.plain_values import parse_json
+from vidkin._base.values import parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.files import write_whole
-from vidkin.index.storage.places.contract import Place
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import UNRELATED, Box, Segment
 
-__all__ = ["Comparisons", "PairResult"]
+__all__ = ["Comparisons", "FileRecord", "PairResult", "content_of", "present_files"]
 
 _logger = logging.getLogger(__name__)
+
 # Seconds between writes: the work lost if the process is killed.
 _PAUSE = 20.0
+
 # Raise it when the same pair would get another doubt or missing part. A change of the score changes the state by itself
 # (`vidkin.similarity.scorer.SCORE_REVISION`).
 _DOUBT_REVISION = 0
@@ -36,7 +40,7 @@ class PairResult:
         segments: Where they match, the first video as the query.
         doubt: Why they may not be copies, see :mod:`vidkin.index.duplicates.doubts`; None if not checked.
         missing: What part of the picture would be lost without the first and without the second video, see
-            :func:`vidkin.index.duplicates.extent.find_missing_picture`; None if not checked.
+            :func:`vidkin.index.duplicates.pictures.find_missing_picture`; None if not checked.
     """
 
     score: float
@@ -192,3 +196,54 @@ def _segment(values: list[Any]) -> Segment:
 def _box(values: list[Any]) -> Box:
     left, top, right, bottom = values
     return float(left), float(top), float(right), float(bottom)
+
+
+# Files of an index that exist on disk now; several names of one file count once.
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A file of an index with all its names.
+
+    Attributes:
+        record: Record of the file, under the first of its names.
+        links: Other names of the same file that are in the index.
+    """
+
+    record: VideoRecord
+    links: tuple[str, ...] = ()
+
+
+def content_of(record: VideoRecord) -> str:
+    """Identifier of the content of a file; files with the same bytes have the same."""
+    return record.content_hash or f"video {record.id}"
+
+
+def present_files(records: Iterable[VideoRecord]) -> list[FileRecord]:
+    """Files with features that exist, each once; warns of those that are gone.
+
+    Hard links and symbolic links are names of a file, not copies; names of symbolic links come last.
+    """
+    names: dict[tuple[int, int], list[VideoRecord]] = {}
+    gone = []
+    for record in records:
+        if record.status != "ok" or record.frames == 0:
+            continue
+        try:
+            status = os.stat(record.path)
+        except OSError:
+            gone.append(record.path)
+            continue
+        names.setdefault((status.st_dev, status.st_ino), []).append(record)
+    if gone:
+        _logger.warning(
+            "%d videos are left out because their files are gone, the first is %s (`vidkin index PATH... --prune` "
+            "forgets them)",
+            len(gone),
+            gone[0],
+        )
+    files = []
+    for same in names.values():
+        first, *others = sorted(same, key=lambda record: (os.path.islink(record.path), record.path))
+        files.append(FileRecord(first, tuple(record.path for record in others)))
+    return sorted(files, key=lambda file: file.record.path)

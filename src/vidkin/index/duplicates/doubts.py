@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from vidkin.features import frame_information
 from vidkin.features.views import crop_box
-from vidkin.index.duplicates.comparisons import PairResult
-from vidkin.index.duplicates.files import FileRecord
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.pictures import cut_bars, read_stretch
-from vidkin.index.search.moments import is_photograph
+from vidkin.index.query.moments import is_photograph
 from vidkin.similarity import WHOLE, Box
 
 __all__ = ["change_agreement", "find_doubt", "picture_agreement"]

@@ -1,25 +1,216 @@
-"""Groups of copies over a whole index, without comparing all pairs."""
+"""Groups of copies: the role of each member, and which one to keep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.decisions import Decisions
-from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.duplicates.doubts import find_doubt
-from vidkin.index.duplicates.extent import find_missing_picture
-from vidkin.index.duplicates.files import FileRecord, content_of
-from vidkin.index.duplicates.grouping import WHOLE, Grouping, relation_of
-from vidkin.index.duplicates.groups import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
 from vidkin.index.duplicates.pairing import PairSearch
+from vidkin.index.duplicates.pictures import find_missing_picture
+from vidkin.index.storage.decisions import Decisions
 
-__all__ = ["find_duplicates"]
+__all__ = ["DuplicateGroup", "DuplicateMember", "Grouping", "find_duplicates", "relation_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateMember(Result):
+    """One file of a group.
+
+    Attributes:
+        path: The file.
+        score: In [0, 1], against ``compared_with``; for the best one, the highest score of the others.
+        width, height: Pixels as displayed.
+        duration: Seconds.
+        size: Bytes.
+        best: The one to keep.
+        relation: ``whole``: shows the same as the other one from start to end; ``excerpt``: is a part of it;
+            ``contains``: has it and more; ``overlaps``: shares a part with it.
+        compared_with: Path of the other one: the best if they match, otherwise the most similar one. None for the
+            best.
+        start, end: For an excerpt, the seconds of the other one that it shows; otherwise the seconds of this file that
+            the other one shows; None for a whole.
+        mirrored: Whether it is flipped left to right.
+        lacking: Seconds of this file that the best one does not show; 0 for the best.
+        links: Other names of the same file (hard links).
+        doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
+    """
+
+    path: str
+    score: float
+    width: int
+    height: int
+    duration: float
+    size: int
+    best: bool
+    relation: Relation = "whole"
+    compared_with: str | None = None
+    start: float | None = None
+    end: float | None = None
+    mirrored: bool = False
+    lacking: float = 0.0
+    links: tuple[str, ...] = ()
+    doubt: str = ""
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether it can be removed without loss: the best one shows all of it, as far as can be told."""
+        return not (self.best or self.lacking or self.doubt)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``is_spare`` as plain values, as ``vidkin duplicates --json`` prints them."""
+        return {**fields_as_json(self), "is_spare": self.is_spare}
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroup(Result):
+    """Files that hold the same material, the best copy first.
+
+    Attributes:
+        members: The best first, the others by descending score.
+        reason: Why the best one was chosen.
+    """
+
+    members: tuple[DuplicateMember, ...]
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.members) < 2 or sum(member.best for member in self.members) != 1:
+            raise InvalidArgumentError(
+                f"a group must have at least 2 members with one of them the best, got {len(self.members)} with "
+                f"{sum(member.best for member in self.members)}"
+            )
+
+    @property
+    def best(self) -> DuplicateMember:
+        """The copy to keep."""
+        return next(member for member in self.members if member.best)
+
+    @property
+    def savings(self) -> int:
+        """Bytes of the members that are spare; a file with several hard links frees its bytes only with all of them."""
+        return sum(member.size for member in self.members if member.is_spare)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``savings`` as plain values, as ``vidkin duplicates --json`` prints them."""
+        return {**fields_as_json(self), "savings": self.savings}
+
+
+# Group copies by the scores of pairs, without chains of weak links and without pairs that the user rejected.
+
+
+Relation = str
+
+"""``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
+other way round; ``overlaps``: they share a part."""
+
+# A video counts as shown whole if at least this share of its informative frames is: its ends may be cut off.
+WHOLE = 0.7
+
+# Two groups are joined if their videos reach this share of the threshold on average.
+_MEAN_SHARE = 0.7
+
+# Number of videos of each group that are compared before two groups are joined.
+_MOST_COMPARED = 6
+
+
+def relation_of(result: PairResult) -> Relation:
+    """Relation of the first video of a pair to the second."""
+    first, second = (share >= WHOLE for share in result.covered)
+    if first and second:
+        return "whole"
+    return "excerpt" if first else "contains" if second else "overlaps"
+
+
+@dataclass(slots=True)
+class Grouping:
+    """Groups of contents.
+
+    Attributes:
+        results: Pairs of contents -> result of their comparison, the first as the query.
+        compare: Result of a pair that is not among ``results``.
+        decisions: Pairs that the user confirmed or rejected.
+        threshold: Score from which two videos belong together.
+    """
+
+    results: Mapping[tuple[str, str], PairResult]
+    compare: Callable[[str, str], PairResult]
+    decisions: Decisions
+    threshold: float
+    _home: dict[str, list[str]] = field(default_factory=dict, init=False)
+
+    def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
+        """Partition the contents into groups; those without a copy are alone.
+
+        The strongest pairs are joined first. Two groups become one if the pairs across them reach .7 of the threshold
+        on average, so that a chain of look-alikes does not become one group.
+
+        Args:
+            contents: Hashes.
+            parts: Also join excerpts, and videos that share a part, with the video they match best.
+        """
+        self._home = {content: [content] for content in contents}
+        for pair, verdict in sorted(self.decisions.verdicts.items(), key=lambda item: sorted(item[0])):
+            first, second = sorted(pair)
+            if verdict == "match" and first in self._home and second in self._home:
+                self._join(first, second)
+        links = sorted(
+            (
+                (pair, result)
+                for pair, result in self.results.items()
+                if result.score >= self.threshold and pair[0] in self._home and pair[1] in self._home
+            ),
+            key=lambda link: (-link[1].score, link[0]),
+        )
+        for (first, second), result in links:
+            if relation_of(result) == "whole" and self._is_close(first, second):
+                self._join(first, second)
+        # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
+        attached: set[str] = set()
+        for (first, second), result in links if parts else ():
+            part = first if result.covered[0] >= result.covered[1] else second
+            is_joined = part in attached or self._home[first] is self._home[second]
+            if relation_of(result) != "whole" and not is_joined:
+                attached.update(self._home[part])
+                self._join(first, second)
+        seen: dict[int, list[str]] = {id(home): home for home in self._home.values()}
+        return [sorted(group) for group in seen.values()]
+
+    def _is_close(self, first: str, second: str) -> bool:
+        one, other = self._home[first], self._home[second]
+        if one is other:
+            return False
+        scores = []
+        for left in one[:_MOST_COMPARED]:
+            for right in other[:_MOST_COMPARED]:
+                result = self.results.get((left, right)) or self.results.get((right, left))
+                scores.append((result or self.compare(left, right)).score)
+        return sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
+
+    def _join(self, first: str, second: str) -> None:
+        one, other = self._home[first], self._home[second]
+        if one is other:
+            return
+        parted = any(self.decisions.verdict(left, right) == "not a match" for left in one for right in other)
+        if parted:
+            return
+        # The members that were joined first come first: they are the ones that others are compared with.
+        one.extend(other)
+        for content in other:
+            self._home[content] = one
+
+
+# Groups of copies over a whole index, without comparing all pairs.
+
 
 # Seconds of a copy that the best one may lack: a twentieth of its length, but between one and ten.
 _LACKING_SHARE = 0.05
+
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 
 

@@ -14,12 +14,9 @@ from itertools import combinations, permutations, repeat
 import numpy as np
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.duplicates.comparisons import PairResult
-from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.extent import Extent, extent_of
-from vidkin.index.duplicates.files import FileRecord, content_of
-from vidkin.index.duplicates.overlays import colorfulness, find_overlay
-from vidkin.index.duplicates.pictures import Pictures, read_pictures
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
+from vidkin.index.duplicates.detail import colorfulness, find_overlay, measure_detail, most_detailed
+from vidkin.index.duplicates.pictures import Extent, Pictures, extent_of, read_pictures
 
 __all__ = ["KEEP_RULES", "check_keep_rule", "choose_keeper"]
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import torch
 
 from vidkin.errors import NotIndexedError
-from vidkin.index.duplicates.comparisons import Comparisons, PairResult
-from vidkin.index.duplicates.files import content_of
-from vidkin.index.records import VideoRecord
-from vidkin.index.search.common import CommonFrames
-from vidkin.index.search.pairs import score_pair
-from vidkin.index.search.queries.query import Query, query_from_stored, weigh_features
-from vidkin.index.search.queries.readings import Readings
-from vidkin.index.search.stages import find_candidates
+from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
+from vidkin.index.query.common import CommonFrames
+from vidkin.index.query.match import score_pair
+from vidkin.index.query.parts import Readings
+from vidkin.index.query.query import Query, query_from_stored, weigh_features
+from vidkin.index.query.stages import find_candidates
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
 __all__ = ["PairSearch"]

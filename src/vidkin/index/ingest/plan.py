@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from vidkin.index.ingest.files.content import content_hash, has_same_bytes, is_gone
-from vidkin.index.ingest.files.scan import VideoFile
-from vidkin.index.records import VideoRecord
+from vidkin.index.ingest.scan import VideoFile
+from vidkin.index.storage.content import content_hash, has_same_bytes, is_gone
+from vidkin.index.storage.records import VideoRecord
 
 __all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "PlanStep"]
 

@@ -7,13 +7,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
-from vidkin.index.ingest.batch_writer import VIDEOS_A_COMMIT, BatchWriter
-from vidkin.index.ingest.failure_log import FailureLog
-from vidkin.index.ingest.files.content import is_gone
-from vidkin.index.ingest.files.rules import FolderRules
-from vidkin.index.ingest.files.scan import Scan, VideoFile
+from vidkin.index.ingest.executor import Advanced, Described, Executor, Unreadable, internal_error
 from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, PlanStep
 from vidkin.index.ingest.report import (
     FileOutcome,
@@ -21,17 +18,16 @@ from vidkin.index.ingest.report import (
     IngestReport,
     OnProgress,
     OutcomeKind,
+    Tally,
 )
-from vidkin.index.ingest.tally import Tally
-from vidkin.index.ingest.workers.executor import Advanced, Described, Executor, Unreadable
-from vidkin.index.ingest.workers.serial import internal_error
-from vidkin.index.records import Entry, VideoRecord, describe_cut_off
-from vidkin.index.sampling_rate import sampling_rate
+from vidkin.index.ingest.scan import Scan, VideoFile
+from vidkin.index.storage.content import is_gone
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.windows import window_vectors
+from vidkin.index.storage.manifest import FolderRules
+from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["ingest"]
+__all__ = ["ERRORS_FILE", "VIDEOS_A_COMMIT", "BatchWriter", "FailureLog", "ingest"]
 
 _logger = logging.getLogger(__name__)
 
@@ -61,7 +57,7 @@ def ingest(
 
     Args:
         store: Receives the videos.
-        scan: The files, from :func:`vidkin.index.ingest.files.scan.scan`.
+        scan: The files, from :func:`vidkin.index.ingest.scan.scan`.
         executor: Makes the features.
         base_rate: Frames per second of ordinary videos, as the executor samples them; stored in the record.
         calibrate: Adds the baseline to features.
@@ -276,3 +272,114 @@ def _has_changed(file: VideoFile) -> bool:
     except OSError:
         return False
     return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
+
+
+# Write changes to an index in batches: often enough to lose little, rarely enough to be fast.
+
+
+# Finished entries are written after at most this many seconds, videos or bytes.
+SECONDS_A_COMMIT = 0.5
+
+VIDEOS_A_COMMIT = 32
+
+_BYTES_A_COMMIT = 64 << 20
+
+# An update has no features, so more of them make a batch.
+_UPDATES_A_COMMIT = 32 * VIDEOS_A_COMMIT
+
+
+class BatchWriter:
+    """Collects entries and updated records, and reports their outcomes once they are written.
+
+    Args:
+        store: Store to write to.
+        tally: Receives the outcomes.
+    """
+
+    def __init__(self, store: VectorStore, tally: Tally) -> None:
+        self._store = store
+        self._tally = tally
+        self._entries: list[tuple[Entry, OutcomeKind, str]] = []
+        self._updates: list[tuple[VideoRecord, FileOutcome]] = []
+        self._bytes = 0
+        self._since = 0.0
+
+    def append(self, entry: Entry, kind: OutcomeKind, cause: str) -> None:
+        """Write this entry with the next batch."""
+        self._entries.append((entry, kind, cause))
+        if entry.features is not None:
+            self._bytes += entry.features.values.nbytes
+
+    def update(self, record: VideoRecord, outcome: FileOutcome) -> None:
+        """Rewrite this record with the next batch."""
+        self._updates.append((record, outcome))
+
+    def write(self) -> None:
+        """Commit everything, then report the outcomes."""
+        updates, self._updates = self._updates, []
+        self._store.update([record for record, _ in updates])
+        for _, outcome in updates:
+            self._tally.settle(outcome)
+        entries, self._entries, self._bytes = self._entries, [], 0
+        self._store.append_many([entry for entry, _, _ in entries])
+        for entry, kind, cause in entries:
+            self._tally.settle(FileOutcome(entry.record.path, kind, cause))
+        self._since = time.monotonic()
+
+    def write_if_due(self) -> None:
+        """Commit if enough entries have collected or waited long enough."""
+        if not self._entries and not self._updates:
+            self._since = time.monotonic()
+        elif (
+            len(self._entries) >= VIDEOS_A_COMMIT
+            or len(self._updates) >= _UPDATES_A_COMMIT
+            or self._bytes >= _BYTES_A_COMMIT
+            or time.monotonic() - self._since >= SECONDS_A_COMMIT
+        ):
+            self.write()
+
+
+# Tracebacks of internal errors, in a file of the index.
+
+
+ERRORS_FILE = "errors.log"
+
+# A longer file is started over, so that a bug that affects every file does not fill the disk.
+_MOST_BYTES = 4 << 20
+
+
+class FailureLog:
+    """Appends tracebacks to a file; without a file, or if it cannot be written, they are logged.
+
+    Args:
+        path: The file, created with the first entry; None for no file.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def write(self, video: str, cause: str, trace: str) -> str:
+        """Store a traceback; returns the cause with a note on where the traceback is.
+
+        Args:
+            video: The file that was being read.
+            cause: One line.
+            trace: The traceback.
+        """
+        # A file name that is not valid text must not make this fail.
+        entry = f"{video!a}: {cause}\n{trace}\n"
+        if self._path is None:
+            _logger.error("%s", entry)
+            return cause
+        try:
+            # Never write through a link that somebody planted there.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+            descriptor = os.open(self._path, flags, 0o666)
+            with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:
+                if file.tell() > _MOST_BYTES:
+                    file.truncate(0)
+                file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {entry}")
+        except OSError as error:
+            _logger.error("%s cannot be written (%s); the traceback is: %s", self._path, error, entry)
+            return cause
+        return f"{cause}; traceback in {self._path}"

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
 from vidkin.similarity import FrameFeatures
 
 __all__ = [
@@ -75,7 +75,7 @@ class VectorStore(Protocol):
 
     **One writer.** Callers make sure that only one process writes (`Place.exclusive`).
 
-    **Rounding.** Features are kept as :func:`vidkin.index.records.to_stored` rounds them.
+    **Rounding.** Features are kept as :func:`vidkin.index.storage.records.to_stored` rounds them.
     """
 
     def refresh(self) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin._base.plain_values import parse_json
-from vidkin.index.records import restore_parts, round_parts, to_stored
+from vidkin._base.values import parse_json
 from vidkin.index.storage.files import reading, writing
-from vidkin.index.storage.places.contract import Place
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import restore_parts, round_parts, to_stored
 from vidkin.similarity import FrameFeatures
 
 __all__ = ["FeatureFiles"]

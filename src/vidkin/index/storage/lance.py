@@ -12,25 +12,21 @@ import numpy as np
 import torch
 
 from vidkin.errors import CollectionDamagedError
-from vidkin.index.records import Entry, VideoRecord, WindowVectors
-from vidkin.index.storage.catalog import Catalog
-from vidkin.index.storage.contract import (
-    NearestWindows,
-    check_entries,
-    check_path_is_free,
-    check_vectors,
-)
+from vidkin.index.storage.contract import NearestWindows, check_entries, check_path_is_free, check_vectors
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY
+from vidkin.index.storage.memory import Catalog
 from vidkin.index.storage.nearest import WindowSearch, build_window_index
-from vidkin.index.storage.places.contract import Location
-from vidkin.index.storage.places.opening import open_place
-from vidkin.index.storage.rebuild import find_missing_parts, rebuild_parts
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.place import Location
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
 from vidkin.index.storage.rows import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
     VIDEO_SCHEMA,
     VIDEO_WINDOW_COLUMNS,
+    find_missing_parts,
+    rebuild_parts,
     record_rows,
     records_from_rows,
     window_rows,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.contract import NearestWindows
-from vidkin.index.storage.exact import WindowMatrix, no_windows
 from vidkin.index.storage.files import reading, writing
+from vidkin.index.storage.memory import WindowMatrix, no_windows
 from vidkin.index.storage.rows import WINDOW_COLUMNS, window_matrix
 from vidkin.index.storage.table import LanceTable
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from vidkin.errors import CollectionError
 from vidkin.index.storage.files import CONFLICT, REMEDY, reading, writing
-from vidkin.index.storage.places.contract import Place
+from vidkin.index.storage.place import Place
 
 __all__ = ["LanceTable", "new_session"]
 

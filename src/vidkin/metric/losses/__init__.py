@@ -1,29 +1,24 @@
 """Losses in three shapes: tuples of embeddings, (embeddings, labels), and (scores, relevance)."""
 
-from vidkin.metric.losses.labels.all_quadlets import (
-    AllQuadletsLoss,
-    all_quadlets_loss,
-    all_quadlets_radial_loss,
+from vidkin.metric.losses.all_quadlets import AllQuadletsLoss, all_quadlets_loss, all_quadlets_radial_loss
+from vidkin.metric.losses.angular import AngularLoss, angular_loss, angular_quadlet_loss
+from vidkin.metric.losses.average_precision import (
+    HierarchicalAPLoss,
+    SmoothAPLoss,
+    SupAPLoss,
+    hierarchical_ap_loss,
+    smooth_ap_loss,
+    sup_ap_loss,
 )
-from vidkin.metric.losses.labels.centers import (
+from vidkin.metric.losses.blackbox import BlackBoxAPLoss, blackbox_ap_loss
+from vidkin.metric.losses.centers import (
     CenterLoss,
     TripletCenterLoss,
     center_loss,
     moved_centers,
     triplet_center_loss,
 )
-from vidkin.metric.losses.labels.magnet import MagnetLoss, magnet_loss
-from vidkin.metric.losses.labels.mined_triplets import (
-    BatchAllTripletLoss,
-    BatchHardTripletLoss,
-    SemiHardTripletLoss,
-    batch_all_triplet_loss,
-    batch_hard_triplet_loss,
-    semi_hard_triplet_loss,
-)
-from vidkin.metric.losses.scores.average_precision import SmoothAPLoss, SupAPLoss, smooth_ap_loss, sup_ap_loss
-from vidkin.metric.losses.scores.blackbox import BlackBoxAPLoss, blackbox_ap_loss
-from vidkin.metric.losses.scores.contrastive import (
+from vidkin.metric.losses.contrastive import (
     InfoNCELoss,
     SelfHardNegativeLoss,
     hard_negative_loss,
@@ -31,8 +26,16 @@ from vidkin.metric.losses.scores.contrastive import (
     self_hard_negative_loss,
     self_similarity_loss,
 )
-from vidkin.metric.losses.scores.hierarchical import HierarchicalAPLoss, hierarchical_ap_loss
-from vidkin.metric.losses.scores.pairwise import (
+from vidkin.metric.losses.magnet import MagnetLoss, magnet_loss
+from vidkin.metric.losses.mined_triplets import (
+    BatchAllTripletLoss,
+    BatchHardTripletLoss,
+    SemiHardTripletLoss,
+    batch_all_triplet_loss,
+    batch_hard_triplet_loss,
+    semi_hard_triplet_loss,
+)
+from vidkin.metric.losses.pairwise import (
     CircleLoss,
     ContrastiveLoss,
     ScoreTripletLoss,
@@ -40,24 +43,14 @@ from vidkin.metric.losses.scores.pairwise import (
     contrastive_loss,
     score_triplet_loss,
 )
-from vidkin.metric.losses.scores.quad_linear import (
+from vidkin.metric.losses.quad_linear import (
     FrameQuadLinearAPLoss,
     QuadLinearAPLoss,
     frame_quad_linear_ap_loss,
     quad_linear_ap_loss,
     quad_linear_step,
 )
-from vidkin.metric.losses.scores.quantized import FastAPLoss, QuantizedAPLoss, fast_ap_loss, quantized_ap_loss
-from vidkin.metric.losses.scores.regression import (
-    MAELoss,
-    MSELoss,
-    SimilarityRegularizer,
-    mae_loss,
-    mse_loss,
-    similarity_regularizer,
-)
-from vidkin.metric.losses.tuples.angular import AngularLoss, angular_loss, angular_quadlet_loss
-from vidkin.metric.losses.tuples.quadlets import (
+from vidkin.metric.losses.quadlets import (
     QuadletLoss,
     RadialLoss,
     TripletLoss,
@@ -65,7 +58,7 @@ from vidkin.metric.losses.tuples.quadlets import (
     radial_loss,
     triplet_loss,
 )
-from vidkin.metric.losses.tuples.quadruplets import (
+from vidkin.metric.losses.quadruplets import (
     QuadrupletLoss,
     QuadrupletwiseLoss,
     adaptive_margins,
@@ -73,6 +66,15 @@ from vidkin.metric.losses.tuples.quadruplets import (
     quadrupletwise_equality,
     quadrupletwise_inequality,
     quadrupletwise_loss,
+)
+from vidkin.metric.losses.quantized import FastAPLoss, QuantizedAPLoss, fast_ap_loss, quantized_ap_loss
+from vidkin.metric.losses.regression import (
+    MAELoss,
+    MSELoss,
+    SimilarityRegularizer,
+    mae_loss,
+    mse_loss,
+    similarity_regularizer,
 )
 
 __all__ = [

@@ -18,26 +18,26 @@ from vidkin.metric.measures.boundaries import (
     boundary_scores,
     clip_scores,
 )
-from vidkin.metric.measures.gain import Gain, ndcg
-from vidkin.metric.measures.hierarchical import (
+from vidkin.metric.measures.graded import (
+    Gain,
     LevelWeights,
     average_set_intersection,
     hierarchical_average_precision,
+    ndcg,
 )
 from vidkin.metric.measures.labels import accuracy, accuracy_per_class, normalized_mutual_information
 from vidkin.metric.measures.order import TripletWeighting, quadlet_precision, triplet_precision
-from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ties
+from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ties, graded_relevance
 from vidkin.metric.measures.recall import RecallForm, map_at_r, r_precision, recall_at_k
-from vidkin.metric.measures.relevance import graded_relevance
 from vidkin.metric.measures.segments import (
     SegmentScores,
     segment_average_precision,
     segment_f_score,
     segment_precision_recall,
     segment_scores,
+    temporal_average_precision,
 )
 from vidkin.metric.measures.streaming import RetrievalAccumulator
-from vidkin.metric.measures.temporal import temporal_average_precision
 
 __all__ = [
     "Boundary",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from vidkin._base.checks import check_choice, check_not_negative
+from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from vidkin._base.checks import check_choice
+from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["accuracy", "accuracy_per_class", "normalized_mutual_information"]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from vidkin._base.checks import check_at_least, check_choice
+from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, before, checked, per_query
 

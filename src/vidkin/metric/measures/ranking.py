@@ -22,22 +22,23 @@ from typing import Literal, get_args
 
 import torch
 
-from vidkin._base.checks import check_choice
+from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
-    "BLOCK_CELLS",
     "CountedMean",
     "QueryReduction",
     "Ranking",
     "Ties",
     "checked",
+    "graded_relevance",
     "per_query",
     "rank",
     "reduce_values",
 ]
 
 Ties = Literal["stable", "expected"]
+
 QueryReduction = Literal["mean", "none"]
 
 # Rows are ranked in blocks of about this many pairs, so that the float64 intermediates of a measure stay at
@@ -186,3 +187,38 @@ def before(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """Sum of ``values`` [B, G] over the places before each of ``places`` [B, G] (int64 in 0..G)."""
     total = torch.nn.functional.pad(values.cumsum(dim=1), (1, 0))
     return total.gather(1, places)
+
+
+# Graded relevance from labels.
+
+
+def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -> torch.Tensor:
+    """How many levels of the label hierarchy a query shares with each gallery item, from the coarsest down.
+
+    With labels (category, subcategory) this is 2 for the same subcategory, 1 for the same category only, 0
+    otherwise. A subcategory number counts only inside its category, so numbers may repeat between categories.
+
+    Args:
+        query_labels: [Q] or [Q, L] integers, the coarsest level first.
+        gallery_labels: [G] or [G, L] integers.
+
+    Returns:
+        [Q, G] int64 in 0..L.
+
+    Raises:
+        InvalidArgumentError: The two do not have the same number of levels.
+    """
+    query = query_labels.unsqueeze(1) if query_labels.ndim == 1 else query_labels
+    gallery = gallery_labels.unsqueeze(1) if gallery_labels.ndim == 1 else gallery_labels
+    if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
+        raise InvalidArgumentError(
+            "labels must be [N] or [N, L] with the same L on both sides, "
+            f"got {list(query_labels.shape)} and {list(gallery_labels.shape)}"
+        )
+    # One level at a time: [Q, G, L] would be the largest tensor of an evaluation.
+    shared = torch.ones(len(query), len(gallery), dtype=torch.bool, device=query.device)
+    relevance = torch.zeros(len(query), len(gallery), dtype=torch.int64, device=query.device)
+    for level in range(query.shape[1]):
+        shared &= query[:, level, None] == gallery[None, :, level]
+        relevance += shared
+    return relevance

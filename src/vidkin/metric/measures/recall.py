@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from vidkin._base.checks import check_at_least, check_choice
+from vidkin._base.values import check_at_least, check_choice
 from vidkin.metric.measures.average_precision import precision_at_positives
 from vidkin.metric.measures.ranking import (
     CountedMean,

@@ -11,19 +11,12 @@ from functools import partial
 
 import torch
 
-from vidkin._base.checks import check_choice
+from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures.average_precision import ranked_average_precision
-from vidkin.metric.measures.gain import Gain, ranked_ndcg
-from vidkin.metric.measures.hierarchical import ranked_hierarchical, ranked_set_intersection
+from vidkin.metric.measures.graded import Gain, ranked_hierarchical, ranked_ndcg, ranked_set_intersection
 from vidkin.metric.measures.order import ranked_quadlets, ranked_triplets
-from vidkin.metric.measures.ranking import (
-    CountedMean,
-    Ranking,
-    Ties,
-    check_ties,
-    per_query,
-)
+from vidkin.metric.measures.ranking import CountedMean, Ranking, Ties, check_ties, per_query
 from vidkin.metric.measures.recall import ranked_map_at_r, ranked_r_precision, ranked_recall
 
 __all__ = ["RetrievalAccumulator"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.draws import epoch_generator
+from vidkin.metric.sampling.tuples import epoch_generator
 
 __all__ = ["BalancedBatchSampler"]
 

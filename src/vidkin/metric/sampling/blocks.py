@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 
-from vidkin._base.checks import check_choice, check_not_negative
+from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.draws import checked_labels, uniform_below
+from vidkin.metric.sampling.tuples import checked_labels, uniform_below
 
 __all__ = ["Ineligible", "LabelBlocks", "Uniform"]
 

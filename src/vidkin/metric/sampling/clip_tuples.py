@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from vidkin._base.checks import check_not_negative, check_shot
+from vidkin._base.values import check_not_negative, check_shot
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.draws import generator_of, uniform_below
+from vidkin.metric.sampling.tuples import generator_of, uniform_below
 
 __all__ = [
     "AnnotatedShot",

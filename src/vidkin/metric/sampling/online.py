@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
-from vidkin._base.checks import check_at_least, check_not_negative, check_positive
+from vidkin._base.values import check_at_least, check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.draws import generator_of
+from vidkin.metric.sampling.tuples import generator_of
 
 __all__ = ["OnlineTripletSampler", "PairRelevance"]
 

@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from vidkin._base.checks import check_at_least
+from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.blocks import Ineligible, LabelBlocks, Uniform
-from vidkin.metric.sampling.draws import checked_labels, epoch_generator, generator_of, uniform_below
-from vidkin.metric.sampling.tuples import Quadlets, Triplets
+from vidkin.metric.sampling.tuples import (
+    Quadlets,
+    Triplets,
+    checked_labels,
+    epoch_generator,
+    generator_of,
+    uniform_below,
+)
 
 __all__ = [
     "QuadletSampler",

@@ -7,10 +7,9 @@ from typing import Literal
 
 import torch
 
-from vidkin._base.checks import check_at_least, check_choice
+from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.draws import generator_of
-from vidkin.metric.sampling.tuples import Triplets
+from vidkin.metric.sampling.tuples import Triplets, generator_of
 
 __all__ = ["WithoutSemiHard", "nearest_semi_hard_triplets", "sample_semi_hard_triplets"]
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from vidkin.shots.contract import DetectedCut, DetectedCuts, RgbFrame
-from vidkin.shots.shot import Curve
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 
 def say_it(word: str) -> None:
@@ -139,14 +138,14 @@ def _train(labels: Any, plan: Plan, *, output: Any, resume: bool, on_progress: A
 def __getattr__(name: str) -> Any:
     # Made on first use: their modules are heavy.
     if name == "GRAY":
-        from vidkin.review.copy_search import CopyPeer, PairScores
+        from vidkin.review.copy_scores import CopyPeer, PairScores
 
         def measure(material: Any) -> PairScores:
             return PairScores(np.ones((len(material.queries), len(material.gallery))))
 
         return CopyPeer(name="gray levels", measure=measure, missing="")
     if name == "METHOD":
-        from vidkin.shots.training_recipes import ShotMethod
+        from vidkin.shots.training.recipes import ShotMethod
 
         return ShotMethod(
             name="stand_in",

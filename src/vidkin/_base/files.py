@@ -1,0 +1,189 @@
+"""Write files and folders whole or not at all: a crash leaves the old content or the new, never a part of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from vidkin.errors import InvalidArgumentError, MediaError
+
+__all__ = [
+    "IMAGE_EXTENSIONS",
+    "VIDEO_EXTENSIONS",
+    "create_folder",
+    "create_output_folder",
+    "open_output",
+    "open_regular_file",
+    "replace_file",
+    "write_bytes",
+    "write_text",
+]
+
+PathLike = str | os.PathLike[str]
+
+# Bytes of an ending that a temporary name may repeat; file systems allow 255 for the whole name.
+_LONGEST_ENDING = 200
+
+
+def write_bytes(path: PathLike, content: bytes) -> None:
+    """Write a file whole or not at all; see :func:`replace_file`."""
+    with replace_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: PathLike, text: str) -> None:
+    """Write a UTF-8 text file whole or not at all, line ends as they are; see :func:`replace_file`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+@contextmanager
+def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
+    """Yield a temporary file in the same folder that replaces ``path`` when the block succeeds.
+
+    The temporary file exists, is empty and hidden, and keeps the extension, from which libraries choose a
+    format. Its content reaches the disk before the name changes. If the block fails, it is removed and ``path`` stays
+    as it was. The file gets the usual permissions, even if a library creates files that only their owner can read.
+
+    Args:
+        path: The file to write.
+        sync: Wait until the content is on the disk; without it a power cut may leave an empty file.
+
+    Raises:
+        OSError: The folder does not exist, or the system refuses to write there.
+    """
+    target = Path(path)
+    with suppress(FileNotFoundError):
+        target.lstat()  # an impossible file name fails here, before any work
+    # A hidden random path in the folder of ``target``, with its ending.
+    ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
+    temporary = target.with_name(f".{secrets.token_hex(8)}.part{ending}")
+    # O_EXCL and O_NOFOLLOW: nobody can plant a link under this name for us to write through.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        mode = os.fstat(descriptor).st_mode & 0o777
+    finally:
+        os.close(descriptor)
+    try:
+        yield temporary
+        if temporary.stat().st_mode & 0o777 != mode:
+            temporary.chmod(mode)
+        if sync:
+            _sync(temporary)
+        temporary.replace(target)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    if sync:
+        with suppress(OSError):  # some file systems cannot synchronize a folder
+            _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Files and folders named by a caller: files are written whole or not at all, and errors name the cause.
+
+
+@contextmanager
+def open_output(path: PathLike) -> Iterator[Path]:
+    """Yield a temporary file that replaces ``path`` when the block succeeds, as
+    :func:`~vidkin._base.files.replace_file` does.
+
+    Raises:
+        MediaError: The folder does not exist, ``path`` is not a file, or writing fails, inside the block as well;
+            nothing is left behind.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise MediaError(target, f"cannot be written: the folder {target.parent} does not exist")
+    if os.path.exists(target) and not os.path.isfile(target):
+        kind = "a folder" if os.path.isdir(target) else "a device or a pipe"
+        raise MediaError(target, f"cannot be written: it is {kind}, not a file")
+    try:
+        with replace_file(target) as temporary:
+            yield temporary
+    except OSError as error:
+        raise MediaError(target, f"cannot be written: {error.strerror or error}") from error
+
+
+def create_folder(path: PathLike) -> Path:
+    """Create a folder and its parents if they do not exist; returns its path.
+
+    Raises:
+        MediaError: It cannot be created.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MediaError(folder, f"the folder cannot be created: {error.strerror or error}") from error
+    return folder
+
+
+def create_output_folder(path: PathLike) -> Path:
+    """Create a folder and its parents if they do not exist, and check before long work that it can be written to.
+
+    Raises:
+        InvalidArgumentError: It cannot be created or written to.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error
+
+
+# Open files that other programs may replace at any moment.
+
+
+def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file for reading, unbuffered.
+
+    Unlike :func:`open` this never blocks: it does not wait for the other end of a pipe, and does not touch devices.
+
+    Raises:
+        OSError: The file cannot be opened, or it is not a regular file.
+        ValueError: The name contains a null character.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
+    return open(descriptor, "rb", buffering=0)
+
+
+# Which files are videos and which are images, by the extension of their names.
+
+
+# fmt: off
+VIDEO_EXTENSIONS = frozenset({
+    ".264", ".265", ".3g2", ".3gp", ".amv", ".asf", ".avi", ".divx", ".dv", ".f4v", ".flv", ".gif", ".gxf",
+    ".h264", ".h265", ".hevc", ".insv", ".ivf", ".lrv", ".m1v", ".m2t", ".m2ts", ".m2v", ".m4v", ".mjpeg",
+    ".mjpg", ".mkv", ".mod", ".mov", ".mp4", ".mpe", ".mpeg", ".mpg", ".mpv", ".mts", ".mxf", ".nsv",
+    ".nut", ".obu", ".ogm", ".ogv", ".qt", ".rm", ".rmvb", ".tod", ".ts", ".vob", ".webm", ".wmv",
+    ".wtv", ".y4m",
+})
+
+# fmt: on
+"""Extensions of video files, in lower case. A file named explicitly may have any extension."""
+
+IMAGE_EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+
+"""Extensions of image files, in lower case."""

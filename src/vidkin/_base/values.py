@@ -1,0 +1,201 @@
+"""Checks of single arguments, with one form of message."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import math
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "Result",
+    "as_json",
+    "check_at_least",
+    "check_choice",
+    "check_not_negative",
+    "check_positive",
+    "check_range",
+    "check_share",
+    "check_shot",
+    "describe_settings",
+    "fields_as_json",
+    "parse_json",
+    "replace_controls",
+    "short_digest",
+]
+
+
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise :class:`InvalidArgumentError` unless ``value`` is one of ``choices``."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_at_least(least: float, **values: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless every value is ``least`` or more; NaN is not."""
+    for name, value in values.items():
+        if not value >= least:
+            raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
+
+
+def check_not_negative(**values: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless every value is 0 or more; NaN is not."""
+    check_at_least(0, **values)
+
+
+def check_positive(**values: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless every value is above 0; NaN is not."""
+    for name, value in values.items():
+        if not value > 0:
+            raise InvalidArgumentError(f"{name} must be above 0, got {value}")
+
+
+def check_share(**values: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless every value is in [0, 1]; NaN is not."""
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")
+
+
+def check_range(low: float, high: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless ``low`` is below ``high``."""
+    if not low < high:
+        raise InvalidArgumentError(f"low must be below high, got {low} and {high}")
+
+
+def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
+    """:class:`InvalidArgumentError` unless [start, end) are frames of a shot, and the critical ones are inside it."""
+    if not 0 <= start < end:
+        raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{start}, {end})")
+    if critical is not None and not start <= critical[0] < critical[1] <= end:
+        raise InvalidArgumentError(
+            f"critical frames must be inside their shot [{start}, {end}), got [{critical[0]}, {critical[1]})"
+        )
+
+
+# Results as plain values that JSON can hold, JSON from strangers, digests, and text without control characters.
+
+
+class Result:
+    """Base of what the library returns: dataclasses with :meth:`to_dict`, whose keys are those of ``--json``."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for :func:`json.dumps`, as ``--json`` prints them."""
+        return fields_as_json(self)
+
+
+def as_json(value: object) -> Any:
+    """Convert a value for JSON: dataclasses become objects, paths strings, tensors and arrays lists, NaN null.
+
+    Raises:
+        TypeError: The value cannot be expressed in JSON.
+    """
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, Enum):
+        return as_json(value.value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, Result):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return fields_as_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(as_json(item) for item in value)
+    # Tensors, arrays and their scalars, without importing their libraries.
+    to_list = getattr(value, "tolist", None)
+    if to_list is not None:
+        return as_json(to_list())
+    raise TypeError(f"{type(value).__name__} cannot be expressed in JSON")
+
+
+def fields_as_json(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, each converted by :func:`as_json`."""
+    return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse a JSON document; whoever wrote it, nothing but a ValueError is raised.
+
+    Raises:
+        ValueError: It is not JSON, or is nested too deeply to be one of our files.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def replace_controls(text: str) -> str:
+    """Replace each control character by U+FFFD; everything else stays as it is.
+
+    >>> replace_controls("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return "".join("�" if unicodedata.category(char) == "Cc" else char for char in text)
+
+
+def short_digest(values: object) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of JSON values; the order of the keys of objects does not matter."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+# Descriptions of settings, taken from docstrings, so that code and settings files share one text.
+
+
+# "``batch``: text" of the sections that list names; several names may share a text.
+_ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")
+
+_SECTIONS = ("Args:", "Attributes:")
+
+
+def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
+    """Description of each attribute or argument that the docstring of a class or function lists, as plain text.
+
+    Markup of references and code is removed. Empty if Python runs without docstrings (``-OO``).
+
+    Args:
+        source: A class or a function; names are looked for under ``Args:`` and ``Attributes:``.
+
+    >>> describe_settings(describe_settings)
+    {'source': 'A class or a function; names are looked for under `Args:` and `Attributes:`.'}
+    """
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    is_listed = False
+    for written in (inspect.getdoc(source) or "").splitlines():
+        if written and not written.startswith(" "):
+            is_listed = written in _SECTIONS
+        if not is_listed or not written.startswith(" "):
+            continue
+        line = written.removeprefix("    ")
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None:
+            names = entry[1].split(", ")
+            texts |= dict.fromkeys(names, entry[2])
+        elif line.startswith(" "):
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+    # Of a reference only the last name is shown.
+    plain = {name: re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text) for name, text in texts.items()}
+    return {name: text.replace("``", "`") for name, text in plain.items()}

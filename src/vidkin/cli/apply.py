@@ -1,0 +1,135 @@
+"""``vidkin apply``: carry out a plan of ``vidkin duplicates``, or take it back."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from vidkin.cli.commands import Status
+from vidkin.cli.console import note, path_text, say, table
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import open_index, open_index_for_writing
+from vidkin.rendering.text import file_size, number, print_json, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import FileAction
+
+__all__ = ["apply", "decisions"]
+
+
+def apply(
+    plan: Annotated[Path, typer.Argument(help="From `vidkin duplicates --plan`.", dir_okay=False)],
+    move_to: Annotated[
+        Path | None,
+        typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash."),
+    ] = None,
+    hard_link: Annotated[
+        bool, typer.Option("--hard-link", help="Replace each by a hard link to the kept file.")
+    ] = False,
+    symlink: Annotated[
+        bool, typer.Option("--symlink", help="Replace each by a symbolic link to the kept file.")
+    ] = False,
+    protect: Annotated[
+        list[Path] | None,
+        typer.Option("--protect", metavar="FOLDER", help="Touch no file in this folder; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
+
+    Files go to the system's trash or, with --move-to, below a folder. A file that changed since the plan was made is
+    skipped. Every step is in the log beside the plan (PLAN.log), from which --undo takes it back.
+    """
+    from vidkin.index import Journal, apply_plan, read_plan
+    from vidkin.index import undo as take_back
+
+    if hard_link and symlink:
+        raise typer.BadParameter("use --hard-link or --symlink, not both")
+    journal = Journal(plan.with_name(f"{plan.name}.log"))
+    if undo:
+        actions = take_back(journal, dry_run=dry_run)
+    else:
+        link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
+        actions = apply_plan(
+            read_plan(plan), journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run
+        )
+    if json:
+        print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
+    else:
+        _show(actions, plan, undone=undo)
+    if any(action.outcome == "skipped" for action in actions):
+        raise typer.Exit(Status.SOME_FAILED)
+
+
+def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
+    for action in actions:
+        would = "would be " if action.outcome == "planned" else ""
+        line = path_text(action.path).append(": ")
+        if action.cause:
+            line.append(f"{action.outcome}, {action.cause}")
+        elif undone:
+            line.append(f"{would}restored from ").append_text(path_text(action.place))
+        else:
+            line.append(f"{would}moved to ").append_text(path_text(action.place or "the trash"))
+        say(line)
+    done = [action for action in actions if action.outcome != "skipped"]
+    planned = any(action.outcome == "planned" for action in actions)
+    if undone:
+        say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored")
+        return
+    size = file_size(sum(action.size for action in done))
+    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}")
+    if done and not planned:
+        command = shlex.join(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
+        note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")
+
+
+# ``vidkin decisions``: the pairs that a person marked, and how to take it back.
+
+
+def decisions(
+    index: IndexOption = DEFAULT_INDEX,
+    undo: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--undo", metavar="A B", help="Forget what you decided on these two videos."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the pairs that you marked as duplicates or not, or undo one."""
+    if undo is not None:
+        with open_index_for_writing(index) as collection:
+            collection.forget_decision(os.fspath(undo[0]), os.fspath(undo[1]))
+        if json:
+            print_json({"index": index, "undone": undo})
+            return
+        say(path_text(undo[0]).append(" and ").append_text(path_text(undo[1])).append(": decision undone"))
+        return
+    with open_index(index) as collection:
+        decided = collection.decisions()
+    if json:
+        print_json({"index": index, "decisions": decided})
+        return
+    if not decided:
+        say("No decisions; `vidkin duplicates --not-a-match A B` and --is-a-match make some.")
+        return
+    rows: list[list[str | Text]] = []
+    for decision in decided:
+        words = "duplicates" if decision.verdict == "match" else "not duplicates"
+        rows.append([words, _names(decision.first), _names(decision.second)])
+    table(None, [("marked as", "left"), ("file", "left"), ("file", "left")], rows)
+
+
+def _names(paths: tuple[str, ...]) -> Text:
+    """The files of one content, one a line."""
+    return (
+        Text("\n").join(map(path_text, paths)) if paths else Text("(not in the index any more)", style="dim")
+    )

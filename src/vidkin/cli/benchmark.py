@@ -1,0 +1,166 @@
+"""``vidkin benchmark``: methods compared on public collections or on your own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from vidkin.cli.commands import LazyCommand, LazyGroup, new_app
+from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.options import JsonOption, WeightsOption, WhiteningOption
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import print_json
+
+if TYPE_CHECKING:
+    from vidkin.review.copy_scores import CopyFigures
+    from vidkin.review.copy_study import CopyReport
+
+__all__ = ["app", "copies"]
+
+
+class _Benchmarks(LazyGroup):
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
+        "copies": LazyCommand(
+            "vidkin.cli.benchmark:copies",
+            "Edit your videos in many ways, search for the copies, and report which are found.",
+        ),
+    }
+    path = "benchmark."
+    researched = True
+
+
+app = new_app("benchmark", _Benchmarks)
+
+
+@app.callback()
+def benchmark() -> None:
+    """Compare methods on the same data; each report states what they share and what was scaled down."""
+
+
+# ``vidkin benchmark copies``: how many edited copies of your own videos are found.
+
+
+def copies(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Folder of videos that show different things.", file_okay=False, exists=True),
+    ],
+    extractors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--extractor",
+            "-e",
+            help="Extractor; repeatable. --weights and --whitening apply to the last one.",
+            show_default="default",
+        ),
+    ] = None,
+    weights: WeightsOption = None,
+    whitening: WhiteningOption = None,
+    edits: Annotated[
+        list[str] | None, typer.Option("--edit", help="An edit; repeatable.", show_default="all")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            "-t",
+            min=0.0,
+            max=1.0,
+            help="Lowest score at which a copy counts as found; by default, what no unrelated pair should reach.",
+        ),
+    ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers", help="Also measure a pHash per frame, and vPDQ if installed (needs vidkin-research)."
+        ),
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="At most 6 videos, 8 s of each, 12 frames per second: a few minutes."),
+    ] = False,
+    work: Annotated[
+        Path,
+        typer.Option("--work", help="Folder of edited videos. A second call reuses them.", file_okay=False),
+    ] = Path("vidkin-benchmark/copies"),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write a page with pictures to this HTML file.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Edit your videos in many ways, search for the copies, and report which are found.
+
+    Every video of the folder counts as showing something else than the others.
+    """
+    from vidkin._base.files import write_text
+    from vidkin.cli.paths import check_output_file
+    from vidkin.media import EDITS
+    from vidkin.rendering.machine import describe_machine
+    from vidkin.review.copy_material import FULL, QUICK, find_recordings
+    from vidkin.review.copy_study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
+    from vidkin.similarity import UNRELATED
+
+    unknown = sorted(set(edits or ()) - set(EDITS))
+    if unknown:
+        raise InvalidArgumentError(f"unknown edit {unknown[0]!r}; choose from {', '.join(EDITS)}")
+    check_output_file(output)
+    study = CopyStudy(
+        size=QUICK if quick else FULL,
+        edits=tuple(edits or EDITS),
+        extractors=choose_extractors(extractors or (), weights=weights, whitening=whitening),
+        peers=peers,
+        threshold=UNRELATED if threshold is None else threshold,
+        threads=os.cpu_count() or 1,
+    )
+    with meter("copies") as bar:
+        results = run_copy_study(
+            study,
+            find_recordings(folder),
+            work,
+            machine=describe_machine(),
+            on_progress=lambda done, total, what: bar.update(done, total, detail=what),
+        )
+    if output is not None:
+        write_text(output, as_picture_page(results))
+    if json:
+        print_json(results.report)
+        return
+    for figures in results.report.figures:
+        _print(figures, results.report)
+    if output is not None:
+        say(path_text(output).append(": every edit with pictures"))
+
+
+def _print(figures: CopyFigures, report: CopyReport) -> None:
+    rows = []
+    for group in (*figures.edits, *figures.families, figures.everything):
+        times = group.times
+        rows.append(
+            [
+                group.name,
+                group.family or "",
+                f"{group.reported} of {group.copies}",
+                f"{group.lowest:.2f}",
+                f"{group.median:.2f}",
+                f"{group.strict.map:.3f}",
+                f"{group.strict.micro_ap:.3f}",
+                f"{times.start_median:.2f} s" if times else "",
+                f"{group.boxes.both:.2f}" if group.boxes else "",
+            ]
+        )
+    titles = ("found", "lowest", "median", "mAP", "micro-AP", "error of start", "boxes")
+    columns = [("edit", "left"), ("family", "left"), *((title, "right") for title in titles)]
+    table(f"{figures.system}: {report.queries} clips against {report.videos} videos", columns, rows)
+    note(
+        "Error of start: median in seconds. Boxes: mean overlap of the parts of the pictures that match, 1 is exact."
+    )
+    for unrelated in figures.unrelated:
+        note(
+            f"Unrelated, {unrelated.which}: {unrelated.above} of {unrelated.pairs:,} pairs have a score of "
+            f"{unrelated.threshold:g} or more; the highest is {unrelated.highest:.2f} "
+            f"({' and '.join(unrelated.highest_pair)})."
+        )

@@ -1,0 +1,170 @@
+"""Groups of commands that are imported when they are used, so that `vidkin --help` answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from vidkin._base.registry import research_hint
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
+
+__all__ = ["LazyCommand", "LazyGroup", "Status", "new_app", "status_of"]
+
+
+class LazyCommand(NamedTuple):
+    """Where a command is, and its line in the help of its group.
+
+    Attributes:
+        place: Module and name: ``package.module:function``, or ``:app`` for a group.
+        summary: First sentence of its docstring.
+    """
+
+    place: str
+    summary: str
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it has commands of its own."""
+        return self.place.endswith(":app")
+
+
+_GROUP = "vidkin.commands"
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are listed in a table, to which other packages add theirs.
+
+    An entry point of the group ``vidkin.commands`` is named as its command is called (``"benchmark.images"``, or
+    ``"images"`` for a command of `vidkin` itself) and leads to a `LazyCommand` in a module that is light to import.
+
+    Attributes:
+        built_in: Name of each command of a subclass, in the order of the help, and where it is.
+        path: What the name of an entry point has before the command's own: ``"benchmark."``.
+        researched: Whether vidkin-research brings more, which help and errors say while it is not installed.
+    """
+
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {}
+    path: ClassVar[str] = ""
+    researched: ClassVar[bool] = False
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Loaded(self.built_in, self.path)
+
+    @property
+    def table(self) -> Mapping[str, LazyCommand]:
+        """Name of each command, those of installed packages last, and where it is."""
+        table: Mapping[str, LazyCommand] = self.commands.table()
+        return table
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands."""
+        return list(self.table)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and summaries; imports no command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
+        hint = research_hint("comparisons") if self.researched else ""
+        if hint:
+            formatter.write_paragraph()
+            formatter.write_text(f"{hint[0].upper()}{hint[1:]}.")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command; one that is not there may come with a package that is not installed."""
+        hint = research_hint("comparisons") if self.researched else ""
+        if hint and args and not args[0].startswith("-") and args[0] not in self.commands:
+            ctx.fail(f"No such command {args[0]!r}; {hint}.")
+        return super().resolve_command(ctx, args)
+
+
+def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) -> typer.Typer:
+    """An application that shows help as plain text: laying it out with Rich would take longer than all the rest.
+
+    Args:
+        name: Name of the command.
+        group: The group's commands.
+        add_completion: Whether it has options that print and install completion for a shell.
+    """
+    return typer.Typer(
+        name=name,
+        cls=group,
+        no_args_is_help=True,
+        add_completion=add_completion,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+class _Loaded(Mapping[str, Any]):
+    """Commands by name; looking one up imports it."""
+
+    def __init__(self, built_in: Mapping[str, LazyCommand], path: str) -> None:
+        self._built_in = built_in
+        self._path = path
+        self._commands: dict[str, Any] = {}
+
+    def table(self) -> Mapping[str, LazyCommand]:
+        """Built-in commands, then those of installed packages."""
+        return {**self._built_in, **self._brought()}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._commands:
+            # Reading what all packages bring takes longer than the help of one command.
+            entry = self._built_in.get(name) or self._brought()[name]
+            module, _, attribute = entry.place.partition(":")
+            value = getattr(import_module(module), attribute)
+            if not isinstance(value, typer.Typer):
+                single = typer.Typer(
+                    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+                )
+                single.command(name)(value)
+                value = single
+            self._commands[name] = typer.main.get_command(value)
+        return self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table())
+
+    def __len__(self) -> int:
+        return len(self.table())
+
+    def _brought(self) -> dict[str, LazyCommand]:
+        from importlib.metadata import entry_points
+
+        named = {
+            point.name.removeprefix(self._path): point
+            for point in entry_points(group=_GROUP)
+            if point.name.startswith(self._path)
+        }
+        return {
+            name: point.load()
+            for name, point in named.items()
+            if "." not in name and name not in self._built_in
+        }
+
+
+# Exit statuses, and which error leads to which.
+
+
+class Status(IntEnum):
+    """Exit status of a command."""
+
+    DONE = 0
+    SOME_FAILED = 1
+    USAGE = 2
+    NOTHING_USABLE = 3
+    INTERRUPTED = 130
+
+
+def status_of(error: VidkinError) -> Status:
+    """USAGE if another command line would help, NOTHING_USABLE if files or the machine are at fault."""
+    if isinstance(error, InvalidArgumentError | UnknownExtractorError | CollectionMismatchError):
+        return Status.USAGE
+    return Status.NOTHING_USABLE

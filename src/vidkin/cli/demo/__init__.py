@@ -1,1 +1,0 @@
-"""The guided demonstration of ``vidkin demo``."""

@@ -1,0 +1,234 @@
+"""``vidkin duplicates``: groups of copies in an index."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
+from vidkin.cli.paths import (
+    STANDARD_OUTPUT,
+    check_output_path,
+    goes_to_output,
+    open_csv,
+    open_index,
+    open_index_for_writing,
+)
+from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import clock, file_size, number, print_json, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import DuplicateGroup, Index
+
+__all__ = ["duplicates", "find_groups", "print_groups"]
+
+
+def duplicates(
+    index: IndexOption = DEFAULT_INDEX,
+    threshold: Annotated[
+        float,
+        typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of two copies."),
+    ] = 0.7,
+    csv_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            help="Also write the groups to this CSV file; - writes them instead of the table.",
+            dir_okay=False,
+        ),
+    ] = None,
+    not_a_match: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--not-a-match", metavar="A B", help="Mark these two videos as not duplicates and exit."
+        ),
+    ] = None,
+    is_a_match: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--is-a-match", metavar="A B", help="Mark these two videos as duplicates and exit."),
+    ] = None,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
+    ] = False,
+    mirror: MirrorOption = True,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="RULE",
+            help="Which copy to keep: best, oldest, newest, largest, longest, or a folder whose files come first.",
+        ),
+    ] = "best",
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", help="Write what can be removed to this JSON file, for `vidkin apply`.", dir_okay=False
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page with pictures of all copies side by side.", dir_okay=False),
+    ] = None,
+    protect: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--protect", metavar="FOLDER", help="The plan touches no file in this folder; repeatable."
+        ),
+    ] = None,
+    format: FormatOption = OutputFormat.TABLE,
+    json: JsonOption = False,
+) -> None:
+    """List groups of copies in the index; the best copy of each group is marked.
+
+    Pairs in doubt are read again. What was compared is kept in the index, so that the next run is fast.
+    """
+    form = choose_format(format, json=json)
+    if not_a_match is not None or is_a_match is not None:
+        _decide(index, not_a_match, is_a_match, json=form is OutputFormat.JSON)
+        return
+    to_output = goes_to_output(csv_file, form)
+    for output in (csv_file, plan, html):
+        if output is not None and output != STANDARD_OUTPUT:
+            check_output_path(output, inputs=[])
+    with open_index(index) as collection:
+        groups = find_groups(collection, threshold, parts=parts, mirrored=mirror, keep=keep)
+    if csv_file is not None:
+        _write_csv(groups, csv_file)
+    if plan is not None:
+        from vidkin.index import plan_removal, write_plan
+
+        planned = plan_removal(groups, protected=protect or [])
+        write_plan(planned, plan)
+    if html is not None:
+        from vidkin.rendering.duplicates import write_duplicate_page
+
+        with meter("pictures") as bar:
+            write_duplicate_page(groups, html, on_progress=bar.update)
+    if form is OutputFormat.JSON:
+        print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
+    elif form is OutputFormat.TSV:
+        from vidkin.rendering.duplicates import duplicate_cells
+
+        for line in duplicate_cells(groups):
+            write_tsv(line)
+    if to_output or form in (OutputFormat.JSON, OutputFormat.TSV):
+        return
+    if form is OutputFormat.PLAIN:
+        from vidkin.rendering.duplicates import describe_member
+
+        for position, group in enumerate(groups, start=1):
+            for member in group.members:
+                facts = f"{position}  {member.score:.2f}  {describe_member(member, group)}  "
+                say(Text(facts).append_text(path_text(member.path)))
+    else:
+        print_groups(groups)
+    if csv_file is not None:
+        say(path_text(csv_file).append(": the groups as CSV"))
+    if html is not None:
+        say(path_text(html).append(": the groups with pictures"))
+    if plan is not None:
+        count = sum(len(group.remove) for group in planned.groups)
+        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}"))
+        note(
+            f"Look at it, then carry it out: `{shlex.join(['vidkin', 'apply', printable(os.fspath(plan))])}`"
+        )
+    if groups:
+        note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
+
+
+def find_groups(
+    collection: Index,
+    threshold: float,
+    *,
+    parts: bool = False,
+    mirrored: bool = True,
+    keep: str = "best",
+) -> list[DuplicateGroup]:
+    """The groups of copies; shows a progress bar."""
+    with meter("comparing") as bar:
+        return collection.duplicates(
+            threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=bar.update
+        )
+
+
+def print_groups(groups: Sequence[DuplicateGroup]) -> None:
+    """Print all groups in one table, with an empty line between them."""
+    from vidkin.rendering.duplicates import describe_member
+
+    if not groups:
+        say("No duplicates found.")
+        return
+    rows: list[list[str | Text]] = []
+    for position, group in enumerate(groups, start=1):
+        if rows:
+            rows.append([""] * 7)
+        for member in group.members:
+            # In a narrow terminal their room belongs to the names.
+            sizes = [clock(member.duration), file_size(member.size)] if is_roomy() else ["", ""]
+            facts = [
+                f"{member.score:.2f}",
+                f"{member.width}x{member.height}",
+                *sizes,
+                describe_member(member, group),
+            ]
+            rows.append(
+                [str(position), *facts, path_text(member.path, style="bold green" if member.best else "")]
+            )
+    columns = [
+        *((name, "right") for name in ("group", "score", "resolution", "length", "file size")),
+        ("", "left"),
+        ("file", "left"),
+    ]
+    table(None, columns, rows)
+    copies = sum(len(group.members) - 1 for group in groups)
+    spare = sum(member.is_spare for group in groups for member in group.members)
+    savings = file_size(sum(group.savings for group in groups))
+    say(
+        f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
+        f"{spare} of them can be removed, {savings}"
+    )
+
+
+def _decide(
+    index: str, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool
+) -> None:
+    with open_index_for_writing(index) as collection:
+        if rejected is not None:
+            collection.reject(os.fspath(rejected[0]), os.fspath(rejected[1]))
+        if confirmed is not None:
+            collection.confirm(os.fspath(confirmed[0]), os.fspath(confirmed[1]))
+    if json:
+        print_json({"index": index, "not_a_match": rejected, "is_a_match": confirmed})
+        return
+    for pair, words in ((rejected, "not duplicates"), (confirmed, "duplicates")):
+        if pair is not None:
+            say(
+                path_text(pair[0])
+                .append(" and ")
+                .append_text(path_text(pair[1]))
+                .append(f": marked as {words}")
+            )
+
+
+def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
+    """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
+    from vidkin.rendering.duplicates import duplicate_cells
+
+    try:
+        with open_csv(path) as file:
+            csv.writer(file).writerows(duplicate_cells(groups))
+    except BrokenPipeError:
+        raise  # the program that reads has had enough, as `head` has
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
+        ) from error

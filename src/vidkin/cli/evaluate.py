@@ -1,0 +1,222 @@
+"""The evaluation of a classifier with an embedding head on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vidkin.cli.commands import Status
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
+from vidkin.cli.options import JsonOption, parse_setting
+from vidkin.cli.train import toml_or_text
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import number, print_json
+
+if TYPE_CHECKING:
+    from vidkin.datasets import LabelledSet
+    from vidkin.training import ClassifierEvaluation, Evaluation
+
+__all__ = ["evaluate"]
+
+
+def show_classifier(
+    model: Path,
+    labelled: LabelledSet,
+    *,
+    queries: str,
+    gallery: str,
+    pictures: Path | None,
+    seed: int,
+    json: bool,
+) -> None:
+    """Evaluate a model of kind ``two_head`` and print its tables; arguments as of ``vidkin evaluate``."""
+    from vidkin._base.files import create_output_folder
+    from vidkin.models import TwoHeadNetwork, load_model
+    from vidkin.training import describe_splits, evaluate_classifier
+
+    if pictures is not None:
+        create_output_folder(pictures)
+    network = load_model(model)
+    assert isinstance(network, TwoHeadNetwork)
+    cache = model / "features"
+    with meter("evaluating") as bar:
+        parts = describe_splits(
+            network,
+            labelled,
+            query_split=queries,
+            gallery_split=gallery,
+            cache=cache if cache.is_dir() else None,
+            threads=2,
+            on_item=lambda done, total: bar.update(done, total, detail="items read"),
+        )
+        evaluation = evaluate_classifier(parts, seed=seed)
+        drawn: tuple[Path, ...] = ()
+        if pictures is not None:
+            from vidkin.rendering.classifier import draw_classifier
+
+            bar.update(0, None, detail="drawing")
+            drawn = draw_classifier(parts, pictures, seed=seed)
+    if json:
+        print_json({"model": model, "pictures": drawn, **evaluation.to_dict()})
+    else:
+        _print_classifier(evaluation)
+        for path in drawn:
+            say(path_text(path))
+    for file, cause in evaluation.broken:
+        error_line(f"{file}: {cause}")
+    if evaluation.broken:
+        raise typer.Exit(Status.SOME_FAILED)
+
+
+def _print_classifier(evaluation: ClassifierEvaluation) -> None:
+    rows = [["top-1 (micro accuracy)", evaluation.top_1], ["macro accuracy", evaluation.macro]]
+    table(
+        evaluation.data,
+        [("classification", "left"), ("", "right")],
+        [[str(name), f"{value:.4f}"] for name, value in rows],
+    )
+    layers = (evaluation.embedding, evaluation.penultimate)
+    lines = [
+        [f"recall@{k}, test items", *(f"{layer.recalls[k]:.4f}" for layer in layers)]
+        for k in evaluation.embedding.recalls
+    ]
+    lines.append(["class of the nearest training item", *(f"{layer.nearest_label:.4f}" for layer in layers)])
+    lines.append(["NMI of k-means", *(f"{layer.nmi:.4f}" for layer in layers)])
+    table("", [("retrieval", "left"), ("embedding", "right"), ("penultimate layer", "right")], lines)
+    table(
+        "",
+        [("class", "left"), ("items", "right"), ("accuracy", "right")],
+        [[name, str(count), f"{share:.4f}"] for name, (count, share) in evaluation.per_class.items()],
+    )
+    if evaluation.wrong:
+        note(
+            f"{number(evaluation.wrong, 'item')} of {evaluation.items} are classified wrongly; for "
+            f"{100 * evaluation.explained:.0f} % of them the nearest training item has the predicted class."
+        )
+
+
+# ``vidkin evaluate``: how good a trained model is on labeled data.
+
+
+_TITLES = {
+    "qp": "QP, all test quadlets",
+    "qp_sampled": "QP, 15,000 test quadlets",
+    "tp": "TP, all test quadlets",
+    "tp_sampled": "TP, 15,000 test quadlets",
+    "qp_gallery": "QP, all gallery quadlets",
+    "tp_gallery": "TP, all gallery quadlets",
+    "ndcg": "NDCG",
+    "map": "mAP, category",
+    "map_subcategory": "mAP, subcategory",
+    "hap": "hierarchical AP",
+    "asi": "average set intersection",
+    "recall_at_1": "recall@1, subcategory",
+    "recall_at_5": "recall@5, subcategory",
+    "recall_at_10": "recall@10, subcategory",
+    "r_precision": "R-precision, subcategory",
+}
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(help="Folder or file of the labeled data.", show_default="that of the training"),
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option("--reader", "-r", help="Reader of the data.", show_default="tree")
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable."),
+    ] = None,
+    split: Annotated[
+        Path | None, typer.Option("--split", help="Stored split to use.", dir_okay=False)
+    ] = None,
+    queries: Annotated[str, typer.Option("--queries", help="Split of the queries and quadlets.")] = "test",
+    gallery: Annotated[str, typer.Option("--gallery", help="Split to rank.")] = "train",
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            help="Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled quadlets.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
+
+    Test quadlets are taken from the split of the queries, as in the paper; of gallery quadlets p, i and n are of the
+    gallery. All other measures rank the gallery for each query. Of a classifier (`vidkin train two-head`) accuracy,
+    retrieval with its embedding and with its penultimate layer, and what its wrong answers look like are measured.
+    """
+    with meter("starting"):
+        from vidkin.training import evaluate as evaluate_model
+        from vidkin.training import open_evaluation_set
+
+    if data is None and options:
+        raise InvalidArgumentError("--option needs DATA, whose reader it is for")
+    example = "content=images"
+    settings = dict(parse_setting(option, "--option", example) for option in options or [])
+    with meter("opening the data"):
+        labelled = open_evaluation_set(
+            model,
+            data,
+            reader=reader,
+            options={name: toml_or_text(value) for name, value in settings.items()},
+            split=split,
+        )
+    from vidkin.models import read_model_info
+
+    if read_model_info(model).config.kind == "two_head":
+        show_classifier(
+            model, labelled, queries=queries, gallery=gallery, pictures=picture, seed=seed, json=json
+        )
+        return
+    with meter("evaluating") as bar:
+        evaluation = evaluate_model(
+            model,
+            labelled,
+            query_split=queries,
+            gallery_split=gallery,
+            seed=seed,
+            threads=2,
+            on_item=lambda done, total: bar.update(done, total, detail="items read"),
+        )
+        if picture is not None:
+            from vidkin.models import load_model
+            from vidkin.rendering.training import draw_quadlets
+
+            cache = model / "features"
+            part = labelled.part(queries)
+            draw_quadlets(
+                load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None
+            )
+    if json:
+        print_json({"model": model, "picture": picture, **evaluation.to_dict()})
+    else:
+        _print(evaluation)
+    for file, cause in evaluation.broken:
+        error_line(f"{file}: {cause}")
+    if evaluation.broken:
+        raise typer.Exit(Status.SOME_FAILED)
+
+
+def _print(evaluation: Evaluation) -> None:
+    missing = evaluation.missing
+    rows = [
+        [title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"]
+        for name, title in _TITLES.items()
+    ]
+    table(evaluation.data, [("measure", "left"), ("", "right")], rows)
+    for reason in dict.fromkeys(missing.values()):
+        names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
+        note(f"No {', '.join(dict.fromkeys(names))}: {reason}.", style="yellow")
+    note(
+        f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
+        f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
+        f"{number(evaluation.quadlets, 'test quadlet')}"
+    )

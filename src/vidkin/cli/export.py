@@ -1,0 +1,115 @@
+"""``vidkin export``: write a trained model for other runtimes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vidkin.cli.console import note, path_text, say
+from vidkin.cli.options import JsonOption
+from vidkin.cli.paths import check_output_path
+from vidkin.rendering.text import print_json
+
+__all__ = ["export", "import_model"]
+
+
+class _Format(StrEnum):
+    onnx = "onnx"
+    torch = "torch"
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", dir_okay=False)],
+    format: Annotated[
+        _Format, typer.Option("--format", help="ONNX, or a program for torch.export.load.")
+    ] = _Format.onnx,
+    json: JsonOption = False,
+) -> None:
+    """Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.
+
+    The input has values from 0 to 1; the file normalizes it. The metadata "vidkin" of the file describes the input.
+    """
+    from vidkin.models import export_model, load_model
+
+    check_output_path(output, inputs=[model / "model.safetensors", model / "config.toml"])
+    loaded = load_model(model)
+    path = export_model(loaded, output, format=format.value)
+    config = loaded.config
+    if json:
+        facts: dict[str, Any] = {"model": model, "output": path, "format": format.value}
+        print_json({**facts, "kind": config.kind, "size": config.size, "dimension": loaded.dimension})
+        return
+    shape = f"{config.frames} frames of " if config.takes_clips else ""
+    size = f"{config.size} x {config.size} pixels"
+    say(path_text(path).append(f": {config.kind}, {shape}{size} to {loaded.dimension} values"))
+
+
+# ``vidkin import-model``: public checkpoints as models.
+
+
+def import_model(
+    checkpoint: Annotated[
+        Path,
+        typer.Argument(help="The checkpoint, a PyTorch file.", metavar="FILE", dir_okay=False, exists=True),
+    ],
+    layout: Annotated[
+        str,
+        typer.Option(
+            "--layout", help="System that it comes from: visil, visil-symmetric, dns, s2vs or hap-vr."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the model to write.", file_okay=False)
+    ],
+    whitening: Annotated[
+        Path | None,
+        typer.Option(
+            "--whitening",
+            help="Whitening that it was trained with: pca_resnet50_vcdb_1M.pth, an .npz or a safetensors file.",
+            dir_okay=False,
+            exists=True,
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            help="Weights of ResNet-50, safetensors or resnet50-0676ba61.pth.",
+            show_default="those of the hub",
+            dir_okay=False,
+            exists=True,
+        ),
+    ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option("--extractor", "-e", help="An extractor other than the ResNet-50 of these systems."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.
+
+    The file is read as data: no program in it is run. Use the folder with `vidkin index --model`.
+    """
+    from vidkin.models.comparator_import import import_comparator
+
+    config = import_comparator(
+        checkpoint, output, layout=layout, extractor=extractor, weights=weights, whitening=whitening
+    )
+    if json:
+        print_json({"model": output, "layout": layout, "config": config.to_mapping()})
+        return
+    say(
+        path_text(output).append(
+            f": {layout}, compares {config.dimension} values a region of {config.extractor}, weighting: "
+            f"{config.weighting}"
+        )
+    )
+    if config.unrelated is None:
+        note(
+            "The folder lacks the extractor's weights: they come from the hub at the first use, and each use measures "
+            "what unrelated videos score. Name them with --weights to store both."
+        )

@@ -1,0 +1,204 @@
+"""``vidkin index``: add videos to an index."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vidkin.cli.commands import Status
+from vidkin.cli.console import error_line, meter, note, path_text, say, table
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    ExtractorOption,
+    IndexOption,
+    JsonOption,
+    ModelOption,
+    extractor_name,
+)
+from vidkin.cli.paths import open_index_for_writing
+from vidkin.rendering.text import number, print_json, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import Index, IngestReport, Progress
+
+__all__ = ["fill", "index", "print_report"]
+
+# What is rarely needed is not in the help; the guide describes it.
+_RareFile = Annotated[Path | None, typer.Option(dir_okay=False, hidden=True)]
+_RareText = Annotated[str | None, typer.Option(hidden=True)]
+
+
+def index(
+    paths: Annotated[list[Path], typer.Argument(help="Folders and video files.", metavar="PATH")],
+    index: IndexOption = DEFAULT_INDEX,
+    extractor: ExtractorOption = None,
+    model: ModelOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            help="Skip files and folders of this name, for example '*proxy*' or Trash/. May be repeated; "
+            "remembered by the index.",
+        ),
+    ] = None,
+    images: Annotated[
+        bool | None,
+        typer.Option(
+            "--images/--no-images",
+            help="Also add the photographs in folders. Remembered by the index.",
+            show_default="no",
+        ),
+    ] = None,
+    list_skipped: Annotated[
+        bool, typer.Option("--list-skipped", help="List the files and folders that were skipped, and why.")
+    ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Remove videos of these folders from the index whose files are gone or excluded."
+        ),
+    ] = False,
+    json: JsonOption = False,
+    weights: _RareFile = None,
+    whitening: _RareFile = None,
+    views: _RareText = None,
+    rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
+    ray: _RareText = None,
+    no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
+    follow_links: Annotated[
+        bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)
+    ] = None,
+    retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
+    wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
+) -> None:
+    """Add videos to the index; only new and changed files are read.
+
+    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, ray,
+    no-exclude, follow-links, retry-broken, wait) are in the guide; they also go into the section [index] of the
+    configuration file.
+    """
+    name = extractor_name(extractor, model, views)
+    with open_index_for_writing(
+        index, extractor=name, weights=weights, whitening=whitening, rate=rate, create=True
+    ) as collection:
+        remembered = () if no_exclude else collection.manifest.exclude
+        report = fill(
+            collection,
+            paths,
+            workers=workers,
+            ray=ray,
+            prune=prune,
+            retry_broken=retry_broken,
+            wait=wait,
+            exclude=dict.fromkeys([*remembered, *(exclude or ())]),
+            follow_links=follow_links,
+            images=images,
+        )
+        info = collection.info()
+    if json:
+        facts = report.to_dict()
+        if not list_skipped:
+            facts.pop("skipped")
+        print_json({"index": index, **facts, "videos": info.videos})
+    else:
+        print_report(report)
+        _print_left_out(report, list_skipped=list_skipped)
+        say(path_text(index).append(f": {number(info.videos, 'video')}"))
+    if not report.usable and not report.removed:
+        if report.missing and not report.broken:
+            error_line("no videos found, and those of the index are gone; if they are on a drive, connect it")
+        elif not report.broken:
+            error_line("no videos found; name folders or files with videos")
+        raise typer.Exit(Status.NOTHING_USABLE)
+    if report.broken:
+        raise typer.Exit(Status.SOME_FAILED)
+
+
+def fill(
+    collection: Index,
+    paths: Sequence[Path],
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    prune: bool = False,
+    retry_broken: bool = False,
+    wait: float = 0.0,
+    exclude: Iterable[str] | None = None,
+    follow_links: bool | None = None,
+    images: bool | None = None,
+) -> IngestReport:
+    """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`.
+
+    ``ray`` is the address of a cluster that reads the files, empty for the default one; None reads them in processes of
+    this machine.
+    """
+    executor = None
+    if ray is not None:
+        from vidkin.index import RayExecutor
+
+        executor = RayExecutor(collection.worker_spec, address=ray or None, workers=workers)
+    with meter("indexing") as bar:
+        began: float | None = None
+
+        def show(progress: Progress) -> None:
+            # Starting the workers takes seconds that are not part of the rate.
+            nonlocal began
+            began = began or time.monotonic()
+            speed = progress.seconds_of_video / max(time.monotonic() - began, 0.5)
+            times = f"{speed:,.0f}x real time  " if speed >= 1 else ""
+            bar.update(progress.done, progress.total, detail=f"{times}{os.path.basename(progress.path)}")
+
+        return collection.add(
+            [os.fspath(path.expanduser()) for path in paths],
+            workers=workers,
+            prune=prune,
+            retry_broken=retry_broken,
+            wait=wait,
+            exclude=exclude,
+            follow_links=follow_links,
+            images=images,
+            executor=executor,
+            on_progress=show,
+        )
+
+
+def print_report(report: IngestReport) -> None:
+    """Print the counts, and every broken file with its cause."""
+    kinds = ("added", "unchanged", "moved", "broken", "removed")
+    counts = [(kind, len(getattr(report, kind))) for kind in kinds]
+    table(None, [(name, "right") for name, _ in counts], [[f"{count:,}" for _, count in counts]])
+    if report.broken:
+        columns = [("broken", "left"), ("cause", "left")]
+        table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.broken])
+
+
+def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
+    from vidkin.index import LINK_TO_FOLDER
+
+    if report.missing:
+        table(None, [("missing", "left")], [[path_text(item.path)] for item in report.missing])
+        verb, them = ("is", "it") if len(report.missing) == 1 else ("are", "them")
+        files = number(len(report.missing), "file")
+        note(f"{files} of the index {verb} gone from these folders; --prune removes {them} from the index.")
+    if report.excluded:
+        verb, them = ("is", "it") if len(report.excluded) == 1 else ("are", "them")
+        files = number(len(report.excluded), "file")
+        note(f"{files} of the index {verb} excluded now; --prune removes {them} from the index.")
+    if list_skipped:
+        columns = [("skipped", "left"), ("reason", "left")]
+        table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.skipped])
+        return
+    links = sum(item.cause == LINK_TO_FOLDER for item in report.skipped)
+    if links:
+        text = "1 link to a folder was" if links == 1 else f"{links:,} links to folders were"
+        note(f"{text} not followed; --follow-links follows {'it' if links == 1 else 'them'}.")

@@ -1,0 +1,92 @@
+"""``vidkin info``: what an index holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from vidkin.cli.console import path_text, say, table
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import open_index
+from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, print_facts, write_tsv, yes_no
+from vidkin.rendering.text import clock, print_json, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import IndexInfo, VideoRecord
+
+__all__ = ["info"]
+
+_COLUMNS = (
+    ("length", "right"),
+    ("resolution", "right"),
+    ("codec or cause", "left"),
+    ("damage", "left"),
+    ("file", "left"),
+)
+_TSV_COLUMNS = (
+    *("path", "status", "duration", "width", "height", "codec", "frames", "windows", "damage", "cause"),
+    "missing",
+)
+
+
+def info(
+    index: IndexOption = DEFAULT_INDEX,
+    videos: Annotated[bool, typer.Option("--videos", help="Also list every video.")] = False,
+    format: FormatOption = OutputFormat.TABLE,
+    json: JsonOption = False,
+) -> None:
+    """Show what the index holds and which extractor made it."""
+    from vidkin.index import is_gone
+
+    form = choose_format(format, json=json)
+    with open_index(index) as collection:
+        facts = collection.info()
+        records = collection.videos() if videos else None
+    missing = {record.path for record in records or () if is_gone(record.path)}
+    if form is OutputFormat.JSON:
+        files = [{**record.to_dict(), "missing": record.path in missing} for record in records or ()]
+        print_json({"index": index, **facts.to_dict(), **({"files": files} if videos else {})})
+        return
+    if form is not OutputFormat.TABLE:
+        _print_lines(facts, records, missing, form)
+        return
+    print_facts(facts)
+    if records is not None:
+        rows: list[list[str | Text]] = []
+        for record in records:
+            name = path_text(record.path, style="" if record.status == "ok" else "red")
+            if record.path in missing:
+                name.append(" (missing)", style="red")
+            if record.status != "ok":
+                rows.append(["", "", printable(record.cause), "", name])
+            else:
+                cells = [clock(record.duration), f"{record.width}x{record.height}", record.codec]
+                rows.append([*cells, printable(record.damage), name])
+        table(None, _COLUMNS, rows)
+
+
+def _print_lines(
+    facts: IndexInfo, records: Sequence[VideoRecord] | None, missing: Set[str], form: OutputFormat
+) -> None:
+    """The videos, one a line; without any the facts, a name and a value a line."""
+    if records is None:
+        if form is OutputFormat.TSV:
+            write_tsv(("name", "value"))
+        for name, value in facts.to_dict().items():
+            text = "" if value is None else str(value)
+            if form is OutputFormat.TSV:
+                write_tsv((name, text))
+            else:
+                say(f"{name}: {printable(text)}")
+    elif form is OutputFormat.PLAIN:
+        for record in records:
+            state = "missing" if record.path in missing else record.status
+            say(Text(f"{state:<7}  {clock(record.duration):>9}  ").append_text(path_text(record.path)))
+    else:
+        write_tsv(_TSV_COLUMNS)
+        for record in records:
+            facts_of_video = [getattr(record, name) for name in _TSV_COLUMNS[:-1]]
+            write_tsv((*(f"{value}" for value in facts_of_video), yes_no(record.path in missing)))

@@ -1,0 +1,167 @@
+"""``vidkin labels``: labels of shots from other formats, and of several annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from vidkin.cli.commands import LazyCommand, LazyGroup, Status, new_app
+from vidkin.cli.console import error_line, meter, path_text, say
+from vidkin.cli.options import JsonOption
+from vidkin.rendering.text import number, print_json
+
+__all__ = ["app", "merge", "soccernet"]
+
+
+class _Labels(LazyGroup):
+    table: ClassVar[Mapping[str, LazyCommand]] = {
+        "soccernet": LazyCommand(
+            "vidkin.cli.labels:soccernet",
+            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
+        ),
+        "merge": LazyCommand(
+            "vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."
+        ),
+    }
+
+
+app = new_app("labels", _Labels)
+
+
+@app.callback()
+def labels() -> None:
+    """Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators."""
+
+
+# ``vidkin labels merge``: one file of labels from those of several annotators.
+
+
+def merge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Labels of each annotator.", metavar="LABELS.json...", exists=True, dir_okay=False
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Make one file of labels from those of several annotators.
+
+    All label the same shots of the same videos. A shot is critical if more than half of them say so; where they
+    disagree about its critical frames, only the frames of the greatest agreement are.
+    """
+    from vidkin.datasets import merge_annotators, read_shot_annotations, write_shot_annotations
+
+    merged = merge_annotators([read_shot_annotations(file) for file in files])
+    write_shot_annotations(output, merged)
+    shots = [shot for annotation in merged for shot in annotation.shots]
+    critical = sum(shot.critical is not None for shot in shots)
+    if json:
+        print_json(
+            {
+                "labels": output,
+                "annotators": len(files),
+                "videos": len(merged),
+                "shots": len(shots),
+                "critical": critical,
+            }
+        )
+        return
+    summary = f"{number(len(merged), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
+    say(path_text(output).append(f": {summary}, by {number(len(files), 'annotator')}"))
+
+
+# ``vidkin labels soccernet``: SoccerNet-v2 as labels of shots.
+
+
+def soccernet(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of SoccerNet-v2, league/season/game, or of a game.", exists=True, file_okay=False
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File of the labels.", dir_okay=False)
+    ] = Path("labels.json"),
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--event",
+            help="An action that makes its shot critical; repeatable.",
+            show_default="goals, penalties, shots on and off target",
+        ),
+    ] = None,
+    before: Annotated[
+        float, typer.Option("--before", help="Maximum number of critical seconds before an event.")
+    ] = 2.0,
+    detector: Annotated[
+        str | None,
+        typer.Option(
+            "--detector",
+            "-d",
+            help="Find the shots with this detector, such as cuts.",
+            show_default="camera changes of Labels-cameras.json",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.
+
+    Every half below FOLDER that has a video (1_224p.mkv, 1_720p.mkv...) and Labels-v2.json becomes a labeled video:
+    its shots are those between camera changes, and a shot with an event in it is critical up to the event.
+    """
+    from vidkin.datasets import (
+        SOCCERNET_EVENTS,
+        find_soccernet_halves,
+        read_soccernet_half,
+        write_shot_annotations,
+    )
+    from vidkin.errors import DatasetError, VidkinError
+
+    def find_shots(video: Path) -> list[tuple[int, int]]:
+        from vidkin.shots import detect
+
+        return [(shot.start_frame, shot.end_frame) for shot in detect(video, detector or "").shots]
+
+    halves = find_soccernet_halves(folder)
+    annotations, failed = [], []
+    with meter("reading labels") as bar:
+        for done, half in enumerate(halves):
+            bar.update(done, len(halves), detail=half.video.name)
+            try:
+                annotations.append(
+                    read_soccernet_half(
+                        half,
+                        find_shots=find_shots if detector else None,
+                        events=tuple(event or SOCCERNET_EVENTS),
+                        before=before,
+                    )
+                )
+            except VidkinError as error:
+                failed.append((half.video, str(error)))
+    for _, cause in failed:
+        error_line(cause)
+    if not annotations:
+        raise DatasetError(f"{folder}: none of {number(len(halves), 'half', 'halves')} can be used")
+    write_shot_annotations(output, annotations)
+    shots = [shot for annotation in annotations for shot in annotation.shots]
+    critical = sum(shot.critical is not None for shot in shots)
+    if json:
+        print_json(
+            {"labels": output, "videos": len(annotations), "shots": len(shots), "critical": critical}
+            | {"failed": [{"video": video, "cause": cause} for video, cause in failed]}
+        )
+    else:
+        summary = (
+            f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
+        )
+        say(path_text(output).append(f": {summary}"))
+    if failed:
+        raise typer.Exit(Status.SOME_FAILED)

@@ -1,1 +1,0 @@
-"""Commands that train, fit, judge and use models."""

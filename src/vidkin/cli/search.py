@@ -1,0 +1,165 @@
+"""``vidkin search``: the videos of an index that match a clip, and where."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vidkin.cli.commands import Status
+from vidkin.cli.console import error_line, meter, note, path_text, say
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonOption,
+    MirrorOption,
+    ModelOption,
+    WeightsOption,
+    extractor_name,
+    parse_time,
+)
+from vidkin.cli.paths import open_index
+from vidkin.cli.tables import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    print_matches,
+    print_plain,
+    print_tsv,
+    print_tsv_header,
+)
+from vidkin.errors import MediaError
+from vidkin.rendering.text import matches_as_json, print_json, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import Match
+
+__all__ = ["search"]
+
+
+def search(
+    queries: Annotated[list[Path], typer.Argument(help="Videos or images.", metavar="QUERY")],
+    index: IndexOption = DEFAULT_INDEX,
+    start: Annotated[
+        float | None,
+        typer.Option(
+            "--start", parser=parse_time, metavar="TIME", help="Use the query from this time on: 90, 1:30."
+        ),
+    ] = None,
+    end: Annotated[
+        float | None,
+        typer.Option("--end", parser=parse_time, metavar="TIME", help="Use the query up to this time."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")
+    ] = 10,
+    offset: Annotated[
+        int, typer.Option("--offset", min=0, help="Skip this many matches before the first one shown.")
+    ] = 0,
+    threshold: Annotated[
+        float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score to show.")
+    ] = 0.0,
+    mirror: MirrorOption = True,
+    model: ModelOption = None,
+    weights: WeightsOption = None,
+    format: FormatOption = OutputFormat.TABLE,
+    json: JsonOption = False,
+) -> None:
+    """List the videos that match each QUERY, best first, with the matching times.
+
+    A picture is found at the moment of the video that it is from; it has no times of its own.
+    """
+    form = choose_format(format, json=json)
+    settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
+    documents: list[dict[str, Any]] = []
+    with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
+        settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
+        if form is OutputFormat.TSV:
+            print_tsv_header()
+        for query in queries:
+            try:
+                with meter("searching"):
+                    matches = collection.search(
+                        os.fspath(query),
+                        start=start,
+                        end=end,
+                        limit=limit,
+                        offset=offset,
+                        threshold=threshold,
+                        mirrored=mirror,
+                    )
+            except MediaError as error:
+                if len(queries) == 1:
+                    raise
+                error_line(str(error))
+                documents.append({"query": query, "error": str(error), "matches": []})
+                continue
+            rows = matches_as_json(matches, first_rank=offset + 1)
+            documents.append({"query": query, **settings, "matches": rows})
+            if form is OutputFormat.TSV:
+                print_tsv(query, matches, first_rank=offset + 1)
+            elif form is not OutputFormat.JSON and not is_empty:
+                _print(query, matches, form, offset, threshold, is_one_of_many=len(queries) > 1)
+        paths = [video.path for video in collection.videos()] if any(map(_is_unmatched, documents)) else []
+    if form is OutputFormat.JSON:
+        print_json(documents[0] if len(queries) == 1 else {"searches": documents})
+    elif is_empty and form is not OutputFormat.TSV:
+        say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
+    elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
+        if collection.manifest.has_segments:
+            from vidkin.similarity import UNRELATED
+
+            note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
+        else:
+            note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
+    if form is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
+        unmatched = [document["query"] for document in documents if _is_unmatched(document)]
+        if unmatched and paths:
+            words = ["--index", "views.vidkin"]
+            folder = printable(os.path.commonpath([os.path.dirname(path) for path in paths]))
+            clip = printable(os.fspath(unmatched[0]))
+            note(
+                "Crops, borders, split screens and insets are found with the features of --extractor vidkin:\n"
+                f"`vidkin {shlex.join(['index', folder, *words, '--extractor', 'vidkin'])}`\n"
+                f"`vidkin {shlex.join(['search', clip, *words])}`"
+            )
+    failed = sum("error" in document for document in documents)
+    if failed:
+        raise typer.Exit(Status.SOME_FAILED if failed < len(queries) else Status.NOTHING_USABLE)
+
+
+def _print(
+    query: Path,
+    matches: list[Match],
+    form: OutputFormat,
+    offset: int,
+    threshold: float,
+    *,
+    is_one_of_many: bool,
+) -> None:
+    from vidkin.similarity import UNRELATED
+
+    if not matches:
+        rest = "no more matches" if offset else "nothing similar found"
+        least = f" with a score of at least {threshold:g}" if threshold else ""
+        say(path_text(query).append(f": {rest}{least}"))
+        return
+    if is_one_of_many:
+        say(path_text(query, style="bold").append(":"))
+    if max(match.score for match in matches) < UNRELATED and not offset:
+        say(path_text(query).append(": nothing similar found"))
+    if form is OutputFormat.PLAIN:
+        print_plain(matches)
+    else:
+        print_matches(matches, first_rank=offset + 1)
+
+
+def _is_unmatched(document: Mapping[str, Any]) -> bool:
+    """Whether a search found nothing similar."""
+    from vidkin.similarity import UNRELATED
+
+    return "error" not in document and all(match["score"] < UNRELATED for match in document["matches"])

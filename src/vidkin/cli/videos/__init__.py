@@ -1,1 +1,0 @@
-"""Commands on videos and on an index of them."""

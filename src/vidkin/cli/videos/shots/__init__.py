@@ -1,1 +1,0 @@
-"""``vidkin shots``: its options, the search for shots, and what it prints."""

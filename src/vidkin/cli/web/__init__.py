@@ -1,1 +1,0 @@
-"""The command that shows an index in a browser."""

@@ -1,0 +1,457 @@
+"""RandAugment for clips: a few of fourteen plain operations, with the same strength in all frames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, get_args
+
+import torch
+from torch.nn import functional
+
+from vidkin._base.values import check_share
+from vidkin.datasets.augmentation.color import luminance
+from vidkin.datasets.augmentation.degrade import blur_clip, compress
+from vidkin.datasets.augmentation.draws import Range, check_limits, draw_uniform, make_generator
+from vidkin.datasets.augmentation.geometry import (
+    aspect_matrices,
+    crop_matrices,
+    mirror_matrices,
+    rotations,
+    stretch,
+    warp,
+)
+from vidkin.datasets.augmentation.layouts import (
+    add_borders,
+    film_screen,
+    picture_in_picture,
+    reframe,
+    split_screen,
+    video_in_video,
+)
+from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "OPERATIONS",
+    "ClipView",
+    "StrongSettings",
+    "TemporalSettings",
+    "plan_frames",
+    "rand_augment",
+    "strong_view",
+    "weak_view",
+]
+
+_STEPS = 30
+
+_LEVELS = 256
+
+
+def rand_augment(
+    clip: torch.Tensor, generator: torch.Generator, *, count: int = 2, magnitude: int = 9
+) -> torch.Tensor:
+    """The clip after ``count`` random operations (Cubuk et al., NeurIPS 2020), each the same for all frames.
+
+    Args:
+        clip: [T, 3, S, S] in 0..1.
+        generator: Source of all random numbers.
+        count: Number of operations, drawn with replacement.
+        magnitude: Strength of the operations, from 0 to 30.
+
+    Raises:
+        InvalidArgumentError: The magnitude or the count is out of range.
+    """
+    if not 0 <= magnitude <= _STEPS or count < 0:
+        raise InvalidArgumentError(
+            f"magnitude must be from 0 to {_STEPS} and count at least 0, got {magnitude} and {count}"
+        )
+    names = tuple(OPERATIONS)
+    for _ in range(count):
+        name = names[int(torch.randint(len(names), (), generator=generator))]
+        sign = 1.0 if bool(torch.rand((), generator=generator) < 0.5) else -1.0
+        clip = OPERATIONS[name](clip, magnitude / _STEPS * sign)
+    return clip
+
+
+def _toward(clip: torch.Tensor, plain: torch.Tensor, strength: float) -> torch.Tensor:
+    """The clip moved away from a plain form of it (or toward it, below 0) by up to nine tenths."""
+    return (plain + (clip - plain) * (1.0 + 0.9 * strength)).clamp(0, 1)
+
+
+def _autocontrast(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    low, high = clip.amin((0, 2, 3), keepdim=True), clip.amax((0, 2, 3), keepdim=True)
+    return torch.where(high > low, (clip - low) / (high - low).clamp(min=1e-6), clip)
+
+
+def _equalize(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    """Values in the order of their rank, channel by channel."""
+    levels = (clip * (_LEVELS - 1)).round().long().clamp(0, _LEVELS - 1)
+    result = torch.empty_like(clip)
+    for channel in range(3):
+        counts = torch.bincount(levels[:, channel].flatten(), minlength=_LEVELS).float()
+        ranks = (counts.cumsum(0) - counts / 2) / counts.sum()
+        result[:, channel] = ranks.to(clip.dtype)[levels[:, channel]]
+    return result
+
+
+def _posterize(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    steps = float(2 ** (8 - round(4 * abs(strength))) - 1)
+    return (clip * steps).round() / steps
+
+
+def _sharpness(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    padded = functional.pad(clip, (1, 1, 1, 1), "replicate")
+    rows = padded[..., :-2] + padded[..., 1:-1] + padded[..., 2:]
+    smooth = (rows[..., :-2, :] + rows[..., 1:-1, :] + rows[..., 2:, :]) / 9
+    return _toward(clip, smooth, strength)
+
+
+def _moved(clip: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """The clip through one matrix [3, 3], black around it."""
+    return warp(clip, matrix.expand(len(clip), 3, 3), clip.shape[-1], padding="zeros")
+
+
+def _sheared(clip: torch.Tensor, strength: float, row: int, column: int) -> torch.Tensor:
+    """Slanted along one axis by up to .3 of the other."""
+    matrix = torch.eye(3)
+    matrix[row, column] = 0.3 * strength
+    return _moved(clip, matrix)
+
+
+def _shifted(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    """Moved by whole pixels, up to .45 of the width."""
+    shift = round(0.45 * strength * clip.shape[-1])
+    return functional.pad(clip, (shift, -shift))
+
+
+def _rotate(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    return _moved(clip, rotations(torch.tensor([strength * torch.pi / 6]))[0])
+
+
+OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
+    "identity": lambda clip, strength: clip,
+    "autocontrast": _autocontrast,
+    "equalize": _equalize,
+    "rotate": _rotate,
+    "solarize": lambda clip, strength: torch.where(clip < 1.0 - abs(strength), clip, 1.0 - clip),
+    "color": lambda clip, strength: _toward(clip, luminance(clip).expand_as(clip), strength),
+    "posterize": _posterize,
+    "contrast": lambda clip, strength: _toward(clip, luminance(clip).mean().expand_as(clip), strength),
+    "brightness": lambda clip, strength: _toward(clip, torch.zeros_like(clip), strength),
+    "sharpness": _sharpness,
+    "shear_x": lambda clip, strength: _sheared(clip, strength, 0, 1),
+    "shear_y": lambda clip, strength: _sheared(clip, strength, 1, 0),
+    "translate_x": lambda clip, strength: _shifted(clip, strength),
+    "translate_y": lambda clip, strength: _shifted(clip.mT, strength).mT,
+}
+
+"""Name -> operation on (clip, strength from -1 to 1)."""
+
+
+# Edits in time: which frame of the source each frame of the result shows.
+
+
+TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FramePlan:
+    """The frames that an edited clip shows.
+
+    Attributes:
+        sources: [T'] int64, the source frame of each frame, even where it is covered.
+        filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
+    """
+
+    sources: torch.Tensor
+    filled: torch.Tensor
+
+    def apply(self, clip: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """The frames [T', 3, H, W] of a clip [T, 3, H, W]; the generator makes the noise."""
+        edited = clip[self.sources]
+        if bool((self.filled > 0).any()):
+            edited = edited.masked_fill((self.filled == 1)[:, None, None, None], 0.0)
+            noisy = (self.filled == 2).nonzero()[:, 0]
+            edited[noisy] = torch.rand(len(noisy), *clip.shape[1:], generator=generator).to(clip.dtype)
+        return edited
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalSettings:
+    """How often and how strongly each edit in time is applied.
+
+    Attributes:
+        weights: Weights of shuffle, faster, slower, reverse, pause and none, in this order.
+        segment: Least and largest number of frames of a segment of ``shuffle``.
+        shuffled: Share of such clips whose segments change places.
+        dropped: Share of segments that are lost: half of them are cut out, half are black or noise.
+        speeds: Limits of the speed of ``faster``.
+        slowness: How many times as long ``slower`` takes.
+    """
+
+    weights: tuple[float, ...] = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
+    segment: tuple[int, int] = (4, 16)
+    shuffled: float = 0.5
+    dropped: float = 0.3
+    speeds: Range = (2.0, 3.0)
+    slowness: float = 2.0
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(get_args(TemporalEdit)) or min(self.weights) < 0 or not sum(self.weights):
+            raise InvalidArgumentError(
+                f"weights must be {len(get_args(TemporalEdit))} numbers of at least 0, not all 0, got {self.weights}"
+            )
+        check_limits("segment", self.segment, lowest=1)
+        check_limits("speeds", self.speeds, lowest=1)
+        check_share(shuffled=self.shuffled, dropped=self.dropped)
+        if not self.slowness >= 1:
+            raise InvalidArgumentError(f"slowness must be at least 1, got {self.slowness}")
+
+
+def plan_frames(
+    length: int,
+    generator: torch.Generator,
+    *,
+    settings: TemporalSettings | None = None,
+    edit: TemporalEdit | None = None,
+) -> FramePlan:
+    """An edit in time of a source of ``length`` frames, at least one frame long.
+
+    Args:
+        length: Frames of the source; a faster clip has fewer of them, a slower one more.
+        generator: Source of all random numbers.
+        settings: Frequency and strength of edits; default as published for S2VS and HAP-VR.
+        edit: Edit to apply instead of a random one.
+    """
+    if length < 1:
+        raise InvalidArgumentError(f"length must be at least 1, got {length}")
+    settings = settings or TemporalSettings()
+    if edit is None:
+        drawn = torch.multinomial(torch.tensor(settings.weights, dtype=torch.float32), 1, generator=generator)
+        edit = get_args(TemporalEdit)[int(drawn)]
+    frames = torch.arange(length)
+    if edit == "shuffle":
+        return _shuffled(frames, settings, generator)
+    if edit == "faster":
+        speed = float(draw_uniform(1, settings.speeds, generator))
+        frames = (torch.arange(max(1, int(length / speed))) * speed).long().clamp(max=length - 1)
+    elif edit == "slower":
+        frames = (torch.arange(int(length * settings.slowness)) / settings.slowness).long()
+    elif edit == "reverse":
+        frames = frames.flip(0)
+    elif edit == "pause":
+        place = int(torch.randint(length, (), generator=generator))
+        held = int(torch.randint(1, max(2, length // 2), (), generator=generator))
+        frames = torch.cat([frames[:place], frames[place].repeat(held), frames[place:]])
+    return FramePlan(frames, torch.zeros(len(frames), dtype=torch.int64))
+
+
+def _shuffled(frames: torch.Tensor, settings: TemporalSettings, generator: torch.Generator) -> FramePlan:
+    segments = []
+    least, largest = settings.segment
+    while len(frames):
+        size = int(torch.randint(least, largest + 1, (), generator=generator))
+        segments.append(frames[:size])
+        frames = frames[size:]
+    if float(torch.rand((), generator=generator)) < settings.shuffled:
+        segments = [segments[place] for place in torch.randperm(len(segments), generator=generator)]
+    kept: list[torch.Tensor] = []
+    filled: list[torch.Tensor] = []
+    for number, segment in enumerate(segments):
+        fate = torch.rand(3, generator=generator)
+        is_lost = bool(fate[0] < settings.dropped)
+        # Something has to be left.
+        if is_lost and bool(fate[1] < 0.5) and (kept or number + 1 < len(segments)):
+            continue
+        kept.append(segment)
+        cover = 0 if not is_lost else 1 if bool(fate[2] < 0.5) else 2
+        filled.append(torch.full_like(segment, cover))
+    return FramePlan(torch.cat(kept), torch.cat(filled))
+
+
+# The two views of a clip that self-supervised training compares: a weak one and a strong one.
+
+
+_ASPECT = 4 / 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipView:
+    """An edited clip and the frames that it shows.
+
+    Attributes:
+        frames: [T', 3, S, S] in 0..1, T' at least 1.
+        sources: [T'] int64, the source frame of each frame.
+        filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
+        donors: Indices of the donors visible in the picture: the clip belongs to them, too.
+    """
+
+    frames: torch.Tensor
+    sources: torch.Tensor
+    filled: torch.Tensor
+    donors: tuple[int, ...] = ()
+
+    @property
+    def shows_donor(self) -> bool:
+        """Whether another video is in the picture."""
+        return bool(self.donors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrongSettings:
+    """Settings of :func:`strong_view`; the defaults are the published ones, without layouts of platforms.
+
+    Shares are probabilities for a clip.
+
+    Attributes:
+        temporal: Edits in time.
+        crop: Limits of the area of the random crop.
+        flip: Share that is flipped left to right.
+        operations: Number of RandAugment operations.
+        magnitude: Magnitude of RandAugment.
+        captions: Share with a caption.
+        stickers: Share with a sticker.
+        blurred: Share out of focus.
+        sigma: Limits of the deviation of the blur, pixels.
+        inset: Share with another video in the picture.
+        arranged: Share arranged as on video platforms: reframed, between borders, in a split screen, as an inset, or
+            filmed from a screen, all equally often.
+        compressed: Share that is strongly compressed.
+    """
+
+    temporal: TemporalSettings = field(default_factory=TemporalSettings)
+    crop: Range = (0.5, 1.0)
+    flip: float = 0.5
+    operations: int = 2
+    magnitude: int = 9
+    captions: float = 0.3
+    stickers: float = 0.3
+    blurred: float = 0.5
+    sigma: Range = (0.1, 2.0)
+    inset: float = 0.3
+    arranged: float = 0.0
+    compressed: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_limits("crop", self.crop)
+        check_limits("sigma", self.sigma)
+        check_share(
+            flip=self.flip,
+            captions=self.captions,
+            stickers=self.stickers,
+            blurred=self.blurred,
+            inset=self.inset,
+            arranged=self.arranged,
+            compressed=self.compressed,
+        )
+
+
+def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | None = None) -> ClipView:
+    """Nearly the clip itself: cropped to .8 to 1 of the area, half of the clips mirrored.
+
+    Args:
+        clip: [T, 3, S, S] in 0..1.
+        seed: The same seed gives the same view.
+        length: Number of frames from the first one on; None: all.
+    """
+    _check(clip)
+    frames = torch.arange(len(clip) if length is None else min(length, len(clip)))
+    edited = _cropped(clip[frames], (0.8, 1.0), 0.5, make_generator(seed))
+    return ClipView(edited, frames, torch.zeros_like(frames))
+
+
+def strong_view(
+    clip: torch.Tensor,
+    donors: torch.Tensor,
+    seed: int | torch.Generator,
+    *,
+    settings: StrongSettings | None = None,
+    length: int | None = None,
+) -> ClipView:
+    """The clip after heavy edits in time, in space, in color, with overlays, and with another video in the picture.
+
+    In this order: time, crop and mirror, RandAugment, captions, stickers and blur, another video, arrangement,
+    compression; everything but time is the same for all frames or moves steadily.
+
+    Args:
+        clip: [T, 3, S, S] in 0..1.
+        donors: [D, T, 3, S, S] clips of other videos, at least three.
+        seed: The same seed gives the same view.
+        settings: Kinds and strengths of edits.
+        length: Maximum number of frames; None: as many as the edit in time gives.
+
+    Raises:
+        InvalidArgumentError: The clip is not [T, 3, S, S], or there are too few donors.
+    """
+    _check(clip)
+    if donors.ndim != 5 or len(donors) < 3 or donors.shape[2:] != clip.shape[1:]:
+        raise InvalidArgumentError(
+            f"donors must be at least 3 clips of the clip's size, got {list(donors.shape)} for {list(clip.shape)}"
+        )
+    settings, generator = settings or StrongSettings(), make_generator(seed)
+    plan = plan_frames(len(clip), generator, settings=settings.temporal)
+    frames = plan.apply(clip, generator)[:length]
+    frames = _cropped(frames, settings.crop, settings.flip, generator)
+    frames = rand_augment(frames, generator, count=settings.operations, magnitude=settings.magnitude)
+    caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
+    for share, overlay in ((settings.captions, caption), (settings.stickers, add_sticker)):
+        if _happens(share, generator):
+            frames = lay_over(frames, generator, overlay)
+    if _happens(settings.blurred, generator):
+        frames = blur_clip(frames, float(draw_uniform(1, settings.sigma, generator)))
+    chosen = torch.randperm(len(donors), generator=generator)
+    shown = int(_happens(settings.inset, generator))
+    if shown:
+        frames = video_in_video(frames, _looped(donors[chosen[:1]], len(frames))[0], generator)
+    if _happens(settings.arranged, generator):
+        name = int(torch.randint(len(_ARRANGEMENTS), (), generator=generator))
+        others = _looped(donors[chosen[:3]], len(frames))
+        frames, arranged = _ARRANGEMENTS[name](frames, others, generator)
+        shown = max(shown, arranged)
+    if _happens(settings.compressed, generator):
+        quality = draw_uniform(1, (5.0, 30.0), generator)
+        frames = compress(frames, generator, quality=(float(quality), float(quality)), share=1.0)
+    return ClipView(frames, plan.sources[:length], plan.filled[:length], tuple(chosen[:shown].tolist()))
+
+
+# Of a clip, three other clips and a generator, to the edited clip and how many of the others are in it.
+_Arrangement = Callable[[torch.Tensor, torch.Tensor, torch.Generator], tuple[torch.Tensor, int]]
+
+_ARRANGEMENTS: tuple[_Arrangement, ...] = (
+    lambda clip, others, generator: (reframe(clip, generator), 0),
+    lambda clip, others, generator: (reframe(clip, generator, moving=True), 0),
+    lambda clip, others, generator: (add_borders(clip, generator), 0),
+    lambda clip, others, generator: (add_borders(clip, generator, kind="colored"), 0),
+    lambda clip, others, generator: (split_screen(clip, others[:1], generator), 1),
+    lambda clip, others, generator: (split_screen(clip, others[:3], generator, parts=4), 3),
+    lambda clip, others, generator: (picture_in_picture(clip, others[0], generator), 1),
+    lambda clip, others, generator: (film_screen(clip, generator), 0),
+)
+
+
+def _check(clip: torch.Tensor) -> None:
+    if clip.ndim != 4 or clip.shape[1] != 3 or clip.shape[2] != clip.shape[3] or not clip.is_floating_point():
+        raise InvalidArgumentError(
+            f"clip must be [T, 3, S, S] floating point, got {list(clip.shape)} {clip.dtype}"
+        )
+    if not len(clip):
+        raise InvalidArgumentError("clip must have at least one frame, got none")
+
+
+def _happens(share: float, generator: torch.Generator) -> bool:
+    return bool(torch.rand((), generator=generator) < share)
+
+
+def _cropped(clip: torch.Tensor, area: Range, flip: float, generator: torch.Generator) -> torch.Tensor:
+    """One random crop and aspect for all frames."""
+    matrix = crop_matrices(1, (math.sqrt(area[0]), math.sqrt(area[1])), generator)
+    matrix = matrix @ aspect_matrices(1, _ASPECT, generator) @ mirror_matrices(1, flip, generator)
+    return stretch(clip, matrix[:, 0, [0, 2]], matrix[:, 1, 1:])
+
+
+def _looped(clips: torch.Tensor, length: int) -> torch.Tensor:
+    """[D, length, ...]: the clips repeated until they are long enough."""
+    return clips[:, torch.arange(length) % clips.shape[1]]

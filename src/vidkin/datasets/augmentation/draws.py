@@ -1,0 +1,76 @@
+"""Random draws shared by the augmentations: everything comes from one generator, never from global state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from vidkin._base.values import check_share
+from vidkin.errors import InvalidArgumentError
+
+__all__ = [
+    "Range",
+    "apply_to_share",
+    "check_images",
+    "check_limits",
+    "draw_flags",
+    "draw_uniform",
+    "make_generator",
+]
+
+Range = tuple[float, float]
+
+
+def make_generator(seed: int | torch.Generator) -> torch.Generator:
+    """A generator for this seed; a generator is returned unchanged, so that calls can share one."""
+    if isinstance(seed, torch.Generator):
+        return seed
+    generator = torch.Generator()
+    generator.manual_seed(seed)
+    return generator
+
+
+def draw_uniform(count: int, limits: Range, generator: torch.Generator, *, width: int = 1) -> torch.Tensor:
+    """[count, width] float32 drawn evenly between the limits."""
+    low, high = limits
+    return low + (high - low) * torch.rand(count, width, generator=generator)
+
+
+def draw_flags(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
+    """[count] bool, each true with probability ``share``."""
+    return torch.rand(count, generator=generator) < share
+
+
+def apply_to_share(
+    images: torch.Tensor,
+    share: float,
+    generator: torch.Generator,
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """[N, 3, H, W] in which a random ``share`` of the images went through ``function``; the others are unchanged.
+
+    Only the chosen images are computed, so that a costly edit with a small share stays cheap.
+    """
+    check_share(share=share)
+    chosen = draw_flags(len(images), share, generator).nonzero().flatten()
+    if len(chosen) == 0:
+        return images
+    if len(chosen) == len(images):
+        return function(images)
+    return images.index_copy(0, chosen, function(images[chosen]))
+
+
+def check_images(images: torch.Tensor) -> None:
+    """Refuse anything but [N, 3, H, W] floating point."""
+    if images.ndim != 4 or images.shape[1] != 3 or not images.is_floating_point():
+        raise InvalidArgumentError(
+            f"images must be [N, 3, H, W] floating point, got {list(images.shape)} {images.dtype}"
+        )
+
+
+def check_limits(name: str, limits: Range, *, lowest: float = 0.0) -> None:
+    """Refuse limits that are out of order or below ``lowest``."""
+    low, high = limits
+    if not lowest <= low <= high:
+        raise InvalidArgumentError(f"{name} must be (low, high) with {lowest} <= low <= high, got {limits}")

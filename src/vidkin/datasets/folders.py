@@ -1,0 +1,218 @@
+"""Helpers for readers of labeled folders: which files count, and errors that say where to get a missing set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.values import check_choice
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
+from vidkin.datasets.splits import make_split
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = [
+    "SPLIT_NAMES",
+    "divide",
+    "infer_kind",
+    "iter_files",
+    "iter_tree_items",
+    "list_folders",
+    "read_classes",
+    "read_tree",
+    "require_folder",
+]
+
+
+def require_folder(source: str | os.PathLike[str], what: str, where: str = "") -> Path:
+    """The folder.
+
+    Args:
+        source: Path of the folder.
+        what: What should be in it, for the message.
+        where: Where to get it, for the message.
+
+    Raises:
+        DatasetError: The path is not a folder.
+    """
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        state = "is not a folder" if folder.exists() else "does not exist"
+        raise DatasetError(
+            f"{folder}: {state}; choose the folder of {what}" + (f" (from {where})" if where else "")
+        )
+    return folder
+
+
+def list_folders(folder: Path) -> list[Path]:
+    """The subfolders sorted by name, without hidden ones and leftovers of archives."""
+    return sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
+    )
+
+
+def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -> Iterator[Path]:
+    """Files with one of the extensions, sorted, without hidden ones; ``deep`` includes all folders below."""
+    extensions = frozenset(extensions)
+    for path in sorted(folder.rglob("*") if deep else folder.iterdir()):
+        hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in extensions and not hidden and path.is_file():
+            yield path
+
+
+def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]:
+    """Whether files are images or videos, by their extensions.
+
+    Raises:
+        DatasetError: There are both, or neither.
+    """
+    images = videos = 0
+    for path in paths:
+        extension = path.suffix.lower()
+        images += extension in IMAGE_EXTENSIONS
+        videos += extension in VIDEO_EXTENSIONS
+        if extension not in IMAGE_EXTENSIONS and extension not in VIDEO_EXTENSIONS:
+            known = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
+            raise DatasetError(
+                f"{path}: is neither an image nor a video by its extension; rename it to one of {known}"
+            )
+    if images and videos:
+        raise DatasetError(
+            f"{source}: has {images} images and {videos} videos; choose with the reader's option kind, 'image' or "
+            "'video' (in a recipe data.options.kind)"
+        )
+    return "image" if images else "video"
+
+
+# Any folder ``category/subcategory/file``, or ``class/file``.
+
+
+SPLIT_NAMES = {
+    "train": "train",
+    "training": "train",
+    "trainval": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "test": "test",
+    "testing": "test",
+}
+
+"""Usual names of the parts, and ours."""
+
+_EXTENSIONS = {
+    None: IMAGE_EXTENSIONS | VIDEO_EXTENSIONS,
+    "image": IMAGE_EXTENSIONS,
+    "video": VIDEO_EXTENSIONS,
+}
+
+
+def read_tree(
+    source: str | os.PathLike[str],
+    *,
+    kind: Literal["image", "video"] | None = None,
+    test: float = 0.0,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a folder ``category/subcategory/file``, or ``split/category/subcategory/file``.
+
+    If all folders at the top are called train, val, test or the like, they are the splits. Files may be deeper, as in
+    ``category/subcategory/session/file``: then each folder below the subcategory is one group, which a split keeps
+    together. Hidden files and files of other kinds (by their extension) are ignored.
+
+    Args:
+        source: The folder.
+        kind: ``"image"`` or ``"video"``; None infers it, and refuses a mixture.
+        test: Share of each subcategory for the test, if the folder has no splits; 0 with ``validation`` 0 leaves all
+            items undecided.
+        validation: Share for validation.
+        seed: Seed of the division.
+
+    Raises:
+        DatasetError: There are no files at that depth, files above it, or mixed kinds.
+    """
+    return _read(source, ("category", "subcategory"), kind, test, validation, seed)
+
+
+def read_classes(
+    source: str | os.PathLike[str],
+    *,
+    kind: Literal["image", "video"] | None = None,
+    test: float = 0.0,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a folder with one level of labels, ``class/file`` or ``split/class/file``.
+
+    As :func:`read_tree`, with one folder less: a folder inside that of a class is one group.
+    """
+    return _read(source, ("class",), kind, test, validation, seed)
+
+
+def _read(
+    source: str | os.PathLike[str],
+    levels: tuple[str, ...],
+    kind: Literal["image", "video"] | None,
+    test: float,
+    validation: float,
+    seed: int,
+) -> LabelledSet:
+    layout = "/".join((*levels, "file"))
+    check_choice("kind", kind, _EXTENSIONS)
+    folder = require_folder(source, f"labeled files, {layout}")
+    top = list_folders(folder)
+    split_folders = bool(top) and all(path.name.lower() in SPLIT_NAMES for path in top)
+    if split_folders and (test or validation):
+        raise InvalidArgumentError(
+            f"{folder}: has splits ({', '.join(path.name for path in top)}); leave out test and validation"
+        )
+    items: list[LabelledItem] = []
+    for base in top if split_folders else [folder]:
+        found_items = iter_tree_items(base, _EXTENSIONS[kind], levels=levels)
+        if split_folders:
+            split = SPLIT_NAMES[base.name.lower()]
+            found_items = (
+                replace(item, split=split, group=f"{base.name}/{item.group}") for item in found_items
+            )
+        items += found_items
+    if not items:
+        raise DatasetError(f"{folder}: has no {kind or 'image or video'} at {layout} (or at split/{layout})")
+    what = kind or infer_kind((item.path for item in items), folder)
+    return divide(LabelledSet(folder.resolve().name, what, tuple(items), folder), test, validation, seed)
+
+
+def iter_tree_items(
+    folder: Path, extensions: frozenset[str], *, levels: tuple[str, ...] = ("category", "subcategory")
+) -> Iterator[LabelledItem]:
+    """Items of ``folder/category/subcategory/[group/]file``, sorted by path; of ``class/[group/]file`` for one level.
+
+    Raises:
+        DatasetError: A file with one of the extensions is above that depth.
+    """
+    depth = len(levels)
+    for path in iter_files(folder, extensions, deep=True):
+        parts = path.relative_to(folder).parts
+        if len(parts) <= depth:
+            other = ", use the reader classes for class/file" if depth == 2 == len(parts) else ""
+            raise DatasetError(
+                f"{path}: is not at {'/'.join(levels)}/file below {folder}; move it there{other}, or list the files "
+                "in a CSV (reader manifest, in a recipe data.reader)"
+            )
+        yield LabelledItem(
+            path=path,
+            category=parts[0],
+            subcategory=parts[1] if depth == 2 else "",
+            # category/subcategory/session of a deep file; the path of a file that is directly in a subcategory.
+            group="/".join(parts[: depth + 1]),
+        )
+
+
+def divide(labelled: LabelledSet, test: float, validation: float, seed: int) -> LabelledSet:
+    """The set with a new split, or unchanged if both shares are 0."""
+    if not test and not validation:
+        return labelled
+    return make_split(labelled, test=test, validation=validation, seed=seed)

@@ -1,0 +1,251 @@
+"""A CSV of labeled files."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
+from vidkin.datasets.labeled import LabelledItem, LabelledSet
+from vidkin.errors import DatasetError, InvalidArgumentError
+
+__all__ = ["CsvRow", "read_events", "read_manifest", "read_rows"]
+
+_NEEDED = ("path", "category")
+
+_OPTIONAL = ("subcategory", "split", "group", "start", "end")
+
+
+def read_manifest(
+    source: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    kind: Literal["image", "video"] | None = None,
+    test: float = 0.0,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a CSV in UTF-8 with the columns ``path,category[,subcategory][,split][,group][,start][,end]``.
+
+    Args:
+        source: The CSV file; its first line has the names. Columns may be in any order, others are ignored.
+            Without ``subcategory`` labels have one level. ``split`` is train, validation (or val) or test, or empty;
+            ``group`` is what a split keeps together, by default the path; ``start`` and ``end`` are seconds of a
+            video, empty for the whole file.
+        root: Folder that paths are relative to; None is the folder of the CSV.
+        kind: ``"image"`` or ``"video"``; None infers it from extensions, and refuses a mixture.
+        test: Share of each subcategory for the test, if the list has no splits.
+        validation: Share for validation.
+        seed: Seed of the division.
+
+    Raises:
+        DatasetError: The file is missing or malformed (the message has the line), files in it are missing, or
+            its splits leak.
+    """
+    path = Path(source).expanduser()
+    base = Path(root).expanduser() if root is not None else path.parent
+    rows, columns = read_rows(path, _NEEDED, optional=_OPTIONAL)
+    # A list has subcategories for all of its files or for none.
+    needed = [name for name in (*_NEEDED, "subcategory") if name in columns]
+    items = tuple(_item(row, needed, base) for row in rows)
+    if not items:
+        raise DatasetError(f"{path}: lists no files")
+    missing = [item.path for item in items if not item.path.is_file()]
+    if missing:
+        raise DatasetError(
+            f"{path}: {len(missing)} of {len(items)} files do not exist, the first is {missing[0]}; paths are relative "
+            f"to {base}"
+        )
+    decided = any(item.split for item in items)
+    if decided and (test or validation):
+        raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
+    what = kind or infer_kind((item.path for item in items), path)
+    return divide(LabelledSet(path.stem, what, items, base), test, validation, seed)
+
+
+def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
+    cells = row.cells
+    empty = [name for name in needed if not cells[name]]
+    if empty:
+        raise DatasetError(f"{row.place}: {', '.join(empty)} is empty")
+    try:
+        return LabelledItem(
+            path=base / cells["path"],
+            category=cells["category"],
+            subcategory=cells["subcategory"],
+            group=cells["group"] or cells["path"],
+            split=row.split,
+            start=row.seconds("start") or 0.0,
+            end=row.seconds("end"),
+        )
+    except ValueError as error:
+        raise DatasetError(f"{row.place}: {error}") from error
+
+
+# Helpers for readers of CSV files: rows with their place in the file, names of splits, and errors that name both.
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """One line of a list.
+
+    Attributes:
+        place: File and line number, for messages.
+        cells: Stripped text by column; columns that the file lacks are empty.
+    """
+
+    place: str
+    cells: Mapping[str, str]
+
+    def seconds(self, column: str) -> float | None:
+        """A time in seconds; None if the cell is empty.
+
+        Raises:
+            DatasetError: The cell contains something else.
+        """
+        text = self.cells[column]
+        try:
+            return float(text) if text else None
+        except ValueError:
+            raise DatasetError(f"{self.place}: {column} must be a number of seconds, got {text!r}") from None
+
+    @property
+    def split(self) -> str:
+        """The split of the line, in the package's spelling; empty if it has none.
+
+        Raises:
+            DatasetError: The split is unknown.
+        """
+        name = self.cells.get("split", "").lower()
+        if name and name not in SPLIT_NAMES:
+            raise DatasetError(
+                f"{self.place}: split must be train, validation, test or empty, got {self.cells['split']!r}"
+            )
+        return SPLIT_NAMES[name] if name else ""
+
+
+def read_rows(
+    path: Path, needed: Sequence[str], *, optional: Sequence[str] = ()
+) -> tuple[list[CsvRow], frozenset[str]]:
+    """All rows of a UTF-8 CSV file, and its columns.
+
+    Args:
+        path: The file; its first line has the names, in any order.
+        needed: Required columns.
+        optional: Optional columns; all others are ignored.
+
+    Raises:
+        DatasetError: The file cannot be read, is not CSV, or lacks a column.
+    """
+    names = (*needed, *optional)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            columns = frozenset(reader.fieldnames or ())
+            lacking = [name for name in needed if name not in columns]
+            if lacking:
+                raise DatasetError(
+                    f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(needed)}"
+                    + (f" and may have {', '.join(optional)}" if optional else "")
+                )
+            rows = [
+                CsvRow(
+                    f"{path}, line {reader.line_num}",
+                    {name: (row.get(name) or "").strip() for name in names},
+                )
+                for row in reader
+            ]
+    except FileNotFoundError as error:
+        raise DatasetError(f"{path}: does not exist; choose a CSV with {','.join(needed)}") from error
+    except IsADirectoryError as error:
+        raise DatasetError(f"{path}: is a folder; choose the CSV, or use the reader tree") from error
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: is not CSV in UTF-8, {error}") from error
+    return rows, columns
+
+
+# A CSV of events in videos, as of the Honda driving dataset (HDD).
+
+
+_NEEDED_EVENTS = ("session", "start", "end", "event")
+
+_OPTIONAL_EVENTS = ("layer", "split")
+
+
+def read_events(
+    source: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    layer: str = "",
+    shortest: float = 2.0,
+    test: float = 0.0,
+    validation: float = 0.0,
+    seed: int = 0,
+) -> LabelledSet:
+    """Open a CSV in UTF-8 with the columns ``session,start,end,event[,layer][,split]``, one event a line.
+
+    HDD is published as annotation files, a tree of layers (goal-oriented, stimulus-driven, cause, attention) for each
+    of 137 sessions; this is their content as a list, times in seconds.
+
+    Args:
+        source: The CSV file.
+        root: Folder of the videos; None is the folder of the CSV. ``session`` is the path of a video in it, or its name
+            without an extension, at any depth.
+        layer: Take the events of this layer only; empty takes all.
+        shortest: Leave out events shorter than this, seconds; a stack of differences spans 2.
+        test: Share for the test, if the list has no splits; sessions are kept whole.
+        validation: Share for validation.
+        seed: Seed of the division.
+
+    Returns:
+        Kind ``"video"``, one level of labels; the group is the session.
+
+    Raises:
+        DatasetError: The file is missing or malformed (the message has the line), or a session has no video.
+        InvalidArgumentError: A setting is out of range.
+    """
+    if not (shortest >= 0 and math.isfinite(shortest)):
+        raise InvalidArgumentError(f"shortest must be at least 0 seconds, got {shortest}")
+    path = Path(source).expanduser()
+    base = Path(root).expanduser() if root is not None else path.parent
+    rows, _ = read_rows(path, _NEEDED_EVENTS, optional=_OPTIONAL_EVENTS)
+    videos = {file.stem: file for file in sorted(base.rglob("*")) if file.suffix.lower() in VIDEO_EXTENSIONS}
+    events = [_event(row, base, videos) for row in rows if not layer or row.cells["layer"] == layer]
+    kept = [item for item in events if item.end is not None and item.end - item.start >= shortest]
+    if not kept:
+        raise DatasetError(
+            f"{path}: has no event of {shortest:g} s or more" + (f" in layer {layer!r}" if layer else "")
+        )
+    if any(item.split for item in kept) and (test or validation):
+        raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
+    return divide(LabelledSet(path.stem, "video", tuple(kept), base), test, validation, seed)
+
+
+def _event(row: CsvRow, base: Path, videos: Mapping[str, Path]) -> LabelledItem:
+    session, event = row.cells["session"], row.cells["event"]
+    start, end = row.seconds("start"), row.seconds("end")
+    if start is None or end is None:
+        raise DatasetError(f"{row.place}: start and end must not be empty")
+    named = base / session
+    video = named if named.is_file() else videos.get(session)
+    if video is None:
+        raise DatasetError(f"{row.place}: there is no video {session!r} in {base}")
+    try:
+        return LabelledItem(
+            path=video,
+            category=event.replace("/", "-"),
+            group=session,
+            split=row.split,
+            start=start,
+            end=end,
+        )
+    except ValueError as error:
+        raise DatasetError(f"{row.place}: {error}") from error

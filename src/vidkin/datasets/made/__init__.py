@@ -1,1 +1,0 @@
-"""Data sets with known labels that vidkin generates."""

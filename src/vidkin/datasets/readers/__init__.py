@@ -1,1 +1,0 @@
-"""Readers of public data sets and of labeled folders."""

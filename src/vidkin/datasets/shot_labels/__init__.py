@@ -1,1 +1,0 @@
-"""Labels of shots: the file format, SoccerNet-v2, and merging the labels of several annotators."""

@@ -1,0 +1,237 @@
+"""Labels of SoccerNet-v2 as labels of shots: one half of a game, or every half below a folder."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from vidkin._base.values import check_choice
+from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, read_json_object
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin.media import probe
+
+__all__ = [
+    "SOCCERNET_EVENTS",
+    "SoccerNetHalf",
+    "find_soccernet_halves",
+    "read_soccernet",
+    "read_soccernet_half",
+]
+
+PathLike = str | os.PathLike[str]
+
+SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
+"""SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""
+
+_SOCCERNET_ACTIONS = (
+    *SOCCERNET_EVENTS,
+    *(
+        "Ball out of play",
+        "Clearance",
+        "Corner",
+        "Direct free-kick",
+        "Foul",
+        "Indirect free-kick",
+        "Kick-off",
+    ),
+    *("Offside", "Red card", "Substitution", "Throw-in", "Yellow card", "Yellow->red card"),
+)
+
+_LABELS = "Labels-v2.json"
+_CAMERAS = "Labels-cameras.json"
+
+
+def read_soccernet(
+    labels: PathLike,
+    video: PathLike,
+    *,
+    fps: float,
+    frames: int,
+    half: int = 1,
+    cameras: PathLike | None = None,
+    shots: Sequence[tuple[int, int]] | None = None,
+    events: Sequence[str] = SOCCERNET_EVENTS,
+    before: float | None = None,
+) -> VideoAnnotation:
+    """Labels of one half of a game from SoccerNet-v2's ``Labels-v2.json``.
+
+    An event makes the shot that contains it critical; the frames of that shot before the event, up to and with the
+    frame of the event, are critical. Events that the broadcast does not show are left out.
+
+    Args:
+        labels: ``Labels-v2.json`` of the game.
+        video: The video of this half.
+        fps: Frames per second of the video.
+        frames: How many frames it has.
+        half: 1 or 2: which half the video shows.
+        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. Not every game has
+            complete ones, so shots can be given instead.
+        shots: [start, end) frames of the shots, for example from a detector. Exactly one of both is needed.
+        events: Labels of the actions that count, of the 17 that SoccerNet-v2 has.
+        before: Seconds before the event that are critical at most; default all of the shot up to the event. Set
+            it (the windows of the sources last 2 s) to draw quadlets, which also need non-critical frames.
+
+    Raises:
+        InvalidArgumentError: A file does not have SoccerNet's format, or an argument is out of range.
+    """
+    check_choice("half", half, (1, 2))
+    if (cameras is None) == (shots is None):
+        raise InvalidArgumentError("either cameras (Labels-cameras.json) or shots must be given, not both")
+    if not 0 < fps < math.inf or frames < 1:
+        raise InvalidArgumentError(f"fps and frames must be above 0, got {fps} and {frames}")
+    if before is not None and not 0 < before < math.inf:
+        raise InvalidArgumentError(f"before must be above 0 s, or None, got {before}")
+    unknown = [event for event in events if event not in _SOCCERNET_ACTIONS]
+    if unknown:
+        raise InvalidArgumentError(
+            f"events must be among {', '.join(sorted(_SOCCERNET_ACTIONS))}, got {unknown[0]!r}"
+        )
+    if cameras is not None:
+        changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
+        edges = [0, *sorted(frame for frame in changes if 0 < frame < frames), frames]
+        shots = list(pairwise(edges))
+    assert shots is not None
+    behind = [(start, end) for start, end in shots if end > frames]
+    if behind:
+        raise InvalidArgumentError(
+            f"shots must be within the {frames} frames of the video, got [{behind[0][0]}, {behind[0][1]})"
+        )
+    moments = sorted(
+        int(time * fps + 1e-6)
+        for time, item in _soccernet_moments(Path(labels), half)
+        if item.get("label") in events and item.get("visibility", "visible") == "visible"
+    )
+    annotations = tuple(
+        ShotAnnotation(start, end, _critical_part(start, end, moments, fps, before)) for start, end in shots
+    )
+    return VideoAnnotation(Path(video), fps, annotations)
+
+
+@dataclass(frozen=True, slots=True)
+class SoccerNetHalf:
+    """One half of a game on disk.
+
+    Attributes:
+        video: The video of the half.
+        half: 1 or 2.
+        labels: ``Labels-v2.json`` of the game.
+        cameras: ``Labels-cameras.json`` of the game, if it has any.
+    """
+
+    video: Path
+    half: int
+    labels: Path
+    cameras: Path | None
+
+
+def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
+    """Every half below a folder, by ``league/season/game/``: the layout in which SoccerNet-v2 is delivered.
+
+    A half is ``1_224p.mkv``, else ``1_720p.mkv``, else ``1.mkv`` or another video of these names. The untrimmed
+    ``1_HQ.mkv`` is not used: the labels count from the kick-off.
+
+    Raises:
+        DatasetError: There is no ``Labels-v2.json``, or no video beside any.
+    """
+    root = Path(folder).expanduser()
+    games = sorted(root.rglob(_LABELS))
+    if not games:
+        raise DatasetError(
+            f"{root}: has no {_LABELS} at any depth; choose the folder of SoccerNet-v2 (soccer-net.org), or of a game"
+        )
+    halves = []
+    for labels in games:
+        cameras = labels.with_name(_CAMERAS)
+        for half in (1, 2):
+            videos = [
+                path
+                for name in (f"{half}_224p", f"{half}_720p", str(half))
+                for extension in (".mkv", ".mp4")
+                if (path := labels.parent / f"{name}{extension}").is_file()
+            ]
+            if videos:
+                halves.append(SoccerNetHalf(videos[0], half, labels, cameras if cameras.is_file() else None))
+    if not halves:
+        raise DatasetError(
+            f"{games[0].parent}: has labels and no video; download 1_224p.mkv and 2_224p.mkv of the game as well"
+        )
+    return halves
+
+
+def read_soccernet_half(
+    half: SoccerNetHalf,
+    *,
+    find_shots: Callable[[Path], Sequence[tuple[int, int]]] | None = None,
+    events: Sequence[str] = SOCCERNET_EVENTS,
+    before: float | None = 2.0,
+) -> VideoAnnotation:
+    """Labels of a half, with the number and rate of frames of its video.
+
+    Args:
+        half: A half from `find_soccernet_halves`.
+        find_shots: Finds the [start, end) frames of the shots of a video; None takes the camera changes of the game.
+        events: Events that make a shot critical, as in `read_soccernet`.
+        before: Seconds before an event, as in `read_soccernet`.
+
+    Raises:
+        MediaError: The video cannot be read.
+        InvalidArgumentError: A file does not have SoccerNet's format, or the game has no camera changes.
+    """
+    if find_shots is None and half.cameras is None:
+        raise InvalidArgumentError(
+            f"{half.labels.parent}: has no {_CAMERAS}, so its shots must be found by a detector (--detector cuts)"
+        )
+    info = probe(half.video)
+    return read_soccernet(
+        half.labels,
+        half.video,
+        fps=info.frame_rate,
+        frames=max(1, round(info.duration * info.frame_rate)),
+        half=half.half,
+        cameras=half.cameras if find_shots is None else None,
+        shots=None if find_shots is None else find_shots(half.video),
+        events=events,
+        before=before,
+    )
+
+
+def _critical_part(
+    start: int, end: int, moments: Sequence[int], fps: float, before: float | None
+) -> tuple[int, int] | None:
+    """Frames up to the last event of the shot [start, end)."""
+    inside = [moment for moment in moments if start <= moment < end]
+    if not inside:
+        return None
+    # With several events in one shot (a shot, then the goal) all frames up to the last are critical.
+    first = start if before is None else max(start, min(inside) + 1 - round(before * fps))
+    return first, inside[-1] + 1
+
+
+def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, Any]]]:
+    """(seconds from the start of the half, annotation) of this half."""
+    items = read_json_object(path).get("annotations")
+    if not isinstance(items, list):
+        raise InvalidArgumentError(
+            f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2"
+        )
+    moments = []
+    for item in items:
+        try:
+            clock = str(item["gameTime"]).split(" - ")
+            number = int(clock[0])
+            # `position` is in milliseconds and finer than the clock of the game; some files lack it.
+            minutes, seconds = clock[1].split(":")
+            time = int(item["position"]) / 1000 if "position" in item else int(minutes) * 60 + int(seconds)
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError):
+            raise InvalidArgumentError(
+                f"{path}: the annotation {item!r} has no 'gameTime' as '1 - 12:34' (half - minutes:seconds) "
+                "with a 'position' in milliseconds"
+            ) from None
+        if number == half:
+            moments.append((float(time), item))
+    return moments

@@ -1,0 +1,470 @@
+"""Networks as extractors: the maps of several stages, pooled over regions and optionally whitened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from vidkin._base.registry import parse_name
+from vidkin._base.values import short_digest
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.contracts import Views
+from vidkin.features.information import bar_boxes
+from vidkin.features.pretrained import (
+    open_timm_module,
+    open_timm_network,
+    open_torchvision_module,
+    open_torchvision_network,
+    torchvision_classifier,
+)
+from vidkin.features.views import check_views, features_of_views, grid_suffix
+from vidkin.features.whitening import Whitening
+from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = [
+    "BackboneExtractor",
+    "PooledNetwork",
+    "open_pooled_network",
+    "optional_triple",
+    "region_kernel",
+    "region_max_pool",
+    "resolve_device",
+]
+
+PathLike = str | os.PathLike[str]
+
+# Part of the fingerprint: increment it when the same frame would get different numbers.
+_REVISION = 1
+
+# Chunks are always full (the last one is padded), so that the numbers do not depend on how many frames there are.
+_CHUNK = {"cpu": 4, "cuda": 32}
+
+# Short side before a center crop, as a multiple of the crop: 256 / 224.
+_CROP_MARGIN = 256 / 224
+
+
+class BackboneExtractor:
+    """Regional descriptors from any network of timm or torchvision that has intermediate maps.
+
+    Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
+    (:func:`~vidkin.features.backbone.region_max_pool`), and a whitening is applied if one is given; without
+    one the descriptors are unit vectors straight from the network, which work but find less
+    (:func:`vidkin.features.fit_whitening` makes a whitening from your videos).
+
+    Settings follow a question mark in the name, as in ``timm:mobilenetv2_100?pad_type=same&size=256``:
+
+    ============= ================================================================================================
+    ``size``      side of the input in pixels; default: the network's own
+    ``fit``       ``whole`` (default): the whole picture is resized to a square, as crops hide content.
+                  ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
+    ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
+    ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
+    ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four
+    ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or the network's own
+    ``std``       likewise
+    ``views``     which side of a comparison is described in parts, too: ``none`` (default), ``query``, ``both``;
+                  each of some 25 parts takes as long as another frame
+    others        are given to timm's model, for example ``pad_type=same``
+    ============= ================================================================================================
+
+    Args:
+        name: ``timm:<model>[?settings]`` or ``torchvision:<model>[?settings]``.
+        weights: A safetensors file with the network's weights (strict: names and shapes must match; the classifier can
+            be absent). None: weights from the local cache or the hub, never random ones.
+        whitening: A file written by :meth:`vidkin.features.Whitening.save`.
+        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
+
+    Attributes:
+        name: The name under which it was opened, settings included.
+        fingerprint: Name and a short hash of settings, weights and whitening.
+        short_side: Short side in pixels above which decoding frames has no benefit.
+        scorer: Always ``copies``.
+        views: The views set in the name; default ``none``.
+        channels: Channels of each stage; their sum is the length of a descriptor before whitening.
+
+    Raises:
+        UnknownExtractorError: The library has no model of this name.
+        WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or weights or whitening belong to another network.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        weights: PathLike | None = None,
+        whitening: PathLike | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.name: Final = name
+        self._device = resolve_device(device)
+        library, model, settings = parse_network_name(name)
+        self._settings = settings
+        if library == "timm":
+            self._network = open_timm_network(
+                model, options=settings.options, stages=settings.stages, weights=weights
+            )
+        elif settings.options:
+            raise InvalidArgumentError(
+                f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
+                "whole_frame, views, stages, mean, std"
+            )
+        else:
+            self._network = open_torchvision_network(model, stages=settings.stages, weights=weights)
+        # A weights file can say how the input was normalized; settings in the name take precedence.
+        metadata = self._network.metadata
+        self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
+        self._std = settings.std or optional_triple(metadata, "std") or self._network.std
+        self._size = settings.size or self._network.size
+        self._network.module.to(self._device).requires_grad_(False)
+        self._whitening = None if whitening is None else Whitening.load(whitening)
+        try:
+            # An empty picture shows the channels of the stages, and whether the network accepts the size.
+            with torch.no_grad():
+                empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
+                self.channels: Final = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
+        except (AssertionError, RuntimeError) as error:
+            raise InvalidArgumentError(
+                f"{self.name} does not take pictures of {self._size} x {self._size} pixels: {error}"
+            ) from error
+        if self._whitening is not None:
+            self._whitening.check_length(sum(self.channels), name)
+        facts = {
+            "revision": _REVISION,
+            "name": self.name,
+            "size": self._size,
+            "mean": self._mean,
+            "std": self._std,
+            "weights": self._network.digest(),
+            "whitening": None if self._whitening is None else self._whitening.digest(),
+        }
+        self.fingerprint: Final = f"{name}-{short_digest(facts)}{grid_suffix(settings.views)}"
+        self.scorer: Final = "copies"
+        self.views: Final = settings.views
+        self.short_side: Final = self._size if settings.fit == "whole" else round(self._size * _CROP_MARGIN)
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The whole network in eval mode, on its device, with its classifier if the weights had one."""
+        return self._network.module
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
+
+        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The batch size does not change the numbers.
+        """
+        return features_of_views(
+            lambda images: self._values(images, self._whitening, mirror=False),
+            frames,
+            self.fingerprint,
+            mirror=mirror,
+            boxes=boxes,
+        )
+
+    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+        """Descriptors before whitening, [T, R, sum of channels], to fit a whitening on."""
+        return self._values(images, None, mirror=mirror)
+
+    def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+        """The network's input for images [T, H, W, 3] uint8: [T, 3, size, size] float32, normalized, on the CPU."""
+        height, width = images.shape[1:3]
+        trim = self._settings.bars == "trim"
+        boxes = bar_boxes(images).tolist() if trim else [[0, height, 0, width]] * len(images)
+        pictures = torch.zeros(len(images), 3, self._size, self._size)
+        for index, (image, (top, bottom, left, right)) in enumerate(zip(images, boxes, strict=True)):
+            picture = image[top:bottom, left:right]
+            picture = picture[:, ::-1] if mirror else picture
+            tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
+            # Resize [3, H, W] to [3, size, size], by squeezing or by cropping.
+            if self._settings.fit == "whole":
+                shape = (self._size, self._size)
+            else:
+                tall, wide = tensor.shape[1:]
+                scale = round(self._size * _CROP_MARGIN) / min(tall, wide)
+                shape = (round(tall * scale), round(wide * scale))
+            resized = functional.interpolate(
+                tensor[None], shape, mode="bilinear", antialias=True, align_corners=False
+            )
+            above, before = (shape[0] - self._size) // 2, (shape[1] - self._size) // 2
+            pictures[index] = resized[0, :, above : above + self._size, before : before + self._size]
+        mean = torch.tensor(self._mean)[:, None, None]
+        std = torch.tensor(self._std)[:, None, None]
+        return (pictures / 255 - mean) / std
+
+    def _values(
+        self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool
+    ) -> torch.Tensor:
+        chunk = _CHUNK[self._device.type]
+        dimension = sum(self.channels) if whitening is None else whitening.dimension
+        values = torch.zeros(len(images), 10 if self._settings.whole_frame else 9, dimension)
+        for first in range(0, len(images), chunk):
+            pictures = self.prepare(images[first : first + chunk], mirror=mirror)
+            missing = chunk - len(pictures)
+            full = functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)).to(self._device)
+            # no_grad rather than inference_mode, so that heads can be trained on the result.
+            with (
+                torch.no_grad(),
+                torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False),
+            ):
+                maps = [stage.float() for stage in self._network.stages(full)]
+                described = region_max_pool(maps, whole_frame=self._settings.whole_frame)
+                if whitening is not None:
+                    described = whitening.apply(described)
+            values[first : first + chunk] = described[: chunk - missing].cpu()
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The settings after the question mark; None where the network decides."""
+
+    size: int | None
+    fit: Literal["whole", "crop"]
+    bars: Literal["trim", "keep"]
+    whole_frame: bool
+    views: Views
+    stages: tuple[str, ...] | None
+    mean: tuple[float, float, float] | None
+    std: tuple[float, float, float] | None
+    options: dict[str, Any]
+
+
+def parse_network_name(name: str) -> tuple[str, str, _Settings]:
+    """Library, model and settings of a name."""
+    parsed = parse_name(name)
+    library, model = parsed.prefix, parsed.address
+    if library not in ("timm", "torchvision") or not model:
+        raise UnknownExtractorError(
+            f"a network's name must be timm:<model> or torchvision:<model>, got {name!r}"
+        )
+    given = parsed.settings()
+    size = given.pop("size", None)
+    if size is not None and not (size.isdecimal() and 32 <= int(size) <= 4096):
+        raise InvalidArgumentError(f"size must be a whole number of pixels from 32 to 4096, got {size!r}")
+    fit = given.pop("fit", "whole")
+    bars = given.pop("bars", "trim" if fit == "whole" else "keep")
+    whole_frame = given.pop("whole_frame", "0")
+    for setting, value, allowed in (
+        ("fit", fit, ("whole", "crop")),
+        ("bars", bars, ("trim", "keep")),
+        ("whole_frame", whole_frame, ("0", "1")),
+    ):
+        if value not in allowed:
+            raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, got {value!r}")
+    stages = given.pop("stages", None)
+    settings = _Settings(
+        size=None if size is None else int(size),
+        fit="crop" if fit == "crop" else "whole",
+        bars="trim" if bars == "trim" else "keep",
+        whole_frame=whole_frame == "1",
+        views=check_views(given.pop("views", "none")),
+        stages=None if stages is None else tuple(stages.split(",")),
+        mean=optional_triple(given, "mean"),
+        std=optional_triple(given, "std"),
+        options={key: _literal(value) for key, value in given.items() if key not in ("mean", "std")},
+    )
+    return library, model, settings
+
+
+def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
+    """One number or three from a mapping of strings."""
+    if key not in source:
+        return None
+    try:
+        numbers = [float(part) for part in source[key].split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 3) or (key == "std" and min(numbers) <= 0):
+        raise InvalidArgumentError(
+            f"{key} must be one number or three, separated by commas{' and positive' if key == 'std' else ''}, "
+            f"got {source[key]!r}"
+        )
+    return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
+
+
+def _literal(value: str) -> Any:
+    """``true``, ``false`` and numbers as Python values, everything else as text."""
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def resolve_device(device: str) -> torch.device:
+    """The device for ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except RuntimeError as error:
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}") from error
+    if resolved.type not in _CHUNK:
+        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
+    return resolved
+
+
+# Networks as functions from a picture to one vector, the base of encoders.
+
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledNetwork:
+    """A network without its classifier.
+
+    Attributes:
+        module: The network in eval mode, from normalized images [B, 3, size, size] to [B, dimension], the input of the
+            removed classifier.
+        dimension: Length of the vector.
+        size: Side in pixels of the input the network was made for.
+        mean: Mean of the input, in units of full scale (0 to 1).
+        std: Standard deviation of the input, in the same units.
+    """
+
+    module: nn.Module
+    dimension: int
+    size: int
+    mean: Triple
+    std: Triple
+
+
+def open_pooled_network(
+    name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
+) -> PooledNetwork:
+    """Open a network of timm or torchvision up to its pooled vector.
+
+    Args:
+        name: Name as in :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
+            ``torchvision:alexnet``. Only the settings ``size``, ``mean``, ``std`` and timm's own are used.
+        weights: A safetensors file (the classifier can be absent); None: weights from the local cache or the hub;
+            ``"random"``: freshly initialized, to be trained or to be filled with the state of a saved model.
+        seed: Seed of random weights.
+
+    Raises:
+        UnknownExtractorError: The library has no model of this name.
+        WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
+        InvalidArgumentError: A setting is invalid, or the network does not end in one vector per picture.
+    """
+    library, model, settings = parse_network_name(name)
+    fresh = weights == "random"
+    path = None if fresh else weights
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if library == "timm":
+            module, metadata = open_timm_module(model, options=settings.options, weights=path, fresh=fresh)
+            defaults = module.pretrained_cfg
+            module.reset_classifier(0)
+        else:
+            module, metadata, entry = open_torchvision_module(model, weights=path, fresh=fresh)
+            transforms = entry.transforms()
+            defaults = {
+                "input_size": transforms.crop_size,
+                "mean": transforms.mean,
+                "std": transforms.std,
+            }
+            # Taken from the complete network: this one has no classifier if the weights file had none.
+            with torch.device("meta"):
+                complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
+            for classifier in torchvision_classifier(complete):
+                module.set_submodule(classifier, nn.Identity())
+    if getattr(module, "aux_logits", False):
+        raise InvalidArgumentError(
+            f"{name} has side outputs that only its own training uses; choose another network"
+        )
+    module.eval()
+    size = settings.size or int(defaults["input_size"][-1])
+    mean, std = (
+        getattr(settings, key) or optional_triple(metadata, key) or _triple(defaults[key])
+        for key in ("mean", "std")
+    )
+    with torch.no_grad():
+        probe = module(torch.zeros(1, 3, size, size))
+    if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
+        raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
+    return PooledNetwork(module, int(probe.shape[1]), size, mean, std)
+
+
+def _triple(values: Any) -> Triple:
+    red, green, blue = (float(value) for value in values)
+    return red, green, blue
+
+
+# Region pooling of a feature pyramid: R-LiMAC, maximum activations of 3 x 3 regions over several stages.
+
+
+_GRID = 3
+
+
+def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) -> torch.Tensor:
+    """One descriptor per region of a 3 x 3 grid, from the maps of several stages (R-LiMAC).
+
+    Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), unit length over channels,
+    adaptive max pooling to the 3 x 3 grid, unit length. The channels of all stages are then concatenated and scaled to
+    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells per side the kernels are 28, 14, 6, 3.
+    (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
+
+    Args:
+        maps: One tensor [T, C_s, H_s, W_s] per stage.
+        whole_frame: Append a tenth region, the maximum over the whole map. Leave it off for descriptors compatible
+            with published ones; turn it on for partial matches that are zoomed or moved.
+
+    Returns:
+        [T, R, sum of C_s], R = 9 (row by row) or 10; unit vectors (zero where all maps are).
+
+    Raises:
+        InvalidArgumentError: There are no maps, a map does not have four axes, or T differs.
+    """
+    if not maps:
+        raise InvalidArgumentError("maps must have at least one stage, got none")
+    for stage in maps:
+        if stage.ndim != 4 or stage.shape[0] != maps[0].shape[0]:
+            raise InvalidArgumentError(
+                f"maps must be [T, C, H, W] with one T, got {[list(stage.shape) for stage in maps]}"
+            )
+    pooled = []
+    for stage in maps:
+        kernel = (region_kernel(stage.shape[2]), region_kernel(stage.shape[3]))
+        windows = functional.max_pool2d(stage, kernel, stride=(_stride(kernel[0]), _stride(kernel[1])))
+        regions = functional.adaptive_max_pool2d(functional.normalize(windows, dim=1), _GRID)
+        pooled.append(functional.normalize(regions, dim=1).flatten(2))
+    if whole_frame:
+        whole = [functional.normalize(stage.amax(dim=(2, 3)), dim=1)[..., None] for stage in maps]
+        pooled = [torch.cat(pair, dim=2) for pair in zip(pooled, whole, strict=True)]
+    return functional.normalize(torch.cat(pooled, dim=1), dim=1).transpose(1, 2).contiguous()
+
+
+def region_kernel(length: int) -> int:
+    """Kernel s for a map of ``length`` cells: the largest s <= length / 2 that still gives 3 regions.
+
+    With stride ceil(s / 2) there are ``(length - s) // stride + 1`` of them: 56 -> 28, 28 -> 14, 14 -> 6, 7 -> 3.
+    If no kernel gives exactly 3, one that gives a few more is used (adaptive pooling merges them). Maps of fewer than
+    3 cells get a kernel of 1.
+    """
+    for kernel in range(length // 2, 0, -1):
+        if (length - kernel) // _stride(kernel) + 1 >= _GRID:
+            return kernel
+    return 1
+
+
+def _stride(kernel: int) -> int:
+    return -(-kernel // 2)

@@ -1,1 +1,0 @@
-"""Networks of timm, torchvision and ONNX files as extractors."""

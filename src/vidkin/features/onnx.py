@@ -1,0 +1,518 @@
+"""Any image encoder in an ONNX file as an extractor."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from vidkin._base.registry import parse_name
+from vidkin._base.values import parse_json, short_digest
+from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
+from vidkin.features.backbone import optional_triple, region_max_pool, resolve_device
+from vidkin.features.information import bar_boxes
+from vidkin.features.views import check_views, features_of_views, grid_suffix
+from vidkin.features.whitening import Whitening
+from vidkin.media.frames import Fit, fit_to_square
+from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+__all__ = ["OnnxExtractor", "OnnxNetwork", "import_onnxruntime", "open_onnx"]
+
+
+# ONNX files that take images: checked when they are opened, and run by onnxruntime.
+
+
+InputLayout = Literal["nchw", "nhwc"]
+
+_TYPES: dict[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(uint8)": np.uint8,
+}
+
+# Chunks are always full, so that results do not depend on how the frames arrive.
+_CHUNK = {"cpu": 4, "cuda": 32}
+
+# Bytes that introduce the name of a second file with weights in a protocol buffer; the length of the name follows.
+_LOCATION = re.compile(rb"\n\x08location\x12")
+
+
+class OnnxNetwork:
+    """A network of images in an ONNX file.
+
+    Weights beside the file (``model.onnx.data``) are read, too, if they are in the same folder or below it.
+
+    Args:
+        path: The ONNX file; its only input is a batch of squares with three channels.
+        layout: Order of the input's axes; None: read from its shape.
+        size: Side of the squares in pixels; None: read from the input's shape.
+        output: Name or number of the output; None if there is only one.
+        device: ``auto`` (CUDA if torch and onnxruntime support it), ``cpu``, ``cuda``, ``cuda:1``.
+
+    Attributes:
+        size: Side of the input, pixels.
+        layout: Order of the input's axes.
+        takes_bytes: Whether the input has whole numbers from 0 to 255.
+        shape: Shape of the output for one image: [D], [N, D] or [C, H, W] (whatever the layout).
+        output: Name of the output.
+        about: Description of the model that `vidkin export` wrote; empty for other files.
+        digest: SHA-256 of the file and of its weights.
+
+    Raises:
+        UnknownExtractorError: The file does not exist.
+        MissingPartError: onnxruntime is not installed.
+        InvalidArgumentError: The file is damaged, has another kind of input, or an argument does not fit it.
+        ExtractorError: The network returns values that are not finite.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        layout: InputLayout | None = None,
+        size: int | None = None,
+        output: str | None = None,
+        device: str = "auto",
+    ) -> None:
+        self._path = Path(path).expanduser()
+        if not self._path.is_file():
+            raise UnknownExtractorError(f"{self._path}: there is no such ONNX file; check the path")
+        self.digest = _digest(self._path)
+        self._session, kind = _open_session(self._path, device)
+        about = self._session.get_modelmeta().custom_metadata_map.get("vidkin")
+        try:
+            self.about: dict[str, Any] = dict(parse_json(about or "{}"))
+        except (ValueError, TypeError) as error:
+            raise InvalidArgumentError(
+                f"{self._path}: what `vidkin export` wrote into it is damaged ({error}); export the model again"
+            ) from error
+        inputs = self._session.get_inputs()
+        shape = list(inputs[0].shape) if inputs else []
+        if len(inputs) != 1 or len(shape) != 4 or inputs[0].type not in _TYPES:
+            takes = ", ".join(f"{item.name} {_text(item.shape)} {item.type}" for item in inputs)
+            advice = "; use the folder of the model with --model" if "clips" in takes and self.about else ""
+            raise InvalidArgumentError(
+                f"{self._path}: an encoder must take one batch of images (4 axes; float, float16, double or uint8), "
+                f"this file takes {takes or 'nothing'}{advice}"
+            )
+        self._input = inputs[0].name
+        self._type = _TYPES[inputs[0].type]
+        self.takes_bytes = self._type is np.uint8
+        self.layout = _layout_of(self._path, shape, layout)
+        self.size = _size_of(self._path, shape, self.layout, size)
+        self._batch = shape[0] if isinstance(shape[0], int) else _CHUNK[kind]
+        self.output = _output_of(self._path, [item.name for item in self._session.get_outputs()], output)
+        # A picture of noise shows the output's shape, and whether the network accepts the size.
+        noise = np.random.default_rng(0).random((1, self.size, self.size, 3), dtype=np.float32)
+        probe = self.run(noise * 255 if self.takes_bytes else noise)
+        if not bool(probe.isfinite().all()):
+            raise ExtractorError(
+                f"{self._path}: the output {self.output} is not finite for a picture of noise; choose another file or "
+                "output"
+            )
+        self.shape = tuple(probe.shape[1:])
+
+    def run(self, images: NDArray[np.float32]) -> torch.Tensor:
+        """The output for images [T, size, size, 3], in the network's own units: [T, *shape] float32, on the CPU.
+
+        Raises:
+            InvalidArgumentError: The network does not accept the images, or does not return one output for each of
+                them.
+        """
+        batch = images.transpose(0, 3, 1, 2) if self.layout == "nchw" else images
+        parts = []
+        for first in range(0, len(batch), self._batch):
+            chunk = batch[first : first + self._batch]
+            full = np.zeros((self._batch, *batch.shape[1:]), dtype=self._type)
+            full[: len(chunk)] = chunk
+            try:
+                (values,) = self._session.run([self.output], {self._input: full})
+            except _failures() as error:
+                raise InvalidArgumentError(
+                    f"{self._path}: does not run on images of {self.size} x {self.size} pixels: {_cause(error)}"
+                ) from error
+            if (
+                not isinstance(values, np.ndarray)
+                or values.ndim not in (2, 3, 4)
+                or len(values) != self._batch
+            ):
+                raise InvalidArgumentError(
+                    f"{self._path}: the output {self.output} must be [B, D], [B, N, D] or a map of four axes, got "
+                    f"{list(np.shape(values))} for {self._batch} images; choose another with output=NAME"
+                )
+            parts.append(torch.from_numpy(values[: len(chunk)].astype(np.float32)))
+        output = torch.cat(parts) if parts else torch.zeros(0, *self.shape)
+        return output.permute(0, 3, 1, 2) if self.layout == "nhwc" and output.ndim == 4 and parts else output
+
+
+def import_onnxruntime() -> Any:
+    """The module onnxruntime.
+
+    Raises:
+        MissingPartError: onnxruntime is not installed.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingPartError(
+            "onnxruntime is not installed; install it with: pip install 'vidkin[onnx]'"
+        ) from error
+    return onnxruntime
+
+
+def _open_session(path: Path, device: str) -> tuple[Any, str]:
+    onnxruntime = import_onnxruntime()
+    place = resolve_device(device)
+    if place.type == "cuda" and "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        if device != "auto":
+            raise InvalidArgumentError(
+                f"this onnxruntime has no CUDA for device {device!r}; install onnxruntime-gpu, or use cpu"
+            )
+        place = torch.device("cpu")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # errors are raised
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.use_deterministic_compute = True
+    # Waiting threads would take processor time from the other workers.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if place.type == "cuda":
+        providers = [("CUDAExecutionProvider", {"device_id": place.index or 0, "use_tf32": 0}), *providers]
+    try:
+        return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers), place.type
+    except _failures() as error:
+        raise InvalidArgumentError(
+            f"{path}: onnxruntime {onnxruntime.__version__} cannot open this file: {_cause(error)}"
+        ) from error
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """Exceptions that onnxruntime raises; they have no common base class."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+    return (*own, RuntimeError, ValueError)
+
+
+def _cause(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file and of the weights files it names."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content)
+    names = set()
+    for match in _LOCATION.finditer(content):
+        start, length = match.end() + 1, content[match.end()]
+        if length >= 128:  # two bytes of seven bits each, the lower first
+            start, length = start + 1, length - 128 + (content[start] << 7)
+        names.add(content[start : start + length].decode(errors="replace"))
+    for name in sorted(names):
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise InvalidArgumentError(
+                f"{path}: its weights must be in its own folder, got {name!r}; save it as one file"
+            )
+        weights = path.parent / name
+        if not weights.is_file():
+            raise InvalidArgumentError(
+                f"{path}: its weights are in {name!r}, which is not beside it; copy it there"
+            )
+        with open(weights, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _layout_of(path: Path, shape: list[Any], layout: InputLayout | None) -> InputLayout:
+    channels: dict[InputLayout, Any] = {"nchw": shape[1], "nhwc": shape[3]}
+    if layout is None:
+        possible = [name for name, length in channels.items() if length == 3]
+        if len(possible) != 1:
+            raise InvalidArgumentError(
+                f"{path}: the input {_text(shape)} does not say where its three channels are; add layout=nchw or "
+                "layout=nhwc"
+            )
+        return possible[0]
+    if isinstance(channels[layout], int) and channels[layout] != 3:
+        raise InvalidArgumentError(
+            f"{path}: layout must have three channels, got {layout} for the input {_text(shape)}"
+        )
+    return layout
+
+
+def _size_of(path: Path, shape: list[Any], layout: InputLayout, size: int | None) -> int:
+    sides = {side for side in (shape[2:] if layout == "nchw" else shape[1:3]) if isinstance(side, int)}
+    if len(sides) == 2:
+        raise InvalidArgumentError(f"{path}: the input must be a square, got {_text(shape)}")
+    if not sides and size is None:
+        raise InvalidArgumentError(f"{path}: takes images of any size; add the one to use, such as size=224")
+    if sides and size not in (None, *sides):
+        raise InvalidArgumentError(
+            f"{path}: size must be {min(sides)}, as the input is {_text(shape)}, got {size}"
+        )
+    return int(size or min(sides))
+
+
+def _output_of(path: Path, outputs: list[str], output: str | None) -> str:
+    if output is None and len(outputs) == 1:
+        return outputs[0]
+    if output in outputs:
+        return str(output)
+    if output is not None and output.isdecimal() and int(output) < len(outputs):
+        return outputs[int(output)]
+    listed = f"its outputs are {', '.join(outputs)}"
+    if output is None:
+        raise InvalidArgumentError(f"{path}: {listed}; choose one with output=NAME")
+    raise InvalidArgumentError(f"{path}: there is no output {output!r}; {listed}")
+
+
+def _text(shape: list[Any]) -> str:
+    return f"[{', '.join(str(length) if isinstance(length, int) else length or '?' for length in shape)}]"
+
+
+PathLike = str | os.PathLike[str]
+
+Pool = Literal["regions", "mean", "first"]
+
+Triple = tuple[float, float, float]
+
+# Part of the fingerprint: increment it when the same frame would get different numbers.
+_REVISION = 1
+
+# Pools by the number of axes of the output for one image; the first is the default.
+_POOLS: dict[int, tuple[Pool, ...]] = {1: (), 2: ("first", "mean"), 3: ("regions", "mean")}
+
+
+class OnnxExtractor:
+    """Descriptors from an ONNX file: unit vectors, one per frame, or one for each of nine regions if the output is a
+    map.
+
+    Settings follow a question mark in the name, as in ``onnx:FILE?mean=0.485,0.456,0.406&std=0.229,0.224,0.225``. A
+    file written by ``vidkin export`` needs none.
+
+    ========== ==================================================================================================
+    ``size``   side of the input, pixels; default the file's own
+    ``fit``    ``stretch`` (default): the whole picture is resized to a square; ``crop``: its middle; ``letterbox``:
+               with black bars
+    ``bars``   ``trim`` (default with ``stretch``): letterbox and pillarbox bars are cut off first; ``keep``
+    ``range``  the value of white before ``mean`` and ``std``: ``1`` (default; for uint8 ``255``) or another number
+    ``mean``   subtracted, in units of ``range``, one number or three in the order of ``color``; default 0
+    ``std``    divided by, likewise; default 1
+    ``color``  ``rgb`` (default) or ``bgr``
+    ``layout`` ``nchw`` or ``nhwc``; default as the input's shape says
+    ``output`` name or number (from 0) of the output; needed if there are several
+    ``pool``   of an output [B, N, D] ``first`` (class token) or ``mean``, which must be named; of a map ``regions``
+               (default, 3 x 3, maximum) or ``mean``
+    ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor`
+    ``views``  which side of a comparison is described in parts, too: ``none`` (default), ``query``, ``both``
+    ========== ==================================================================================================
+
+    Args:
+        name: ``onnx:FILE[?settings]``.
+        whitening: A file written by :meth:`vidkin.features.Whitening.save`.
+        device: ``auto`` (CUDA if torch and onnxruntime support it), ``cpu``, ``cuda``, ``cuda:1``.
+
+    Attributes:
+        name: The name under which it was opened, settings included.
+        fingerprint: A short hash of the file, its settings and the whitening: the same wherever the file is.
+        short_side: Side of the input, pixels.
+        scorer: The scorer set in the name; default ``copies``, or ``kinds`` for exported models that learned from
+            labels.
+        views: The views set in the name; default ``none``.
+
+    Raises:
+        UnknownExtractorError: The file does not exist.
+        MissingPartError: onnxruntime is not installed.
+        InvalidArgumentError: The file is not an image encoder, or a setting is invalid.
+    """
+
+    def __init__(self, name: str, *, whitening: PathLike | None = None, device: str = "auto") -> None:
+        self.name: Final = name
+        parsed = parse_name(name)
+        if parsed.prefix != "onnx" or not parsed.address:
+            raise UnknownExtractorError(f"the name must be onnx:<file>, got {name!r}")
+        given = parsed.settings()
+        unknown = [setting for setting in given if setting not in _ALLOWED]
+        if unknown:
+            raise InvalidArgumentError(
+                f"onnx: has no setting {unknown[0]!r}; choose from {', '.join(_ALLOWED)}"
+            )
+        for setting, choices in _ALLOWED.items():
+            if choices and setting in given and given[setting] not in choices:
+                raise InvalidArgumentError(
+                    f"{setting} must be {' or '.join(choices)}, got {given[setting]!r}"
+                )
+        size = given.get("size")
+        if size is not None and not (size.isdecimal() and 16 <= int(size) <= 4096):
+            raise InvalidArgumentError(f"size must be a whole number of pixels from 16 to 4096, got {size!r}")
+        self._network = OnnxNetwork(
+            parsed.address,
+            layout=given.get("layout"),  # type: ignore[arg-type]  # checked above
+            size=None if size is None else int(size),
+            output=given.get("output"),
+            device=device,
+        )
+        self._input = _input_settings(given, self._network)
+        self._pool = _pool_of(given.get("pool"), self._network)
+        # Exported models that learned kinds from labels; all other files are assumed to find copies.
+        learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
+        self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
+        self.views: Final = check_views(given.get("views", "none"))
+        self._whitening = None if whitening is None else Whitening.load(whitening)
+        if self._whitening is not None:
+            self._whitening.check_length(
+                self._network.shape[0 if len(self._network.shape) == 3 else -1], name
+            )
+        facts = {
+            "revision": _REVISION,
+            "file": self._network.digest,
+            "size": self._network.size,
+            "layout": self._network.layout,
+            "output": self._network.output,
+            "input": asdict(self._input),
+            "pool": self._pool,
+            "scorer": self.scorer,
+            "views": self.views,
+            "whitening": None if self._whitening is None else self._whitening.digest(),
+        }
+        self.fingerprint: Final = f"onnx-{short_digest(facts)}{grid_suffix(self.views)}"
+        self.short_side: Final = self._network.size
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+
+        def describe(images: NDArray[np.uint8]) -> torch.Tensor:
+            values = self.describe(images)
+            return values if self._whitening is None else self._whitening.apply(values)
+
+        return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
+
+    def describe(self, images: NDArray[np.uint8]) -> torch.Tensor:
+        """Descriptors of images [T, H, W, 3] before whitening, [T, R, D], to fit a whitening on.
+
+        Values that are not finite, for example where a network divides black by its length, become zero: no content.
+        """
+        output = self._network.run(self.prepare(images)).nan_to_num(0.0, 0.0, 0.0)
+        if self._pool == "regions":
+            return region_max_pool([output])
+        if self._pool == "first":
+            output = output[:, 0]
+        elif self._pool == "mean":
+            output = output.mean(dim=1) if output.ndim == 3 else output.mean(dim=(2, 3))
+        return functional.normalize(output, dim=-1)[:, None]
+
+    def prepare(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The network's input for images [T, H, W, 3] uint8, before its layout: [T, size, size, 3] float32."""
+        size, settings = self._network.size, self._input
+        squares = np.empty((len(images), size, size, 3), dtype=np.float32)
+        edges = bar_boxes(images) if settings.bars == "trim" else None
+        for index, image in enumerate(images):
+            picture = image
+            if edges is not None:
+                top, bottom, left, right = edges[index].tolist()
+                picture = image[top:bottom, left:right]
+            squares[index] = fit_to_square(picture, size, settings.fit)
+        channels = squares if settings.color == "rgb" else squares[..., ::-1]
+        scaled = channels / np.float32(255 / settings.range)
+        mean, std = np.array(settings.mean, dtype=np.float32), np.array(settings.std, dtype=np.float32)
+        return np.asarray((scaled - mean) / std, dtype=np.float32)
+
+
+def open_onnx(
+    name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
+) -> OnnxExtractor:
+    """Open an ``onnx:`` network; a factory of the registry. The file holds its weights, so ``weights`` must be
+    None."""
+    if weights is not None:
+        raise InvalidArgumentError(
+            f"an ONNX file holds its weights, got {os.fspath(weights)!r} beside {name!r}; leave it out"
+        )
+    return OnnxExtractor(name, whitening=whitening, device=device)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """How images become the network's input."""
+
+    fit: Fit
+    bars: Literal["trim", "keep"]
+    color: Literal["rgb", "bgr"]
+    range: float
+    mean: Triple
+    std: Triple
+
+
+# Settings after the question mark, and their choices; without choices any text is accepted.
+_ALLOWED: dict[str, tuple[str, ...]] = {
+    "size": (),
+    "fit": get_args(Fit),
+    "bars": ("trim", "keep"),
+    "range": (),
+    "mean": (),
+    "std": (),
+    "color": ("rgb", "bgr"),
+    "layout": get_args(InputLayout),
+    "output": (),
+    "pool": get_args(Pool),
+    "scorer": ("copies", "kinds"),
+    "views": (),
+}
+
+
+def _input_settings(given: dict[str, str], network: OnnxNetwork) -> _Input:
+    own = network.about.get("fit")
+    fit = given.get("fit", own if own in get_args(Fit) else "stretch")
+    bars = "trim" if fit == "stretch" and not network.about else "keep"
+    text = given.get("range", "255" if network.takes_bytes else "1")
+    try:
+        white = float(text)
+    except ValueError:
+        white = 0.0
+    if not 0 < white < float("inf"):
+        raise InvalidArgumentError(f"range must be a number above 0, such as 1 or 255, got {text!r}")
+    mean = optional_triple(given, "mean") or (0.0, 0.0, 0.0)
+    std = optional_triple(given, "std") or (1.0, 1.0, 1.0)
+    if network.takes_bytes and (white != 255 or set(mean) != {0.0} or set(std) != {1.0}):
+        raise InvalidArgumentError(
+            "the file takes whole numbers from 0 to 255 (uint8), so range, mean and std must be left out"
+        )
+    return _Input(
+        fit,  # type: ignore[arg-type]  # one of _ALLOWED
+        "keep" if given.get("bars", bars) == "keep" else "trim",
+        "bgr" if given.get("color") == "bgr" else "rgb",
+        white,
+        mean,
+        std,
+    )
+
+
+def _pool_of(pool: str | None, network: OnnxNetwork) -> Pool | None:
+    """The pool of an output; None if it already is one vector per image."""
+    choices = _POOLS[len(network.shape)]
+    if pool is None and len(choices) and len(network.shape) == 2:
+        raise InvalidArgumentError(
+            f"the output {network.output} has {network.shape[0]} vectors for each image; add pool=first (class token) "
+            "or pool=mean"
+        )
+    if pool is None:
+        return choices[0] if choices else None
+    if pool not in choices:
+        raise InvalidArgumentError(
+            f"pool must be {' or '.join(choices) or 'left out'} for the output {network.output} of shape "
+            f"{list(network.shape)}, got {pool!r}"
+        )
+    return pool

@@ -1,0 +1,413 @@
+"""Networks of timm and torchvision with trained weights."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.util
+import itertools
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from vidkin._base.registry import import_part
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUnavailableError
+from vidkin.features.whitening import read_safetensors
+
+__all__ = [
+    "import_timm",
+    "import_torchvision",
+    "open_timm_module",
+    "open_timm_network",
+    "open_torchvision_module",
+    "open_torchvision_network",
+    "torchvision_classifier",
+    "torchvision_stages",
+]
+
+PathLike = str | os.PathLike[str]
+
+Triple = tuple[float, float, float]
+
+_STAGES = 4
+
+_LISTED = 5  # names listed in one message
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A network in eval mode, with the properties of its input.
+
+    Attributes:
+        module: The whole network, with its classifier if the weights had one.
+        stages: Function from normalized images [B, 3, size, size] to maps [B, C_s, H_s, W_s], shallow to deep.
+        size: Side of the input in pixels.
+        mean: Mean of the input, in units of full scale (0 to 1).
+        std: Standard deviation of the input, in the same units.
+        metadata: Metadata of the weights file; empty for weights from a hub.
+    """
+
+    module: nn.Module
+    stages: Callable[[torch.Tensor], list[torch.Tensor]]
+    size: int
+    mean: Triple
+    std: Triple
+    metadata: Mapping[str, str]
+
+    def digest(self) -> str:
+        """SHA-256 of the names and values of all weights, the same wherever they were loaded from."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.module.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def open_timm_network(
+    model: str, *, options: Mapping[str, Any], stages: tuple[str, ...] | None, weights: PathLike | None
+) -> Network:
+    """Open a model of timm.
+
+    Args:
+        model: Name such as ``resnet50`` or ``resnet50.tv_in1k``.
+        options: Arguments of the model's constructor.
+        stages: Indices of intermediate maps; default: the last four.
+        weights: A safetensors file; None: weights from the local cache or the hub.
+    """
+    module, metadata = open_timm_module(model, options=options, weights=weights)
+    label = f"timm:{model}"
+    if not hasattr(module, "forward_intermediates"):
+        raise InvalidArgumentError(f"{label} gives no intermediate maps; choose another model")
+    indices = _timm_indices(module, label, stages)
+    module.eval()
+
+    def maps(images: torch.Tensor) -> list[torch.Tensor]:
+        return list(
+            module.forward_intermediates(images, indices=indices, stop_early=True, intermediates_only=True)
+        )
+
+    config = module.pretrained_cfg
+    return Network(
+        module,
+        maps,
+        int(config["input_size"][-1]),
+        _triple(config["mean"]),
+        _triple(config["std"]),
+        metadata,
+    )
+
+
+def open_timm_module(
+    model: str, *, options: Mapping[str, Any], weights: PathLike | None, fresh: bool = False
+) -> tuple[Any, dict[str, str]]:
+    """Open a model of timm with its weights; arguments as in :func:`open_timm_network`.
+
+    Args:
+        weights: A safetensors file; None: weights from the local cache or the hub.
+        fresh: Use freshly initialized weights instead.
+
+    Returns:
+        The module, and the metadata of its weights file.
+    """
+    timm = import_timm()
+    label = f"timm:{model}"
+    if not timm.is_model(model):
+        similar = difflib.get_close_matches(model, timm.list_models(), n=_LISTED)
+        raise UnknownExtractorError(
+            f"timm has no model {model!r}; "
+            + (f"similar are {', '.join(similar)}" if similar else "timm.list_models() lists all")
+        )
+    try:
+        known = timm.get_pretrained_cfg(model, allow_unregistered=True)
+    except RuntimeError as error:  # the part of the name after the dot
+        raise UnknownExtractorError(f"timm has no weights called {model!r}: {error}") from error
+    metadata: dict[str, str] = {}
+    module: Any
+    try:
+        if fresh:
+            module = timm.create_model(model, pretrained=False, **options)
+        elif weights is None:
+            module = _timm_with_hub_weights(timm, model, known, options)
+        else:
+            module = timm.create_model(model, pretrained=False, **options)
+            # Names of the classifier's modules; the weights need not include them.
+            names = module.pretrained_cfg.get("classifier") or ()
+            names = (names,) if isinstance(names, str) else tuple(names)
+            metadata = _load_weights(module, weights, label, names)
+    except TypeError as error:
+        if not options:
+            raise
+        raise InvalidArgumentError(
+            f"{label} does not take these settings {dict(options)}: {error}"
+        ) from error
+    return module, metadata
+
+
+def open_torchvision_network(
+    model: str, *, stages: tuple[str, ...] | None, weights: PathLike | None
+) -> Network:
+    """Open an image classifier of torchvision.
+
+    Args:
+        model: ``resnet50``.
+        stages: Names of its graph's nodes (``layer1,layer2``); default the last map of each of the
+            four coarsest resolutions, which for residual networks is the output of each of their four stages.
+        weights: A safetensors file; None: the default weights from the local cache or the hub.
+    """
+    module, metadata, default = open_torchvision_module(model, weights=weights)
+    label = f"torchvision:{model}"
+    module.eval()
+    transforms = default.transforms()
+    size = int(transforms.crop_size[0])
+    extractor = torchvision_stages(module, label, stages, size)
+    return Network(
+        module,
+        lambda images: list(extractor(images).values()),
+        size,
+        _triple(transforms.mean),
+        _triple(transforms.std),
+        metadata,
+    )
+
+
+def open_torchvision_module(
+    model: str, *, weights: PathLike | None, fresh: bool = False
+) -> tuple[nn.Module, dict[str, str], Any]:
+    """Open an image classifier of torchvision with its weights.
+
+    Args:
+        model: ``resnet50``.
+        weights: Weights as in :func:`open_torchvision_network`.
+        fresh: Use freshly initialized weights instead.
+
+    Returns:
+        The module, the metadata of its weights file, and torchvision's entry of its default weights.
+    """
+    torchvision = import_torchvision()
+    label = f"torchvision:{model}"
+    if model not in torchvision.models.list_models(module=torchvision.models):
+        raise UnknownExtractorError(
+            f"torchvision has no image classifier {model!r}; torchvision.models.list_models() lists all"
+        )
+    default = torchvision.models.get_model_weights(model).DEFAULT
+    metadata: dict[str, str] = {}
+    # Without weights some constructors warn that their initialization is slow; its result is not kept.
+    extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
+    module = torchvision.models.get_model(model, weights=None, **extra)
+    if fresh:
+        return module, metadata, default
+    if weights is None:
+        try:
+            state = default.get_state_dict(progress=False, check_hash=True, weights_only=True)
+        except (OSError, RuntimeError) as error:
+            raise _unavailable(label, f"the cache of torch.hub and {default.url} ({error})") from error
+        module.load_state_dict(state)
+    else:
+        metadata = _load_weights(module, weights, label, torchvision_classifier(module))
+    return module, metadata, default
+
+
+def torchvision_classifier(module: nn.Module) -> tuple[str, ...]:
+    """Name of the classifier's module: the last linear layer of a complete network."""
+    linear = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)]
+    return tuple(linear[-1:])
+
+
+def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[str, Any]) -> nn.Module:
+    """Weights from the local cache without using the network, otherwise from the hub."""
+    import huggingface_hub
+    from huggingface_hub.errors import RemoteEntryNotFoundError
+
+    label = f"timm:{model}"
+    if config is None or not (config.hf_hub_id or config.url or config.file):
+        raise _unavailable(label, "timm, which knows of no pretrained weights for this model")
+    overlay: dict[str, Any] | None = None
+    try:
+        if config.hf_hub_id:
+            file = config.hf_hub_filename or "model.safetensors"
+            cached = huggingface_hub.try_to_load_from_cache(config.hf_hub_id, file)
+            if not isinstance(cached, str):
+                # Fail at once if the hub is out of reach: its client would retry for most of a minute.
+                if huggingface_hub.constants.HF_HUB_OFFLINE:
+                    raise OSError("HF_HUB_OFFLINE is set")
+                ping = urllib.request.Request(huggingface_hub.constants.ENDPOINT, method="HEAD")
+                try:
+                    urllib.request.urlopen(ping, timeout=10).close()
+                except urllib.error.HTTPError as error:
+                    error.close()  # an answer, even a refusal, means that the hub is up
+                try:
+                    cached = huggingface_hub.hf_hub_download(config.hf_hub_id, file)
+                except RemoteEntryNotFoundError:
+                    cached = None  # an older repository with another file name, which timm knows
+            if cached is not None:
+                overlay = {"file": cached, "custom_load": False}
+        module: nn.Module = timm.create_model(
+            model, pretrained=True, pretrained_cfg_overlay=overlay, **options
+        )
+    except OSError as error:
+        place = config.hf_hub_id or config.url
+        raise _unavailable(label, f"the local cache and the hub ({place}: {error})") from error
+    return module
+
+
+def _unavailable(label: str, tried: str) -> WeightsUnavailableError:
+    return WeightsUnavailableError(
+        f"the weights of {label} are not available; tried {tried}. Give a safetensors file (--weights FILE; "
+        "in a recipe, weights), or run once with a network connection, or use --extractor classical, which works "
+        "offline"
+    )
+
+
+def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> list[int]:
+    count = len(module.feature_info)
+    if stages is None:
+        return list(range(max(0, count - _STAGES), count))
+    try:
+        indices = [int(stage) for stage in stages]
+    except ValueError:
+        indices = [count]
+    if any(not -count <= index < count for index in indices):
+        raise InvalidArgumentError(
+            f"stages of {label} must be indices from {-count} to {count - 1}, got {','.join(stages)}"
+        )
+    return indices
+
+
+def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int) -> nn.Module:
+    """The part of the module that computes the stages, as a module that returns maps by name."""
+    from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names
+
+    _, nodes = get_graph_node_names(module, suppress_diff_warning=True)
+    if stages is None:
+        probe = create_feature_extractor(module, nodes, suppress_diff_warning=True)
+        with torch.no_grad():
+            outputs = probe(torch.zeros(1, 3, size, size))
+        last: dict[int, str] = {}
+        for node in nodes[1:]:
+            shape = tuple(outputs[node].shape) if isinstance(outputs[node], torch.Tensor) else ()
+            if len(shape) == 4 and shape[0] == 1 and shape[2] == shape[3] >= 3:
+                last[shape[2]] = node
+        sides = sorted(last, reverse=True)[-_STAGES:]
+        stages = tuple(last[side] for side in sides)
+        # Attention weights are square, too; the maps of a pyramid halve from stage to stage.
+        if len(sides) < 2 or any(fine < 1.7 * coarse for fine, coarse in itertools.pairwise(sides)):
+            raise InvalidArgumentError(
+                f"{label} has no pyramid of maps; choose another model, or one of timm:"
+            )
+    # A module's name refers to its last node.
+    known = set(nodes) | {name for name, _ in module.named_modules() if name}
+    unknown = [stage for stage in stages if stage not in known]
+    if unknown:
+        raise InvalidArgumentError(
+            f"{label} has no node {', '.join(unknown)}; its nodes are {', '.join(nodes[: 4 * _LISTED])}..."
+        )
+    extractor: nn.Module = create_feature_extractor(module, list(stages), suppress_diff_warning=True)
+    return extractor.eval()
+
+
+def _load_weights(
+    module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]
+) -> dict[str, str]:
+    """Load a file strictly; only the classifier can be absent or have other classes, and is then removed.
+
+    Returns:
+        The file's metadata.
+    """
+    given, metadata = read_safetensors(path, purpose="weights")
+    own = module.state_dict()
+    heads = tuple(f"{name}." for name in classifier)
+    fits = {name for name in given if name in own and given[name].shape == own[name].shape}
+    missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
+    foreign = [name for name in given if name not in own]
+    shapes = [
+        f"{name} {list(given[name].shape)} instead of {list(own[name].shape)}"
+        for name in given
+        if name in own and name not in fits
+    ]
+    problems = [
+        f"{title} {len(others)} ({', '.join(others[:_LISTED])}{', ...' if len(others) > _LISTED else ''})"
+        for title, names in (("missing", missing), ("unexpected", foreign), ("of another shape", shapes))
+        if (others := [name for name in names if not name.startswith(heads or ("\0",))])
+    ]
+    if problems:
+        raise InvalidArgumentError(f"{os.fspath(path)}: not the weights of {label}: {'; '.join(problems)}")
+    module.load_state_dict({name: given[name] for name in fits}, strict=False)
+    for name in classifier:
+        if not {key for key in own if key.startswith(f"{name}.")} <= fits:
+            parent, _, child = name.rpartition(".")
+            setattr(module.get_submodule(parent), child, nn.Identity())
+    return metadata
+
+
+def _triple(values: Any) -> Triple:
+    red, green, blue = (float(value) for value in values)
+    return red, green, blue
+
+
+# The one place where torchvision and timm are imported.
+#
+# Package indices offer a torchvision wheel whose compiled operators were linked against CUDA. Beside a CPU-only
+# torch its library does not load, which torchvision forgives, but its import then describes two operators that
+# do not exist (``operator torchvision::nms does not exist``). Nothing here detects boxes: it is enough that
+# the two are *declared*.
+
+
+# Operators that torchvision describes at import whether or not its library was loaded.
+_SCHEMAS = {
+    "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms": "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+}
+
+# A declaration lasts as long as its Library object.
+_declared: list[torch.library.Library] = []
+
+
+@cache
+def import_torchvision() -> Any:
+    """The module torchvision, even if its compiled operators cannot be loaded.
+
+    Raises:
+        MissingPartError: torchvision is not installed.
+    """
+    if "torchvision" not in sys.modules:
+        _declare_missing_operators()
+    return import_part("torchvision", extra="train")
+
+
+@cache
+def import_timm() -> Any:
+    """The module timm (which imports torchvision).
+
+    Raises:
+        MissingPartError: timm or torchvision is not installed.
+    """
+    import_torchvision()
+    return import_part("timm", extra="train")
+
+
+def _declare_missing_operators() -> None:
+    """Declare the operators unless torchvision's own library brings them."""
+    specification = importlib.util.find_spec("torchvision")
+    if specification is None or not specification.submodule_search_locations:
+        return
+    for folder in specification.submodule_search_locations:
+        for library in sorted(Path(folder).glob("_C*")):
+            try:
+                torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
+            except OSError:
+                continue  # linked against another build of torch: this is the case that is mended below
+    missing = [schema for name, schema in _SCHEMAS.items() if not hasattr(torch.ops.torchvision, name)]
+    if missing:
+        fragment = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+        for schema in missing:
+            fragment.define(schema)  # type: ignore[no-untyped-call]
+        _declared.append(fragment)

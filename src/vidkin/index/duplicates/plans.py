@@ -1,0 +1,196 @@
+"""Removal plans: files that a person can read and edit before anything happens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from vidkin._base.files import open_output
+from vidkin._base.values import Result, parse_json
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
+from vidkin.index.storage.content import content_hash
+
+__all__ = [
+    "DuplicatePlan",
+    "FileState",
+    "PlannedGroup",
+    "StayingFile",
+    "plan_removal",
+    "read_plan",
+    "write_plan",
+]
+
+PathLike = str | os.PathLike[str]
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileState(Result):
+    """A file as it was when the plan was made.
+
+    Attributes:
+        path: Absolute.
+        size: Bytes.
+        mtime_ns: Time of its last change, nanoseconds since the epoch.
+        content: Hash of its bytes, see :func:`vidkin.index.storage.content.content_hash`.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    content: str
+
+    @classmethod
+    def of(cls, path: str) -> FileState:
+        """Read the current state of a file.
+
+        Raises:
+            MediaError: It cannot be read.
+        """
+        try:
+            status = os.stat(path)
+            return cls(path, status.st_size, status.st_mtime_ns, content_hash(path, status.st_size).text)
+        except OSError as error:
+            raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class StayingFile(Result):
+    """A copy that stays in place.
+
+    Attributes:
+        path: The file.
+        why: One line.
+    """
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup(Result):
+    """One group of copies.
+
+    Attributes:
+        keep: The file that stays where it is.
+        reason: Why it is kept.
+        remove: Files that the kept one replaces.
+        stay: Copies that stay in place, with the reason; for the reader.
+    """
+
+    keep: FileState
+    reason: str
+    remove: tuple[FileState, ...]
+    stay: tuple[StayingFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatePlan(Result):
+    """What to do with the duplicates of an index.
+
+    Attributes:
+        groups: Groups with something to remove.
+        created: ISO 8601 time.
+    """
+
+    groups: tuple[PlannedGroup, ...]
+    created: str = ""
+
+    @property
+    def savings(self) -> int:
+        """Bytes of all files to be removed."""
+        return sum(file.size for group in self.groups for file in group.remove)
+
+
+def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLike] = ()) -> DuplicatePlan:
+    """Make a plan that keeps the best file of each group and removes the spare ones.
+
+    A file stays if it shows something that the best one lacks, if it may not be a copy, if it has other
+    names (hard links), or if it is in a protected folder.
+
+    Args:
+        groups: Result of :meth:`vidkin.Index.duplicates`.
+        protected: Folders in which no file is touched.
+
+    Raises:
+        MediaError: A file can no longer be read.
+    """
+    folders = [os.path.realpath(os.path.expanduser(folder)) for folder in protected]
+    planned = []
+    for group in groups:
+        reasons = {member.path: _why_it_stays(member, folders) for member in group.members if not member.best}
+        remove = [FileState.of(path) for path, why in reasons.items() if why is None]
+        if remove:
+            stay = tuple(StayingFile(path, why) for path, why in reasons.items() if why is not None)
+            planned.append(PlannedGroup(FileState.of(group.best.path), group.reason, tuple(remove), stay))
+    return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
+
+
+def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
+    """Write a plan as JSON; names that are not valid Unicode survive.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    table = {"vidkin_plan": _VERSION, **asdict(plan)}
+    with open_output(path) as partial:
+        partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+
+
+def read_plan(path: PathLike) -> DuplicatePlan:
+    """Read a plan from its file; deleted groups and files are not part of it.
+
+    Raises:
+        MediaError: The file cannot be read.
+        InvalidArgumentError: It is not a plan.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            table = parse_json(file.read())
+        if table["vidkin_plan"] != _VERSION:
+            raise ValueError(f"its version is {table['vidkin_plan']!r}, not {_VERSION}")
+        groups = [
+            PlannedGroup(
+                _file(group["keep"]),
+                str(group.get("reason", "")),
+                tuple(map(_file, group["remove"])),
+                tuple(StayingFile(str(item["path"]), str(item["why"])) for item in group.get("stay", [])),
+            )
+            for group in table["groups"]
+        ]
+        return DuplicatePlan(tuple(groups), str(table.get("created", "")))
+    except OSError as error:
+        raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} must be a plan from `vidkin duplicates --plan`: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _file(table: dict[str, Any]) -> FileState:
+    path = table["path"]
+    if not isinstance(path, str) or not os.path.isabs(path):
+        raise ValueError(f"path must be absolute, got {path!r}")
+    return FileState(path, int(table["size"]), int(table["mtime_ns"]), str(table["content"]))
+
+
+def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
+    """The reason not to remove a file; None for one that is spare."""
+    real = os.path.realpath(member.path)
+    for folder in protected:
+        if real.startswith(os.path.join(folder, "")):
+            return f"it is in {folder}, which is protected"
+    if member.doubt:
+        return f"doubtful: {member.doubt}"
+    if not member.is_spare:
+        return f"the kept file lacks {member.lacking:.1f} s of it"
+    if os.path.islink(member.path):
+        return "it is a symbolic link"
+    if member.links:
+        return f"it has other names, as {member.links[0]}"
+    return None

@@ -1,1 +1,0 @@
-"""Remove duplicates: a plan, logged steps, and undo."""

@@ -1,0 +1,223 @@
+"""The contract of executors, which turn files into features, and the events that they report.
+
+An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`WorkerSpec` to each worker,
+open the extractor there once with :meth:`WorkerSpec.open`, and relay the events of
+:func:`~vidkin.index.ingest.executor.describe_video` for each path. Everything that is sent can be pickled.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from vidkin.errors import MediaError
+from vidkin.features import FrameExtractor, Phase, describe_file, open_extractor
+from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
+from vidkin.media import VideoInfo, find_matroska_damage, open_probed
+from vidkin.similarity import FrameFeatures
+
+__all__ = [
+    "Advanced",
+    "Described",
+    "Event",
+    "Executor",
+    "Idle",
+    "SerialExecutor",
+    "Unreadable",
+    "WorkerSpec",
+    "describe_video",
+    "internal_error",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """Everything that a worker needs to extract features.
+
+    Attributes:
+        extractor: Name for :func:`vidkin.features.open_extractor`.
+        weights, whitening: Files, or None.
+        base_rate: Frames per second of ordinary videos, see :func:`vidkin.index.storage.records`.
+        open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
+            registry's, for extractors that are not in it; a function at the top of an importable module.
+    """
+
+    extractor: str
+    weights: str | None = None
+    whitening: str | None = None
+    base_rate: float = 1.0
+    open_extractor: Callable[..., FrameExtractor] | None = None
+
+    def open(self) -> FrameExtractor:
+        """Open the extractor."""
+        if self.open_extractor is not None:
+            return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
+        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """Features of more frames of a video are ready.
+
+    Attributes:
+        path: Path of the file.
+        frames: Number of frames since the last event.
+        seconds: Seconds of video covered by them.
+    """
+
+    path: str
+    frames: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A video is done.
+
+    Attributes:
+        path: Path of the file.
+        info: Properties of the file.
+        features: Features of all its frames, at least one; rounded as they are stored.
+        damage: One line about parts that could not be read, else "".
+    """
+
+    path: str
+    info: VideoInfo
+    features: FrameFeatures
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file cannot be read.
+
+    Attributes:
+        path: Path of the file.
+        cause: One line.
+        temporary: Nothing is known to be wrong with the file's bytes (a killed worker, a hung drive, no memory, an
+            internal error): the next call reads the file again.
+        trace: The traceback of an internal error, else "".
+    """
+
+    path: str
+    cause: str
+    temporary: bool = False
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing happened for a moment: time to write finished results."""
+
+
+Event = Advanced | Described | Unreadable | Idle
+
+
+class Executor(Protocol):
+    """Turns files into features, in any order."""
+
+    def run(self, paths: Iterable[str]) -> Iterator[Event]:
+        """Exactly one :class:`Described` or :class:`Unreadable` for each path, among other events.
+
+        Paths are taken from the iterable only when a worker is free. While nothing happens, an :class:`Idle` is
+        yielded at least every second. Unread events block the workers instead of piling up. When the iterator is
+        closed, all work ends.
+
+        Raises:
+            VidkinError: No file at all can be processed, for example because the extractor cannot be opened.
+        """
+        ...
+
+
+# Feature extraction in the calling process, one file after the other.
+
+
+# Frames decoded at a time: few, so that large ones take little memory.
+_FRAMES_A_BATCH = 4
+
+
+class SerialExecutor:
+    """Processes one file after the other in this process: for tests, and where starting processes is not worth it.
+
+    A decoder that crashes takes this process with it; see
+    :class:`~vidkin.index.ingest.processes.ProcessExecutor`.
+
+    Args:
+        spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
+    """
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._extractor = spec.open()
+        self._rate = spec.base_rate
+
+    def run(self, paths: Iterable[str]) -> Iterator[Event]:
+        for path in paths:
+            yield from describe_video(path, self._extractor, self._rate)
+
+
+def describe_video(
+    path: str,
+    extractor: FrameExtractor,
+    base_rate: float,
+    *,
+    beat: Callable[[Phase], None] = lambda phase: None,
+) -> Iterator[Event]:
+    """Yield the events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
+
+    Never more than a few dozen decoded frames are in memory, whatever the length of the video. Features are rounded
+    as they are stored. An unexpected exception affects only this file: it is :class:`Unreadable`, with the
+    traceback.
+
+    Args:
+        path: Path of the file.
+        extractor: Extractor of frames or clips.
+        base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.storage.records`.
+        beat: Callback for every packet read and every change of phase.
+    """
+    try:
+        parts: list[FrameFeatures] = []
+        reached = 0.0
+        damage: list[str] = []
+        with open_probed(path, threads=1, on_read=lambda: beat("decoding")) as video:
+            info = video.info
+            for (part,) in describe_file(
+                video,
+                extractor,
+                duration=info.duration,
+                rate=sampling_rate(info.duration, base_rate),
+                batch=_FRAMES_A_BATCH,
+                threads=1,
+                beat=beat,
+                on_damage=damage.append,
+                views=extractor.views == "both",
+                part_rate=part_rate(info.duration),
+            ):
+                parts.append(to_stored(part))
+                before, reached = reached, float(part.timestamps[-1])
+                yield Advanced(path, len(part), max(reached - before, 0.0))
+        if info.container.startswith("matroska"):
+            # A file that vanishes in the meantime was read in time.
+            with suppress(OSError):
+                damage.append(find_matroska_damage(path, on_read=lambda: beat("decoding")))
+        if parts:
+            yield Described(
+                path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage)))
+            )
+        else:
+            yield Unreadable(path, "not a single frame could be decoded")
+    except MediaError as error:
+        yield Unreadable(path, error.cause, temporary=error.temporary)
+    except MemoryError:
+        yield Unreadable(path, "needs more memory than there is", temporary=True)
+    # An untrusted file may make any library raise anything; other files must not be affected.
+    except Exception as error:  # noqa: BLE001
+        yield internal_error(path, error)
+
+
+def internal_error(path: str, error: Exception) -> Unreadable:
+    """Report an internal error on a file, with the traceback of the exception that is being handled."""
+    text = " ".join(f"internal error: {type(error).__name__}: {error}".split()).rstrip(": ")
+    return Unreadable(path, text, temporary=True, trace=traceback.format_exc())

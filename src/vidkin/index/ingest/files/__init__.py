@@ -1,1 +1,0 @@
-"""Files in folders: which ones to index, and hashes of their content."""

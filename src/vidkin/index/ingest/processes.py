@@ -1,0 +1,235 @@
+"""Feature extraction in worker processes: a decoder that crashes or hangs costs one file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import IO
+
+from vidkin.errors import ExtractorError, InvalidArgumentError
+from vidkin.features.describe import HANG_TIMEOUT, Silence
+from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
+from vidkin.index.ingest.worker import Alive, Channel, Failed
+
+__all__ = ["ProcessExecutor"]
+
+_TICK = 0.25
+# Allows for loading libraries and network weights; does not count against any file.
+_START_TIMEOUT = 300.0
+# A process whose channel is closed has ended, or ends at once unless it is stuck.
+_END_TIMEOUT = 30.0
+# Restarts of workers that were killed before they could do anything, mostly for lack of memory.
+_MOST_RESTARTS = 3
+_SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
+# Signals by which a file can crash a decoder. Any other signal came from outside.
+_CRASHES = frozenset({
+    signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS
+})  # fmt: skip
+
+
+class ProcessExecutor:
+    """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
+
+    Each worker opens the extractor once and describes one file at a time on one thread. Events come
+    through a socket with a buffer of limited size, so a worker blocks when nobody reads: each worker holds the
+    features of at most one video (5 kB per frame with 10 regions of 256).
+
+    A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
+    its file is :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. A worker that is killed
+    before it was ready says nothing about its file and is started again; if that happens repeatedly, the run ends with
+    an :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
+    started afresh, not forked, and do not run the caller's main module: a script needs no
+    ``if __name__ == "__main__"``.
+
+    Args:
+        spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
+        workers: How many, at least 1; default one for each processor that this process may use.
+        hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
+            hung; five times as long while the extractor describes frames. Time in which nobody listened to the
+            workers, since the caller was busy or the machine asleep, does not count.
+    """
+
+    def __init__(
+        self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
+        self._spec = spec
+        if workers is None:
+            has_affinity = hasattr(os, "sched_getaffinity")
+            workers = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+        self._workers = workers
+        self._hang_timeout = hang_timeout
+
+    def run(self, paths: Iterable[str]) -> Iterator[Event]:
+        remaining = iter(paths)
+        workers: list[_Worker] = []
+        exhausted = False
+        try:
+            while True:
+                workers[:] = [worker for worker in workers if worker.usable()]
+                while not exhausted:
+                    idle = next((worker for worker in workers if worker.path is None), None)
+                    if idle is None and len(workers) >= self._workers:
+                        break
+                    path = next(remaining, None)
+                    exhausted = path is None
+                    if path is not None:
+                        if idle is None:
+                            idle = _Worker(self._spec, self._hang_timeout)
+                            workers.append(idle)
+                        idle.assign(path)
+                busy = [worker for worker in workers if worker.path is not None]
+                if not busy:
+                    return
+                ready = wait([worker.channel.fileno() for worker in busy], timeout=_TICK)
+                if not ready:
+                    yield Idle()
+                for worker in busy:
+                    if worker.channel.fileno() in ready:
+                        yield from worker.receive()
+                    else:
+                        yield from worker.check_silence()
+        finally:
+            for worker in workers:
+                worker.end()
+
+
+@dataclass
+class _Worker:
+    """One worker process as the parent sees it."""
+
+    spec: WorkerSpec
+    hang_timeout: float
+    ready: bool = False
+    lost: bool = False
+    restarts: int = 0
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        self.silence = Silence(self.hang_timeout)
+        self._start()
+
+    def _start(self) -> None:
+        self.channel, theirs = Channel.pair()
+        descriptor = theirs.fileno()
+        # Same search path as here, so that functions named in the specification can be imported.
+        command = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
+        )
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command],
+            pass_fds=[descriptor],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.errors,
+            process_group=0,  # Ctrl-C in a terminal goes to the parent, which shuts its workers down.
+        )
+        theirs.close()
+        self._send(self.spec)
+
+    def assign(self, path: str) -> None:
+        """Give it a file."""
+        self.path = path
+        self.silence.end("decoding")
+        self._send(path)
+
+    def usable(self) -> bool:
+        """Whether it has work or can be given some. Otherwise it is ended, so that another takes its place."""
+        if self.lost or (self.path is None and self.process.poll() is not None):
+            self.end()
+            return False
+        return True
+
+    def receive(self) -> Iterator[Event]:
+        """Read what it sent; yields the event, if any."""
+        path = self.path
+        assert path is not None  # only busy workers are listened to
+        self.silence.end()
+        try:
+            messages: list[Event | Alive | Failed] = self.channel.receive_part()
+        except (EOFError, ConnectionError):
+            yield self._bury(path)
+            return
+        for message in messages:
+            if isinstance(message, Failed):
+                message.error.add_note(f"in a worker process:\n{message.trace}")
+                raise message.error
+            self.ready = True
+            if isinstance(message, Described | Unreadable):
+                self.path = None
+            if isinstance(message, Alive):
+                self.silence.end(message.phase)
+            else:
+                yield message
+
+    def check_silence(self) -> Iterator[Event]:
+        """Called when it sent nothing: if it hangs, replace it and report its file as unreadable."""
+        path = self.path
+        assert path is not None
+        cause = self.silence.measure()
+        if not self.ready:
+            if self.silence.seconds > _START_TIMEOUT:
+                self.lost = True
+                raise RuntimeError(
+                    f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}"
+                )
+        elif cause is not None:
+            self.lost = True
+            yield Unreadable(path, cause, temporary=True)
+
+    def end(self) -> None:
+        """Kill the process, whatever it is doing, and close everything."""
+        self.channel.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+    def _bury(self, path: str) -> Event:
+        """Handle its death: report its file as unreadable, or start it again if it was not ready yet."""
+        try:
+            status = self.process.wait(_END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        name = _SIGNAL_NAMES.get(-status, str(-status))
+        hint = ", perhaps for lack of memory" if -status == signal.SIGKILL else ""
+        if not self.ready and status < 0:
+            if self.restarts >= _MOST_RESTARTS:
+                raise ExtractorError(
+                    f"worker processes were killed by signal {name} {self.restarts + 1} times before they could "
+                    f"start{hint}; finished work is saved: run it again with fewer workers (workers=1, --workers 1)"
+                )
+            self.end()
+            self.restarts += 1
+            self._start()
+            self.assign(path)
+            return Idle()
+        self.lost = True
+        if not self.ready:
+            raise RuntimeError(
+                f"a worker process ended with status {status} before it could start: {self._last_words()}"
+            )
+        if status >= 0:
+            return Unreadable(path, f"decoder process ended with exit status {status}", temporary=True)
+        cause = f"decoder process died with signal {name}{hint}"
+        return Unreadable(path, cause, temporary=-status not in _CRASHES)
+
+    def _send(self, message: object) -> None:
+        # If it died, the next receive reports that, with its status.
+        with contextlib.suppress(ConnectionError):
+            self.channel.send(message)
+
+    def _last_words(self) -> str:
+        self.errors.seek(0)
+        return self.errors.read().decode("utf-8", "replace").strip()[-2000:] or "no error output"

@@ -1,0 +1,246 @@
+"""The video files in folders, lists and patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_regular_file
+from vidkin.index.storage.manifest import MANIFEST_FILE, FolderRules
+
+__all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "scan", "use_known_names"]
+
+LINK_TO_FOLDER = "a link to a folder (--follow-links)"
+
+"""Reason given for skipping a link to a folder."""
+
+_MPEG_TS_SYNC = 0x47
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFile:
+    """A file that can be a video.
+
+    Attributes:
+        path: Absolute; not normalized, so that it opens exactly as the system lists it.
+        size: Bytes.
+        mtime_ns: Last change, nanoseconds since the epoch.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The files below some paths.
+
+    Attributes:
+        files: Sorted by path, each once.
+        problems: (path, cause) of what could not be scanned.
+        folders: Absolute paths of the folders among the paths, as far as they could be listed.
+        named: Absolute paths of everything that was named, and of what named patterns match.
+        skipped: (path, reason) of files and folders within the folders that were left out, sorted by path.
+    """
+
+    files: tuple[VideoFile, ...]
+    problems: tuple[tuple[str, str], ...]
+    folders: tuple[str, ...]
+    named: frozenset[str] = frozenset()
+    skipped: tuple[tuple[str, str], ...] = ()
+
+
+def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
+    """Find the videos in folders (and all folders below), and the named files.
+
+    Folders are searched for video extensions; hidden files and folders, and indexes, are left out. Of a file and links
+    to it in the same scan only the file itself counts. If links to folders are followed, each folder is scanned once,
+    under its own path if that is in the scan, so that loops end. What cannot be read is a problem
+    in the result, never an exception.
+
+    Args:
+        paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
+        rules: Which files to include; default: videos, without links to folders.
+    """
+    walk = _Walk(rules or FolderRules())
+    for path in paths:
+        walk.visit(os.path.expanduser(os.fsdecode(os.fspath(path))))
+    return walk.result()
+
+
+class _Walk:
+    def __init__(self, rules: FolderRules) -> None:
+        self._rules = rules
+        self._extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS if rules.images else VIDEO_EXTENSIONS
+        self._files: dict[str, VideoFile] = {}
+        self._identities: dict[tuple[int, int], str] = {}
+        self._links: list[tuple[str, os.stat_result]] = []
+        self._problems: dict[str, str] = {}
+        self._folders: list[str] = []
+        self._named: set[str] = set()
+        self._skipped: dict[str, str] = {}
+        self._seen: set[tuple[int, int]] = set()
+        self._named_links: list[tuple[str, os.stat_result]] = []
+        self._linked_folders: list[tuple[str, os.stat_result]] = []
+
+    def visit(self, name: str) -> None:
+        """Visit a path or pattern given by the caller."""
+        path = os.path.abspath(name)
+        if glob.has_magic(path) and not os.path.lexists(path):
+            matches = sorted(glob.glob(path, recursive=True))
+            if not matches:
+                self._problems[path] = "no file matches this pattern"
+            for match in matches:
+                self._visit_named(match)
+        else:
+            self._visit_named(path)
+
+    def result(self) -> Scan:
+        """The files that were visited, and links whose files were not."""
+        # After all real folders, so that a folder is never listed under the name of a link to it.
+        for path, state in self._named_links:
+            self._visit_folder(path, state)
+        while self._linked_folders:
+            self._visit_folder(*self._linked_folders.pop(0), is_link=True)
+        for path, state in sorted(self._links):
+            known = self._identities.get((state.st_dev, state.st_ino))
+            if known is None:
+                self._take(path, state)
+            elif path not in self._files:
+                self._skipped[path] = f"a link to {known}, which is already included"
+        return Scan(
+            files=tuple(self._files[path] for path in sorted(self._files)),
+            problems=tuple(sorted(self._problems.items())),
+            folders=tuple(self._folders),
+            named=frozenset(self._named),
+            skipped=tuple(
+                sorted((path, why) for path, why in self._skipped.items() if path not in self._files)
+            ),
+        )
+
+    def _visit_named(self, path: str) -> None:
+        self._named.add(path)
+        try:
+            state = os.stat(path)
+        except OSError as error:
+            self._problems[path] = _cause(error)
+            return
+        if stat.S_ISDIR(state.st_mode) and os.path.islink(path):
+            self._named_links.append((path, state))
+        elif stat.S_ISDIR(state.st_mode):
+            self._visit_folder(path, state)
+        elif stat.S_ISREG(state.st_mode):
+            self._take(path, state)
+        else:
+            self._problems[path] = "is neither a file nor a folder"
+
+    def _visit_folder(self, root: str, root_state: os.stat_result, *, is_link: bool = False) -> None:
+        waiting = [(root, root_state)]
+        while waiting:
+            folder, state = waiting.pop()
+            if (state.st_dev, state.st_ino) in self._seen:
+                if is_link:
+                    self._skipped[folder] = "a link to a folder that is already scanned"
+                continue
+            self._seen.add((state.st_dev, state.st_ino))
+            try:
+                with os.scandir(folder) as listing:
+                    entries = sorted(listing, key=lambda entry: entry.name)
+            except OSError as error:
+                self._problems[folder] = f"cannot be listed: {_cause(error)}"
+                continue
+            if folder == root and not is_link:
+                self._folders.append(root)
+            for entry in entries:
+                if entry.name.startswith("."):
+                    self._skipped[entry.path] = "hidden"
+                else:
+                    self._visit_entry(entry, waiting)
+
+    def _visit_entry(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
+        named_as_video = os.path.splitext(entry.name)[1].lower() in self._extensions
+        try:
+            state = entry.stat()
+        except OSError as error:
+            if named_as_video:
+                self._problems[entry.path] = _cause(error)
+            return
+        is_folder = stat.S_ISDIR(state.st_mode)
+        pattern = self._rules.excluded_by(entry.path, is_folder=is_folder)
+        if pattern is not None:
+            self._skipped[entry.path] = f"excluded by {pattern}"
+        elif is_folder and os.path.lexists(os.path.join(entry.path, MANIFEST_FILE)):
+            self._skipped[entry.path] = "an index"
+        elif is_folder and not entry.is_symlink():
+            waiting.append((entry.path, state))
+        elif is_folder and self._rules.follow_links:
+            self._linked_folders.append((entry.path, state))
+        elif is_folder:
+            self._skipped[entry.path] = LINK_TO_FOLDER
+        elif not named_as_video:
+            self._skipped[entry.path] = "its name is not that of a video"
+        elif not stat.S_ISREG(state.st_mode):
+            self._skipped[entry.path] = "neither a file nor a folder"
+        elif _is_typescript(entry.path, state.st_size):
+            self._skipped[entry.path] = "TypeScript"
+        elif entry.is_symlink():
+            self._links.append((entry.path, state))
+        else:
+            self._take(entry.path, state)
+
+    def _take(self, path: str, state: os.stat_result) -> None:
+        self._files[path] = VideoFile(path, state.st_size, state.st_mtime_ns)
+        self._identities[state.st_dev, state.st_ino] = path
+
+
+def _is_typescript(path: str, size: int) -> bool:
+    """Whether a ``.ts`` file is source code: packets of a transport stream start with a sync byte."""
+    if not path.lower().endswith(".ts") or size == 0:
+        return False
+    try:
+        with open_regular_file(path) as file:
+            return _MPEG_TS_SYNC not in file.read(5)
+    except OSError:
+        return False
+
+
+def _cause(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file or folder"
+    return (error.strerror or type(error).__name__).lower()
+
+
+# Files that were scanned through a link and are in the index under another path.
+
+
+def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
+    """Rename scanned files to the paths that the index has for them, so that a link does not add a file twice.
+
+    Args:
+        scan: Scan of the paths named now.
+        paths: Paths of the files in the index.
+    """
+    known = set(paths)
+    new = [file for file in scan.files if file.path not in known]
+    if not new or not known:
+        return scan
+    real_folders: dict[str, str] = {}
+
+    def real_path(path: str) -> str:
+        if os.path.islink(path):
+            return os.path.realpath(path)
+        folder, name = os.path.split(path)
+        if folder not in real_folders:
+            real_folders[folder] = os.path.realpath(folder)
+        return os.path.join(real_folders[folder], name)
+
+    names = {real_path(path): path for path in sorted(known)}
+    files = {file.path: file for file in scan.files if file.path in known}
+    for file in new:
+        name = names.get(real_path(file.path), file.path)
+        files.setdefault(name, replace(file, path=name))
+    return replace(scan, files=tuple(files[path] for path in sorted(files)))

@@ -1,0 +1,234 @@
+"""Messages between this process and a worker process, over a pair of sockets."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from vidkin.errors import VidkinError
+from vidkin.features import Phase
+from vidkin.index.ingest.executor import WorkerSpec, describe_video
+
+__all__ = ["Alive", "Channel", "Failed"]
+
+_LENGTH = struct.Struct("!Q")
+
+_MOST_BYTES_AT_ONCE = 1 << 20
+
+
+class Channel:
+    """One end of a two-way stream of messages; a message is anything that can be pickled.
+
+    Sending blocks until the other side has room for the message, so unread messages cannot pile up.
+    Reading with :meth:`receive_part` never blocks, not even for the rest of a message whose sender was stopped in
+    the middle of it. No byte beyond the current message is read, so a readable socket means an unread message.
+
+    Args:
+        end: A connected stream socket; closed with the channel.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._bytes = bytearray()
+        self._length: int | None = None
+
+    @classmethod
+    def pair(cls) -> tuple[Channel, socket.socket]:
+        """Create a channel, and the socket of its other end for a process that inherits it."""
+        ours, theirs = socket.socketpair()
+        return cls(ours), theirs
+
+    def fileno(self) -> int:
+        """File descriptor of the socket, to wait for messages with :func:`multiprocessing.connection.wait`."""
+        return self._socket.fileno()
+
+    def send(self, message: object) -> None:
+        """Send a message; blocks until there is room.
+
+        Pickled whole: tensors must not pass through shared memory, which needs a common parent.
+
+        Raises:
+            ConnectionError: The other side is gone.
+        """
+        content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+        self._socket.sendall(_LENGTH.pack(len(content)))
+        self._socket.sendall(content)
+
+    def receive(self) -> Any:
+        """Wait for the next message.
+
+        Raises:
+            EOFError, ConnectionError: The other side is gone.
+        """
+        while True:
+            self._read(0)
+            if self._is_whole():
+                return self._take()
+
+    def receive_part(self) -> list[Any]:
+        """Read what has arrived. Returns a list with the message once it is complete, until then an empty list.
+
+        Raises:
+            EOFError, ConnectionError: The other side is gone.
+        """
+        while not self._is_whole():
+            try:
+                self._read(socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return []
+        return [self._take()]
+
+    def close(self) -> None:
+        """Close the socket; the other side learns of it."""
+        self._socket.close()
+
+    def _read(self, flags: int) -> None:
+        """Read more of the current message, at least one byte."""
+        wanted = _LENGTH.size if self._length is None else self._length
+        part = self._socket.recv(min(wanted - len(self._bytes), _MOST_BYTES_AT_ONCE), flags)
+        if not part:
+            raise EOFError
+        self._bytes += part
+        if self._length is None and len(self._bytes) == _LENGTH.size:
+            (self._length,) = _LENGTH.unpack(self._bytes)
+            self._bytes = bytearray()
+
+    def _is_whole(self) -> bool:
+        return self._length is not None and len(self._bytes) == self._length
+
+    def _take(self) -> Any:
+        content, self._bytes, self._length = self._bytes, bytearray(), None
+        return pickle.loads(content)
+
+
+# The main loop of a worker process, which :class:`~vidkin.index.ingest.processes.ProcessExecutor` runs.
+
+
+# Signs of life are sent at each change of phase, and at this interval in seconds within a phase.
+_BEAT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The worker has opened its extractor, or made progress with its file.
+
+    Attributes:
+        phase: The phase that begins.
+    """
+
+    phase: Phase = "decoding"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The extractor cannot be opened.
+
+    Attributes:
+        error: The exception.
+        trace: Traceback in the worker.
+    """
+
+    error: VidkinError
+    trace: str
+
+    @classmethod
+    def of(cls, error: VidkinError) -> Failed:
+        """The exception being handled, in a form that can be sent."""
+        try:
+            pickle.loads(pickle.dumps(error))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            # Send only its text if the exception itself cannot be pickled.
+            error = VidkinError(f"{type(error).__name__}: {error}")
+        return cls(error, traceback.format_exc())
+
+
+def run_worker(descriptor: int) -> None:
+    """Receive a specification, then describe file after file until told to stop.
+
+    The parent sends a ``WorkerSpec``, then paths, then None. The answers are one :class:`Alive` when the extractor is
+    open (or one :class:`Failed`), and for each file any number of :class:`Alive` and of events, the last of which is a
+    ``Described`` or an ``Unreadable``.
+
+    Args:
+        descriptor: File descriptor of the socket to the parent.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
+    _die_with_parent()
+    torch.set_num_threads(1)
+    parent = _Parent(descriptor)
+    spec = parent.receive()
+    assert isinstance(spec, WorkerSpec)
+    try:
+        extractor = spec.open()
+    except VidkinError as error:
+        parent.send(Failed.of(error))
+        return
+    parent.send(Alive())
+    while (path := parent.receive()) is not None:
+        assert isinstance(path, str)
+        for event in describe_video(path, extractor, spec.base_rate, beat=_Beat(parent)):
+            parent.send(event)
+
+
+class _Parent:
+    """The channel to the parent; when the parent is gone, this process ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._channel = Channel(socket.socket(fileno=descriptor))
+
+    def receive(self) -> object:
+        try:
+            return self._channel.receive()
+        except (EOFError, ConnectionError):
+            os._exit(0)
+
+    def send(self, message: object) -> None:
+        try:
+            self._channel.send(message)
+        except ConnectionError:
+            os._exit(0)
+
+
+class _Beat:
+    """Sends signs of life, rarely enough to cost nothing."""
+
+    def __init__(self, parent: _Parent) -> None:
+        self._parent = parent
+        self._phase: Phase | None = None
+        self._sent = 0.0
+
+    def __call__(self, phase: Phase) -> None:
+        now = time.monotonic()
+        if phase != self._phase or now - self._sent >= _BEAT:
+            self._phase, self._sent = phase, now
+            self._parent.send(Alive(phase))
+
+
+def _die_with_parent() -> None:
+    """End this process when the one that started it ends, for whatever reason."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(1.0)
+        os._exit(0)
+
+    # Works as long as the decoder lets other threads run.
+    threading.Thread(target=watch, daemon=True).start()
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None, use_errno=True).prctl(set_parent_death_signal, signal.SIGKILL)

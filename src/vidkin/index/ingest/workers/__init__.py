@@ -1,1 +1,0 @@
-"""Feature extraction in processes of this machine, and the contract of executors."""

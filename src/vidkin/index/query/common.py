@@ -1,0 +1,167 @@
+"""Frames that many videos share without being copies of each other: intros, logo cards, test cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import torch
+
+from vidkin.index.storage.contract import NO_WINDOW, VectorStore
+from vidkin.index.storage.files import read_units, write_whole
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import WindowVectors, frame_vectors
+
+__all__ = ["CommonFrames", "find_common"]
+
+_SAME = 0.85  # cosine of two window vectors that show the same
+_RELATED = 0.5  # cosine that edited copies keep and unrelated videos do not reach
+_NEIGHBORS = 128
+_COPY_SHARE = 0.5
+
+
+class CommonFrames:
+    """Vectors of frames that do not distinguish videos.
+
+    Args:
+        vectors: [C, E] unit vectors; C can be 0.
+    """
+
+    FILE = "common.safetensors"
+
+    def __init__(self, vectors: torch.Tensor | None = None) -> None:
+        self.vectors = torch.zeros(0, 0) if vectors is None else vectors.half().float()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def share(self, values: torch.Tensor) -> torch.Tensor:
+        """How common each frame of [T, R, D] is: [T] in [0, 1], 1 for common frames.
+
+        The largest cosine with a common vector, .75 to 0 and .85 to 1, linear between.
+        """
+        if len(self) == 0:
+            return torch.zeros(len(values))
+        nearest = (frame_vectors(values.float()) @ self.vectors.T).amax(dim=1)
+        return ((nearest - (_SAME - 0.1)) / 0.1).clamp(0, 1)
+
+    def merge(self, vectors: torch.Tensor) -> CommonFrames:
+        """Add ``vectors`` [C, E], without those that are already included."""
+        merged = self.vectors
+        for vector in vectors.float():
+            if len(merged) == 0 or float((merged @ vector).max()) < 0.97:
+                merged = torch.cat([merged.reshape(-1, len(vector)), vector[None]])
+        return CommonFrames(merged)
+
+    @classmethod
+    def open(cls, place: Place) -> CommonFrames:
+        """Load the common frames of an index; none if it has not looked for any yet.
+
+        Raises:
+            CollectionDamagedError: The file is there and cannot be read.
+        """
+        return cls(read_units(place, cls.FILE, "vectors"))
+
+    def save(self, place: Place) -> None:
+        """Write to the index, whole or not at all."""
+        from safetensors.torch import save
+
+        write_whole(place, self.FILE, save({"vectors": self.vectors.half().contiguous()}))
+
+
+def find_common(
+    store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000
+) -> torch.Tensor:
+    """Find windows that ``minimum`` or more other videos show, none of them a copy of another: vectors [C, E].
+
+    Two videos are copies here if half of either one's length looks like something in the other (a window with a
+    cosine of .5 or more, which heavily edited copies keep and unrelated videos do not). An intro is short against all
+    videos that have it; a scene that is quoted in one video and stands in twenty copies of its film counts once.
+    Only the first ``most`` videos are examined, which bounds the cost for large collections (what is common there
+    is common among any two thousand of them).
+
+    Args:
+        store: Store of the index.
+        video_ids: The videos to examine.
+        minimum: Number of other videos.
+        most: Number of videos examined.
+    """
+    common = []
+    windows_of = _WindowCache(store)
+    for video_id in list(video_ids)[:most]:
+        windows = windows_of(video_id)
+        if windows is None:
+            continue
+        copies: dict[int, bool] = {}
+        # For each window the ids of the other videos whose whole picture shows the same, nearest first.
+        nearest = store.nearest(windows.vectors.float(), _NEIGHBORS)
+        videos = []
+        for ids, numbers, scores in zip(
+            nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
+        ):
+            neighbors = [
+                (other, number)
+                for other, number, score in zip(ids, numbers, scores, strict=True)
+                if score >= _SAME and other not in (video_id, NO_WINDOW)
+            ]
+            if len({other for other, _ in neighbors}) >= minimum:
+                # An inset is compared in the part that holds it: the videos around it are unrelated, yet it is a copy.
+                neighbors = [
+                    (other, number) for other, number in neighbors if number < windows_of.count(other)
+                ]
+            videos.append(list(dict.fromkeys(other for other, _ in neighbors)))
+        for index, others in enumerate(videos):
+            if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
+                common.append(windows.vectors[index].float())
+    return torch.stack(common) if common else torch.zeros(0, 0)
+
+
+class _WindowCache:
+    """Windows of the whole picture of videos by id, None for videos without any."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._sizes = {record.id: record.windows for record in store.videos() if record.status == "ok"}
+        self._read = lru_cache(maxsize=512)(store.read_windows)
+
+    def count(self, video_id: int) -> int:
+        """Number of these windows."""
+        windows = self(video_id)
+        return 0 if windows is None else len(windows)
+
+    def __call__(self, video_id: int) -> WindowVectors | None:
+        # Parts of pictures look alike everywhere: a corner of sky, a dark border.
+        return self._read(video_id).of_whole() if self._sizes.get(video_id, 0) else None
+
+
+def _are_strangers(
+    windows: WindowVectors,
+    others: list[int],
+    windows_of: _WindowCache,
+    copies: dict[int, bool],
+    minimum: int,
+) -> bool:
+    """Whether ``minimum`` of the others are copies neither of this video nor of each other."""
+    strangers: list[WindowVectors] = []
+    for other in others:
+        theirs = windows_of(other)
+        if theirs is None:
+            continue
+        if other not in copies:
+            copies[other] = _are_copies(windows, theirs)
+        if copies[other] or any(_are_copies(theirs, stranger) for stranger in strangers):
+            continue
+        strangers.append(theirs)
+        if len(strangers) >= minimum:
+            return True
+    return False
+
+
+def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
+    near = first.vectors.float() @ second.vectors.float().T >= _RELATED
+    return max(_share(first, near.any(1)), _share(second, near.any(0))) >= _COPY_SHARE
+
+
+def _share(windows: WindowVectors, chosen: torch.Tensor) -> float:
+    lengths = windows.ends - windows.starts
+    return float(lengths[chosen].sum() / lengths.sum().clamp_min(1e-9))

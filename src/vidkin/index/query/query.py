@@ -1,0 +1,336 @@
+"""Pictures and frames in memory as queries."""
+
+from __future__ import annotations
+
+import atexit
+import contextvars
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.features import FrameExtractor, Phase, describe_file
+from vidkin.features.describe import HANG_TIMEOUT, Silence
+from vidkin.index.query.calibration import Calibration
+from vidkin.index.query.common import CommonFrames
+from vidkin.index.storage.records import describe_cut_off, query_rate, sampling_rate, to_stored
+from vidkin.media import Frames, open_probed, write_video
+from vidkin.similarity import FrameFeatures, scorer_of
+
+__all__ = [
+    "HangError",
+    "Query",
+    "QuerySource",
+    "describe_query",
+    "query_file",
+    "query_from_stored",
+    "run_watched",
+    "weigh_features",
+]
+
+FrameQuery = Image.Image | NDArray[np.uint8] | Frames
+
+"""A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
+
+QuerySource = str | os.PathLike[str] | FrameQuery
+
+"""What can be searched for: a file, or frames in memory."""
+
+
+@contextmanager
+def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[str | os.PathLike[str]]:
+    """Yield a file for the query: its own, or a temporary lossless one.
+
+    Frames are thus sampled and described exactly as a file with them would be.
+
+    Args:
+        query: A file, a picture, an array of uint8 RGB, or frames.
+        frame_rate: Frames per second of an array of several frames.
+
+    Raises:
+        InvalidArgumentError: The query is none of these, or an array of several frames has no rate.
+    """
+    if isinstance(query, str | os.PathLike):
+        yield query
+        return
+    images, times = _frames(query, frame_rate)
+    with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+        if len(images) == 1:
+            path = Path(folder) / "query.png"
+            Image.fromarray(images[0]).save(path, compress_level=1)
+        else:
+            path = Path(folder) / "query.mkv"
+            write_video(
+                path,
+                images,
+                rate=frame_rate or 25,
+                times=times,
+                codec="ffv1",
+                crf=None,
+                preset=None,
+                pixel_format="bgr0",
+            )
+        yield path
+
+
+def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uint8], list[float] | None]:
+    """Images [T, H, W, 3], and their times from the first one on; None if they are evenly spaced."""
+    if isinstance(query, Frames):
+        if len(query) == 0:
+            raise InvalidArgumentError("query must have at least one frame, got none")
+        return query.images, (query.timestamps - query.timestamps[0]).tolist()
+    if isinstance(query, Image.Image):
+        return np.asarray(ImageOps.exif_transpose(query).convert("RGB"))[None], None
+    images: Any = query
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[-1:] != (3,):
+        kind = (
+            f"{list(query.shape)} {query.dtype}" if isinstance(images, np.ndarray) else type(query).__name__
+        )
+        raise InvalidArgumentError(
+            f"query must be a file, a PIL image, Frames, or an array [H, W, 3] or [T, H, W, 3] uint8, got {kind}"
+        )
+    if images.ndim == 3:
+        images = images[None]
+    if images.ndim != 4 or 0 in images.shape:
+        raise InvalidArgumentError(
+            f"query must be [H, W, 3] or [T, H, W, 3] with at least one frame, got {list(query.shape)}"
+        )
+    if len(images) > 1 and (frame_rate is None or not 0 < frame_rate < float("inf")):
+        raise InvalidArgumentError(
+            f"frame_rate must be the frames per second of the array [T, H, W, 3], above 0, got {frame_rate}"
+        )
+    return images, None
+
+
+# Queries: features of a file, of a stretch of a file or of a stored video, ready for both stages of search.
+
+
+_logger = logging.getLogger(__name__)
+
+# A query has several frames per second, to find where a match begins; parts of the picture need fewer.
+_PARTS_A_SECOND = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Features of a query, as it is and flipped.
+
+    Attributes:
+        plain: The frames as they are.
+        mirrored: The frames flipped left to right; None if not requested or impossible.
+    """
+
+    plain: FrameFeatures
+    mirrored: FrameFeatures | None = None
+
+
+def describe_query(
+    path: str | os.PathLike[str],
+    extractor: FrameExtractor,
+    calibration: Calibration,
+    common: CommonFrames,
+    *,
+    rate: float,
+    start: float | None = None,
+    end: float | None = None,
+    mirrored: bool = True,
+    hang_timeout: float = HANG_TIMEOUT,
+) -> Query:
+    """Decode a query and extract its features.
+
+    Args:
+        path: A video or an image.
+        extractor, calibration, common: Extractor, calibration and common frames of the index.
+        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; if the
+            scorer has no segments, as densely as a video of the index).
+        start, end: Stretch of the file, seconds; default whole.
+        mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored if the scorer has
+            no segments.
+        hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
+            extractor.
+
+    Raises:
+        MediaError: The file cannot be read, has no frame between start and end, or makes its decoder hang.
+        InvalidArgumentError: ``end`` is not after ``start``.
+    """
+    first = start or 0.0
+    if end is not None and end <= first:
+        raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
+
+    def read(beat: Callable[[Phase], None]) -> Query:
+        parts, last = _read(path, extractor, rate, first, end, mirrored, beat)
+        described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
+        return Query(*(weigh_features(calibration.calibrate(view), common, last) for view in described))
+
+    try:
+        return run_watched(read, hang_timeout=hang_timeout)
+    except HangError as error:
+        raise MediaError(path, str(error), temporary=True) from error
+
+
+def _read(
+    path: str | os.PathLike[str],
+    extractor: FrameExtractor,
+    rate: float,
+    first: float,
+    end: float | None,
+    mirrored: bool,
+    beat: Callable[[Phase], None],
+) -> tuple[list[tuple[FrameFeatures, ...]], float]:
+    """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
+    with open_probed(path, on_read=lambda: beat("decoding")) as video:
+        info = video.info
+        if info.cut_off:
+            _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
+        copies = scorer_of(extractor).has_segments
+        last = info.duration if end is None else min(end, info.duration) if info.duration > 0 else end
+        parts = list(
+            describe_file(
+                video,
+                extractor,
+                duration=info.duration,
+                rate=query_rate(last - first, rate) if copies else sampling_rate(last - first, rate),
+                start=first,
+                end=end,
+                # For kinds, the mirror image is another view of the same thing, not an edit.
+                mirrors=(False, True) if mirrored and copies else (False,),
+                views=extractor.views != "none",
+                part_rate=_PARTS_A_SECOND,
+                beat=beat,
+            )
+        )
+    if not parts:
+        stop = "the end" if end is None else f"{end:g} s"
+        raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
+    return parts, last
+
+
+def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
+    """Make a query from stored features; a mirror image would need decoding."""
+    return Query(weigh_features(features, common))
+
+
+def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
+    """Prepare stored features for scoring: frames common to many videos of the index count less.
+
+    Args:
+        features: Features as stored.
+        common: Common frames of the index.
+        end: Time at which the video (or the stretch of it) ends according to its container, seconds; 0 if unknown.
+
+    Returns:
+        Values in single precision; the information of each frame is multiplied by one minus its commonness.
+    """
+    values = features.values.float()
+    return replace(
+        features,
+        values=values,
+        information=features.information * (1.0 - common.share(values[:, 0])),
+        # A container may state a wrong end; no existing frame is beyond the end.
+        end=max(end, float(features.timestamps[-1])) if end > 0 else None,
+    )
+
+
+# Read a query in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment.
+
+
+ABANDONED = "vidkin abandoned reader"
+
+"""Name of a thread that had not ended when its result was no longer needed."""
+
+_Result = TypeVar("_Result")
+
+_TICK = 0.1
+
+# Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
+_LAST_CHANCE = 0.5
+
+# And that it gets once more when the interpreter ends: a thread that is stopped in the middle of a step of torch aborts
+# the process.
+_AT_EXIT = 5.0
+
+
+class HangError(Exception):
+    """The work hangs; the message is one line."""
+
+
+def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_timeout: float) -> _Result:
+    """Run ``work(beat)`` in a thread; returns or raises what it does.
+
+    A call into a decoder cannot be interrupted; but the thread that waits for it can, by Ctrl-C or by the lack of
+    progress. The worker thread then ends at its next sign of life; one that never returns does not keep the process
+    from ending.
+
+    Args:
+        work: Calls ``beat`` regularly with its current phase.
+        hang_timeout: Timeout as in :class:`~vidkin.features.describe.Silence`.
+
+    Raises:
+        HangError: ``beat`` was not called for too long.
+    """
+    worker = _WatchedThread(work)
+    silence, before = Silence(hang_timeout), 0
+    thread = threading.Thread(target=contextvars.copy_context().run, args=[worker.run], daemon=True)
+    thread.start()
+    try:
+        while not worker.done.wait(_TICK):
+            if worker.beats != before:
+                before = worker.beats
+                silence.end(worker.phase)
+            elif (cause := silence.measure()) is not None:
+                raise HangError(cause)
+    finally:
+        worker.is_abandoned = True
+        thread.join(_LAST_CHANCE)
+        if thread.is_alive():
+            thread.name = ABANDONED
+            atexit.register(thread.join, _AT_EXIT)
+    return worker.result()
+
+
+class _AbandonedError(BaseException):
+    """Raised in a worker thread whose result is no longer needed."""
+
+
+class _WatchedThread(Generic[_Result]):
+    """The work and its progress, as the waiting thread sees it."""
+
+    def __init__(self, work: Callable[[Callable[[Phase], None]], _Result]) -> None:
+        self.done = threading.Event()
+        self.is_abandoned = False
+        self.beats = 0
+        self.phase: Phase = "decoding"
+        self._work = work
+        self._results: list[_Result] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run the work; stores its result or exception."""
+        try:
+            self._results.append(self._work(self._beat))
+        # Raised again in the waiting thread.
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+        self.done.set()
+
+    def result(self) -> _Result:
+        """Return the result, or raise the exception of the work."""
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def _beat(self, phase: Phase) -> None:
+        if self.is_abandoned:
+            raise _AbandonedError
+        self.phase = phase
+        self.beats += 1

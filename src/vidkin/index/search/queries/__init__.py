@@ -1,1 +1,0 @@
-"""Queries: features of files and pictures, and videos of the index read again."""

@@ -1,0 +1,261 @@
+"""User decisions on pairs of videos, and preferred copies, remembered across runs and renames."""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from vidkin._base.values import Result, parse_json
+from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
+from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord
+
+__all__ = [
+    "Decision",
+    "Decisions",
+    "decide_pair",
+    "find_records",
+    "forget_pair",
+    "has_record",
+    "list_decisions",
+    "prefer_copy",
+]
+
+DuplicateVerdict = Literal["match", "not a match"]
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Result):
+    """A verdict on a pair of videos, with their files.
+
+    Attributes:
+        first, second: Paths of the files of each side; empty if the index no longer has such a file.
+        verdict: The verdict on the pair.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    verdict: DuplicateVerdict
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Verdicts on unordered pairs of files, named by the hashes of their content.
+
+    Attributes:
+        verdicts: Pair of content hashes -> verdict.
+        preferred: Content hash -> path of the file that is to be kept of its copies.
+    """
+
+    FILE = "decisions.json"
+
+    verdicts: dict[frozenset[str], DuplicateVerdict] = field(default_factory=dict)
+    preferred: dict[str, str] = field(default_factory=dict)
+
+    def decide(self, first: str, second: str, verdict: DuplicateVerdict) -> None:
+        """Remember a verdict on two content hashes; a later one replaces it.
+
+        Raises:
+            InvalidArgumentError: Both hashes are the same.
+        """
+        if first == second:
+            raise InvalidArgumentError("the two videos must differ, got two files with the same content")
+        self.verdicts[frozenset((first, second))] = verdict
+
+    def forget(self, first: str, second: str) -> None:
+        """Drop the verdict on two content hashes.
+
+        Raises:
+            InvalidArgumentError: There is none.
+        """
+        if self.verdicts.pop(frozenset((first, second)), None) is None:
+            raise InvalidArgumentError(
+                "there is no decision on these two videos; `vidkin decisions` lists all decisions"
+            )
+
+    def verdict(self, first: str, second: str) -> DuplicateVerdict | None:
+        """The verdict on this pair, if there is one."""
+        return self.verdicts.get(frozenset((first, second)))
+
+    def prefers(self, record: VideoRecord) -> bool:
+        """Whether the user prefers this content; any file with the same bytes will do."""
+        return record.content_hash in self.preferred
+
+    def names(self, record: VideoRecord) -> bool:
+        """Whether the user prefers exactly this file."""
+        return self.preferred.get(record.content_hash) == record.path
+
+    @classmethod
+    def open(cls, place: Place) -> Decisions:
+        """Load the decisions of an index.
+
+        Raises:
+            CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
+        """
+        content = place.read(cls.FILE)
+        if content is None:
+            return cls()
+        try:
+            decisions, table = cls(), parse_json(content.decode())
+            for row in table["decisions"]:
+                first, second, verdict = row["first"], row["second"], row["verdict"]
+                if (
+                    not isinstance(first, str)
+                    or not isinstance(second, str)
+                    or verdict not in get_args(DuplicateVerdict)
+                ):
+                    raise ValueError(f"{row} is not a decision")
+                decisions.decide(first, second, verdict)
+            for row in table.get("preferred", ()):
+                content, file = row["content"], row["path"]
+                if not isinstance(content, str) or not isinstance(file, str):
+                    raise ValueError(f"{row} is not a preferred copy")
+                decisions.preferred[content] = file
+            return decisions
+        except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+            raise CollectionDamagedError(
+                f"{place.address(cls.FILE)} is damaged ({error}); correct it, restore it from a backup or move it away"
+            ) from error
+
+    def save(self, place: Place) -> None:
+        """Write to the index, whole or not at all."""
+        rows: list[dict[str, str]] = [
+            {"first": min(pair), "second": max(pair), "verdict": verdict}
+            for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
+        ]
+        table: dict[str, list[dict[str, str]]] = {"decisions": rows}
+        if self.preferred:
+            table["preferred"] = [
+                {"content": content, "path": path} for content, path in sorted(self.preferred.items())
+            ]
+        write_whole(place, self.FILE, json.dumps(table, indent=1).encode())
+
+
+def decide_pair(
+    place: Place,
+    store: VectorStore,
+    first: PathLike,
+    second: PathLike,
+    verdict: DuplicateVerdict,
+    *,
+    wait: float,
+) -> None:
+    """Remember a verdict on two videos of an index.
+
+    Args:
+        place: Place of the index.
+        store: Store of the index.
+        first, second: Two files in the index.
+        verdict: The verdict, which overrides their score.
+        wait: Seconds to wait for another writer.
+
+    Raises:
+        NotIndexedError: One of the files is not in the index, or its content is not known.
+        CollectionLockedError: Another process is writing.
+    """
+    hashes = _content_hash(store, first), _content_hash(store, second)
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
+        decisions.decide(*hashes, verdict)
+        decisions.save(place)
+
+
+def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathLike, *, wait: float) -> None:
+    """Drop the verdict on two videos of an index; see :func:`decide_pair`.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    hashes = _content_hash(store, first), _content_hash(store, second)
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
+        decisions.forget(*hashes)
+        decisions.save(place)
+
+
+def prefer_copy(
+    place: Place, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
+) -> None:
+    """Remember which of several copies to keep; the others are no longer preferred.
+
+    Args:
+        place: Place of the index.
+        store: Store of the index.
+        path: The file to keep, which is in the index.
+        instead_of: The other copies, which are in the index.
+        wait: Seconds to wait for another writer.
+
+    Raises:
+        NotIndexedError: One of the files is not in the index, or its content is not known.
+        CollectionLockedError: Another process is writing.
+    """
+    others = {_content_hash(store, other) for other in instead_of}
+    content, record = _content_hash(store, path), find_records(store, path)[0]
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
+        for other in others:
+            decisions.preferred.pop(other, None)
+        decisions.preferred[content] = record.path
+        decisions.save(place)
+
+
+def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
+    """All verdicts of an index, in the order of their files."""
+    paths: dict[str, list[str]] = {}
+    for record in store.videos():
+        paths.setdefault(record.content_hash, []).append(record.path)
+    decisions = []
+    for pair, verdict in Decisions.open(place).verdicts.items():
+        first, second = sorted(tuple(paths.get(content, ())) for content in pair)
+        decisions.append(Decision(first, second, verdict))
+    return sorted(decisions, key=lambda decision: (decision.first, decision.second))
+
+
+def _content_hash(store: VectorStore, path: PathLike) -> str:
+    records = find_records(store, path)
+    if len(records) > 1:
+        raise CollectionError(f"{os.fspath(path)} is a folder with {len(records)} videos; name one file")
+    if not records[0].content_hash:
+        raise NotIndexedError(f"{records[0].path} changed while it was being read; index it again")
+    return records[0].content_hash
+
+
+# Look up records by a path from the user: a file, or a folder for all files below it.
+
+
+def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[VideoRecord]:
+    """Find the record of a file, or of all files in a folder and below; at least one.
+
+    Args:
+        store: Store of the index.
+        path: Path of a video; it can be relative or begin with ``~``, and accents can be composed or decomposed.
+
+    Raises:
+        NotIndexedError: There is no such record.
+    """
+    name = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    inside = os.path.join(name, "")
+    records = [r for r in store.videos() if r.path == name or r.path.startswith(inside)]
+    if not records:
+        normalized = unicodedata.normalize("NFC", name)
+        records = [r for r in store.videos() if unicodedata.normalize("NFC", r.path) == normalized]
+    if not records:
+        raise NotIndexedError(f"{name} is not in the index; `vidkin info --videos` lists the videos that are")
+    return records
+
+
+def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:
+    """Whether there is a record of exactly this file; names as in :func:`find_records`."""
+    name = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    normalized = unicodedata.normalize("NFC", name)
+    return store.find(name) is not None or any(
+        unicodedata.normalize("NFC", record.path) == normalized for record in store.videos()
+    )

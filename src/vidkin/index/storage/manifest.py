@@ -1,0 +1,311 @@
+"""The settings of an index, in one small file."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from types import NoneType
+from typing import Any
+
+from vidkin._base.registry import parse_name
+from vidkin._base.values import parse_json
+from vidkin._version import __version__
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+    InvalidArgumentError,
+)
+from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.lance import VIDEOS_TABLE
+from vidkin.index.storage.local import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
+from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
+from vidkin.index.storage.place import Place
+from vidkin.similarity import available_scorers, finds_segments
+
+__all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "FolderRules", "Manifest", "create_manifest"]
+
+FORMAT_VERSION = 1
+
+MANIFEST_FILE = "collection.json"
+
+# Files that may be in a folder while an index is created there, or after an interruption of that.
+_OWN_FILES = {
+    MANIFEST_FILE,
+    LOCK_FILE,
+    HOLDER_FILE,
+    QUEUE_FOLDER,
+    LEASE_FILE,
+    CLOCK_FILE,
+    "collection.partial",
+    "config.toml",
+}
+
+_REMEDY = (
+    "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
+)
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "extractor": (str,),
+    "fingerprint": (str,),
+    "weights": (str, NoneType),
+    "whitening": (str, NoneType),
+    "sampling_rate": (int, float),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The settings that all features of an index have in common.
+
+    Attributes:
+        extractor: Name, as :func:`vidkin.features.open_extractor` takes it.
+        fingerprint: Identifies the extractor with its settings and weights.
+        weights: Absolute path of the network's weights, if a file was named.
+        whitening: Absolute path of the whitening, if a file was named.
+        sampling_rate: Frames per second of ordinary videos.
+        measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
+        exclude, follow_links, images: Which files of folders to index, see
+            :class:`vidkin.index.FolderRules`.
+        reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
+        created: ISO 8601 time.
+        vidkin_version: Version of vidkin that created it.
+        format_version: Version of the layout on disk.
+    """
+
+    extractor: str
+    fingerprint: str
+    weights: str | None = None
+    whitening: str | None = None
+    sampling_rate: float = 1.0
+    measure: str = "copies"
+    exclude: tuple[str, ...] = ()
+    follow_links: bool = False
+    images: bool = False
+    reviewed: bool = False
+    created: str = ""
+    vidkin_version: str = ""
+    format_version: int = FORMAT_VERSION
+
+    @classmethod
+    def exists(cls, place: Place) -> bool:
+        """Whether there is an index at this place."""
+        return place.has_file(MANIFEST_FILE)
+
+    @classmethod
+    def read(cls, place: Place) -> Manifest:
+        """Read the manifest of the index at this place.
+
+        Raises:
+            CollectionNotFoundError: There is no index.
+            CollectionError: It is damaged, or a newer vidkin made it.
+        """
+        path = place.address(MANIFEST_FILE)
+        content = place.read(MANIFEST_FILE)
+        if content is None:
+            _check_not_lost(place)
+            raise CollectionNotFoundError(
+                f"there is no index at {place.uri}; make one with `vidkin index FOLDER --index {place.uri}`, in Python "
+                "Index.open(..., create=True)"
+            )
+        try:
+            values = parse_json(content.decode())
+        except ValueError as error:
+            raise CollectionDamagedError(f"{path} is damaged ({error}); {_REMEDY}") from error
+        version = values.get("format_version") if isinstance(values, dict) else None
+        if not isinstance(version, int):
+            raise CollectionDamagedError(f"{path} is damaged (no format version); {_REMEDY}")
+        if version > FORMAT_VERSION:
+            raise CollectionError(
+                f"{place.uri} has format {version}, made by vidkin {values.get('vidkin_version', '?')}; "
+                f"this vidkin reads formats up to {FORMAT_VERSION}: upgrade vidkin, or make a new index in another "
+                "folder"
+            )
+        return cls._from_json(path, values)
+
+    @classmethod
+    def _from_json(cls, path: str, values: dict[str, Any]) -> Manifest:
+        problem = None
+        for name in ("extractor", "fingerprint"):
+            if name not in values:
+                problem = f"no {name}"
+        for name, types in _TYPES.items():
+            if name in values and (not isinstance(values[name], types) or isinstance(values[name], bool)):
+                problem = f"{name} is {values[name]!r}"
+        if problem is None and not 0 < values.get("sampling_rate", 1.0) < math.inf:
+            problem = f"sampling_rate is {values['sampling_rate']}"
+        exclude = values.get("exclude", [])
+        if not isinstance(exclude, list) or not all(
+            isinstance(pattern, str) and pattern.strip("/") for pattern in exclude
+        ):
+            problem = f"exclude is {exclude!r}"
+        for name in ("follow_links", "images", "reviewed"):
+            if not isinstance(values.get(name, False), bool):
+                problem = f"{name} is {values[name]!r}"
+        if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
+            problem = f"measure is {values['measure']!r}"
+        if problem is not None:
+            raise CollectionDamagedError(f"{path} is damaged ({problem}); {_REMEDY}")
+        known = {field.name for field in fields(cls)}
+        return cls(
+            **{name: value for name, value in values.items() if name in known} | {"exclude": tuple(exclude)}
+        )
+
+    @property
+    def rules(self) -> FolderRules:
+        """Which files of folders to index."""
+        return FolderRules(self.exclude, self.follow_links, self.images)
+
+    @property
+    def scorer_name(self) -> str:
+        """``copies``, ``kinds`` or ``learned``: the scorer without its constants."""
+        return parse_name(self.measure).path
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
+        return finds_segments(self.measure)
+
+    def with_rules(self, place: Place, rules: FolderRules) -> Manifest:
+        """Manifest with these rules, written if they are new; the caller holds the writer's lock."""
+        if rules == self.rules:
+            return self
+        changed = replace(self, **asdict(rules))
+        changed.write(place)
+        return changed
+
+    def write(self, place: Place) -> None:
+        """Write the manifest whole or not at all."""
+        write_whole(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
+
+    def check(self, place: Place, fingerprint: str) -> None:
+        """:class:`CollectionMismatchError` unless the index was made with this fingerprint."""
+        if fingerprint != self.fingerprint:
+            raise CollectionMismatchError(
+                f"{place.uri} was made with extractor {self.fingerprint}, got {fingerprint}: another "
+                "extractor, or one whose weights or settings have changed. Their features cannot be compared: name no "
+                "extractor, to open the index with its own, or make a new index in another folder (also after an "
+                "update of vidkin that changed its features)"
+            )
+
+
+def create_manifest(
+    place: Place,
+    *,
+    extractor: str,
+    fingerprint: str,
+    measure: str,
+    sampling_rate: float,
+    weights: str | None = None,
+    whitening: str | None = None,
+) -> None:
+    """Create an empty index, unless another process has just created one there.
+
+    Args:
+        place: A folder or a prefix on object storage, new or empty.
+        extractor, fingerprint, measure, sampling_rate, weights, whitening: As in :class:`Manifest`.
+
+    Raises:
+        CollectionError: There are other files, or it cannot be created.
+    """
+    try:
+        place.prepare()
+        foreign = sorted(place.names() - _OWN_FILES)
+    except OSError as error:
+        raise CollectionError(
+            f"{place.uri}: an index cannot be made there ({(error.strerror or str(error)).lower()})"
+        ) from error
+    _check_not_lost(place)
+    if foreign:
+        raise CollectionError(
+            f"{place.uri} is not an index and is not empty (it holds {foreign[0]!r}); choose another folder"
+        )
+    with place.exclusive(10.0):
+        if not Manifest.exists(place):
+            Manifest(
+                extractor=extractor,
+                fingerprint=fingerprint,
+                weights=weights,
+                whitening=whitening,
+                sampling_rate=sampling_rate,
+                measure=measure,
+                created=datetime.now().astimezone().isoformat(timespec="seconds"),
+                vidkin_version=__version__,
+            ).write(place)
+
+
+def _check_not_lost(place: Place) -> None:
+    """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
+    if place.has_folder(VIDEOS_TABLE):
+        raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {_REMEDY}")
+
+
+# Which files of a folder to index; an index remembers these rules.
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRules:
+    """Which files of named folders to index; a file that is named itself is always indexed.
+
+    Attributes:
+        exclude: Patterns of files and folders to leave out, with ``*``, ``?`` and ``[abc]``. One without a slash is
+            compared with each name (``*proxy*``, ``Trash``), one that ends in a slash with names of folders only, one
+            with a slash elsewhere with the end of the path, or with the whole of it if it begins with one or with
+            ``~``.
+        follow_links: Also look into links to folders.
+        images: Also index photographs; each is a video of one frame.
+    """
+
+    exclude: tuple[str, ...] = ()
+    follow_links: bool = False
+    images: bool = False
+
+    def __post_init__(self) -> None:
+        if not all(pattern.strip("/") for pattern in self.exclude):
+            raise InvalidArgumentError(
+                "an exclude pattern must name files or folders, for example *proxy* or Trash/, got "
+                + repr(next(pattern for pattern in self.exclude if not pattern.strip("/")))
+            )
+
+    def changed(
+        self, exclude: Iterable[str] | None, follow_links: bool | None, images: bool | None
+    ) -> FolderRules:
+        """A copy of these rules with changed values; None leaves a value as it is."""
+        patterns = (exclude,) if isinstance(exclude, str) else exclude
+        return FolderRules(
+            self.exclude if patterns is None else tuple(patterns),
+            self.follow_links if follow_links is None else follow_links,
+            self.images if images is None else images,
+        )
+
+    def excluded_by(self, path: str, *, is_folder: bool) -> str | None:
+        """The first pattern that excludes this absolute path; None if none does."""
+        return next((pattern for pattern in self.exclude if _matches(path, pattern, is_folder)), None)
+
+    def excludes_below(self, path: str, folder: str) -> bool:
+        """Whether scanning this folder leaves a file out, itself or with a folder that it is in."""
+        if self.excluded_by(path, is_folder=False) is not None:
+            return True
+        parent = os.path.dirname(path)
+        while len(parent) > len(folder):
+            if self.excluded_by(parent, is_folder=True) is not None:
+                return True
+            parent = os.path.dirname(parent)
+        return False
+
+
+def _matches(path: str, pattern: str, is_folder: bool) -> bool:
+    pattern = os.path.expanduser(pattern)
+    if pattern.endswith("/"):
+        if not is_folder:
+            return False
+        pattern = pattern.rstrip("/")
+    if "/" not in pattern:
+        return fnmatch.fnmatchcase(os.path.basename(path), pattern)
+    return fnmatch.fnmatchcase(path, pattern if pattern.startswith("/") else f"*/{pattern}")

@@ -1,0 +1,382 @@
+"""What an index keeps of each video: its record, its features and its windows.
+
+Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windows, E dimension of a window vector.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import torch
+
+from vidkin._base.values import Result
+from vidkin.errors import InvalidArgumentError
+from vidkin.media.time import SAME_TIME
+from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import VideoInfo
+
+__all__ = [
+    "Entry",
+    "VideoRecord",
+    "WindowVectors",
+    "describe_cut_off",
+    "frame_vectors",
+    "part_rate",
+    "query_rate",
+    "restore_parts",
+    "round_parts",
+    "sampling_rate",
+    "to_stored",
+    "window_vectors",
+]
+
+VideoStatus = Literal["ok", "broken", "stale"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoRecord(Result):
+    """One row of the index: a file and its state.
+
+    Attributes:
+        path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
+        size: Bytes.
+        mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
+        content_hash: Hash of the file's bytes, see :func:`vidkin.index.storage.content.content_hash`; empty if
+            unknown because the file changed while it was being read.
+        status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made
+            while the file changed, or failed for a cause that may pass: the next :meth:`Index.add` of the file reads it
+            again, changed or not.
+        cause: Why it is broken or stale, in one line, else "".
+        duration: Duration in seconds.
+        width, height: Pixels as displayed.
+        frame_rate: Frames per second of the file.
+        codec: Name of the video codec.
+        bit_depth: Bits per sample.
+        has_audio: Whether there is a sound track.
+        frames: Number of frames that have features.
+        sampling_rate: Frames per second at which they were sampled.
+        windows: Number of windows for the first stage of search.
+        added_at: Seconds since the epoch.
+        damage: One line about unreadable parts of an ok video (packets skipped, its end cut off), else "".
+        id: Assigned by the store when the record is appended; never reused after a removal.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    content_hash: str
+    status: VideoStatus = "ok"
+    cause: str = ""
+    duration: float = 0.0
+    width: int = 0
+    height: int = 0
+    frame_rate: float = 0.0
+    codec: str = ""
+    bit_depth: int = 0
+    has_audio: bool = False
+    frames: int = 0
+    sampling_rate: float = 0.0
+    windows: int = 0
+    added_at: float = 0.0
+    damage: str = ""
+    id: int = -1
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(VideoStatus):
+            raise InvalidArgumentError(f"status must be 'ok', 'broken' or 'stale', got {self.status!r}")
+        if (self.status == "ok") == bool(self.cause):
+            raise InvalidArgumentError(
+                f"cause must say why a video is broken or stale and be empty for an ok one, got "
+                f"status={self.status!r}, cause={self.cause!r}"
+            )
+
+    @property
+    def needs_reindex(self) -> bool:
+        """Whether the file must be read again even if it has not changed."""
+        return self.status == "stale"
+
+    def as_stale(self, cause: str) -> VideoRecord:
+        """This record as stale: without features until its file is read again.
+
+        Args:
+            cause: The reason, in one line.
+        """
+        return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0, damage="")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowVectors:
+    """Vectors for the first stage of search: one for each stretch of similar frames.
+
+    Attributes:
+        vectors: [W, E] floating point, unit vectors; stored as float16.
+        starts: [W] float64, time of the first frame, seconds.
+        ends: [W] float64, time at which the last frame ends, seconds.
+        first_frames: [W] int64, number of the first frame in the video's features.
+        last_frames: [W] int64, number of the last frame, inclusive.
+    """
+
+    vectors: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+    first_frames: torch.Tensor
+    last_frames: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or not self.vectors.is_floating_point():
+            raise InvalidArgumentError(
+                f"vectors must be [W, E] floating point, got {list(self.vectors.shape)} {self.vectors.dtype}"
+            )
+        columns = {
+            "starts": torch.float64,
+            "ends": torch.float64,
+            "first_frames": torch.int64,
+            "last_frames": torch.int64,
+        }
+        for name, dtype in columns.items():
+            column: torch.Tensor = getattr(self, name)
+            if tuple(column.shape) != (len(self.vectors),) or column.dtype != dtype:
+                raise InvalidArgumentError(
+                    f"{name} must be [{len(self.vectors)}] {dtype}, got {list(column.shape)} {column.dtype}"
+                )
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def __repr__(self) -> str:
+        return f"WindowVectors(vectors={list(self.vectors.shape)})"
+
+    def of_whole(self) -> WindowVectors:
+        """Windows of the whole picture. They come first, in order of time; those of each part start over."""
+        again = (self.first_frames[1:] <= self.last_frames[:-1]).nonzero()[:, 0]
+        count = int(again[0]) + 1 if len(again) else len(self)
+        columns = (self.vectors, self.starts, self.ends, self.first_frames, self.last_frames)
+        return WindowVectors(*(column[:count] for column in columns))
+
+    @classmethod
+    def empty(cls, dimension: int = 0) -> WindowVectors:
+        """No windows [0, dimension]."""
+        times, frames = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+        return cls(torch.zeros((0, dimension), dtype=torch.float16), times, times, frames, frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with its features and windows, which only an ok video has."""
+
+    record: VideoRecord
+    features: FrameFeatures | None = None
+    windows: WindowVectors | None = None
+
+
+_STEPS = 7
+
+
+def round_parts(values: torch.Tensor) -> torch.Tensor:
+    """Quantize unit vectors along the last dimension to int8 from -7 to 7, in sevenths of the largest absolute value.
+
+    Each takes half a byte; docs/results/feature_precision.json has the effect on accuracy. Zeros stay zeros.
+    """
+    size = values.float().abs().amax(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny) / _STEPS
+    return (values.float() / size).round().to(torch.int8)
+
+
+def restore_parts(numbers: torch.Tensor) -> torch.Tensor:
+    """Restore unit vectors from :func:`round_parts`, in half precision; rounding them again gives the same numbers."""
+    return torch.nn.functional.normalize(numbers.float(), dim=-1).half()
+
+
+def to_stored(features: FrameFeatures) -> FrameFeatures:
+    """Round features as a store keeps them, in CPU memory: values in half precision, those of parts of the picture
+    (views after the first) more coarsely (:func:`round_parts`).
+
+    The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
+    video is exactly as similar to itself as to its stored form. Rounding again changes nothing.
+    """
+
+    def column(values: torch.Tensor | None) -> torch.Tensor | None:
+        return None if values is None else values.detach().to("cpu", torch.float32)
+
+    values = features.values.detach().to("cpu", torch.float16)
+    if values.shape[1] > 1:
+        values = torch.cat([values[:, :1], restore_parts(round_parts(values[:, 1:]))], dim=1)
+    return replace(
+        features,
+        values=values,
+        timestamps=features.timestamps.detach().to("cpu", torch.float64),
+        information=features.information.detach().to("cpu", torch.float32),
+        baseline=column(features.baseline),
+        boxes=column(features.boxes),
+    )
+
+
+def describe_cut_off(info: VideoInfo) -> str:
+    """One line about a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
+    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"
+
+
+# Merge similar neighboring frames into windows, the units of the first stage of search.
+
+
+def frame_vectors(values: torch.Tensor) -> torch.Tensor:
+    """Average regions [T, R, D] to one unit vector per frame [T, D]; zero where all are zero."""
+    return torch.nn.functional.normalize(values.float().mean(dim=1), dim=-1)
+
+
+def window_vectors(
+    features: FrameFeatures,
+    *,
+    similarity: float = 0.9,
+    similarity_of_parts: float = 0.45,
+    longest: float = 10.0,
+    longest_of_parts: float = 30.0,
+    least_information: float = 0.05,
+) -> WindowVectors:
+    """Merge runs of similar frames, so that a still minute costs the first stage six vectors instead of sixty.
+
+    A frame joins the open window if its vector (:func:`frame_vectors`) has a cosine of at least ``similarity``
+    with the window's mean so far and the window stays within ``longest`` seconds; otherwise it opens the
+    next one. A frame with less than ``least_information`` belongs to no window and closes the open one; frames in
+    which a view was not described are skipped.
+    A window's vector is the normalized mean of its frames; it ends when the frame after its last begins
+    (the last frame of a video lasts as long as the one before). Every view has windows of its own, those of the whole
+    picture first.
+
+    Args:
+        features: T frames of V views of R regions with D dimensions; D is the dimension E of the windows.
+        similarity: Cosine in [-1, 1]; higher makes more windows.
+        similarity_of_parts: The same for views of parts of the picture, of which there are many.
+        longest: Maximum length of a window in seconds.
+        longest_of_parts: The same for views of parts.
+        least_information: Least information of a window, in [0, 1]; 0 gives black frames windows, too.
+    """
+    starts = features.timestamps.double()
+    # The last frame stands as long as the one before it.
+    last_step = starts[-1:] - starts[-2:-1] if len(starts) > 1 else torch.zeros_like(starts)
+    ends = torch.cat([starts[1:], starts[-1:] + last_step])
+    seconds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    informative = features.information >= least_information
+    sums: list[torch.Tensor] = []
+    spans: list[tuple[int, int]] = []
+    for view, values in enumerate(features.values.unbind(1)):
+        vectors = frame_vectors(values)
+        stretches = _spans(
+            vectors,
+            informative.tolist(),
+            (vectors.norm(dim=-1) > 0.5).tolist(),
+            seconds,
+            similarity if view == 0 else similarity_of_parts,
+            longest if view == 0 else longest_of_parts,
+        )
+        # Frames in which the view was not described have zero vectors, which do not change the direction.
+        sums += [vectors[start : end + 1].sum(dim=0) for start, end in stretches]
+        spans += stretches
+    if not spans:
+        return WindowVectors.empty(features.values.shape[-1])
+    first, last = torch.tensor(spans, dtype=torch.int64).unbind(1)
+    vectors = torch.nn.functional.normalize(torch.stack(sums), dim=-1)
+    return WindowVectors(vectors, starts[first], ends[last], first, last)
+
+
+def _spans(
+    vectors: torch.Tensor,
+    informative: list[bool],
+    described: list[bool],
+    seconds: list[tuple[float, float]],
+    similarity: float,
+    longest: float,
+) -> list[tuple[int, int]]:
+    """First and last frame of each window of one view."""
+    spans: list[tuple[int, int]] = []
+    total: torch.Tensor | None = None
+    for at, vector in enumerate(vectors):
+        if not informative[at]:
+            total = None
+        if not (informative[at] and described[at]):
+            continue
+        if total is not None and (
+            seconds[at][1] - seconds[spans[-1][0]][0] <= longest + SAME_TIME
+            # vector . mean / |mean|, with the sum in place of the mean.
+            and float(vector @ total) >= similarity * float(total.norm())
+        ):
+            total = total + vector
+            spans[-1] = (spans[-1][0], at)
+        else:
+            total = vector
+            spans.append((at, at))
+    return spans
+
+
+# Sampling rates of indexed videos and of queries.
+
+
+# A short video is sampled more densely until it has this many frames, up to this many per second.
+_FEWEST_FRAMES = 8
+
+_DENSEST_RATE = 4.0
+
+# A query has about this many frames, so that one of them is near each frame of a fast-moving target.
+_QUERY_FRAMES = 90
+
+_MINUTE = 60.0
+
+
+def sampling_rate(duration: float, base: float = 1.0) -> float:
+    """Frames per second at which to sample a video: ``base``, or more for very short videos.
+
+    A video (or stretch of one) that would have fewer than 8 frames is sampled at two or four times ``base``, so that it
+    has 8, at no more than 4 frames per second: a 7 s clip at 2, a 3 s clip and all shorter ones at 4. Whole multiples:
+    a copy that is a little longer or shorter is then seen at the same moments.
+
+    Args:
+        duration: Duration in seconds; 0 or less means unknown and very short.
+        base: Frames per second for ordinary videos, above 0.
+
+    Raises:
+        InvalidArgumentError: The base is not above 0.
+    """
+    if not base > 0:
+        raise InvalidArgumentError(f"base sampling rate must be above 0, got {base}")
+    if duration * base >= _FEWEST_FRAMES:
+        return base
+    densest = max(_DENSEST_RATE, base)
+    if duration <= 0:
+        return densest
+    doublings = math.ceil(math.log2(_FEWEST_FRAMES / (duration * base)))
+    return float(min(densest, base * 2**doublings))
+
+
+def query_rate(duration: float, base: float = 1.0) -> float:
+    """Frames per second at which a query is sampled: more densely than the collection, up to 120 frames.
+
+    The frames of two copies are sampled at different moments, up to half a period apart, and a moving camera has moved
+    on by then. A query of 25 s or less is sampled at 4 frames per second, 30 s at 3, a minute at 2, more at ``base``:
+    always a whole multiple of :func:`sampling_rate`, so that among the frames of a query are those that the collection
+    has of the same video.
+
+    Args:
+        duration: Duration in seconds; 0 or less means unknown and very short.
+        base: Frames per second for ordinary videos, above 0.
+
+    Raises:
+        InvalidArgumentError: The base is not above 0.
+    """
+    least = sampling_rate(duration, base)
+    if duration <= 0:
+        return least
+    multiple = min(
+        math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_DENSEST_RATE, base) / least)
+    )
+    return least * max(1, multiple)
+
+
+def part_rate(duration: float) -> float | None:
+    """Frames per second for which parts of the picture of a stored video are described; None for every frame.
+
+    There are twenty parts to one whole: from a minute on, every second frame is enough to agree on a match.
+    """
+    return 0.5 if duration >= _MINUTE else None

@@ -1,0 +1,306 @@
+"""Convert a decoded picture of any form to an upright 8-bit RGB array with square pixels."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import warnings
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import av
+import av.filter
+import numpy as np
+from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
+
+
+_UNSPECIFIED = 2
+
+# No film is that wide. A strip of 60,000 x 100 pixels would keep its size if only its short side were limited.
+_MOST_ELONGATED = 8
+
+# Without the latter, scaled pictures are darker by up to two levels.
+_FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
+
+# With it, pictures of 16 bits that are not scaled lose their green.
+_DEEP_FLAGS = Interpolation.BILINEAR
+
+
+def clean_aspect(ratio: Fraction | None) -> Fraction:
+    """The ratio of a pixel's sides, 1 if it is missing or implausible."""
+    if ratio is None or not Fraction(1, 10) <= ratio <= 10:
+        return Fraction(1)
+    return ratio
+
+
+def display_size(width: int, height: int, aspect: Fraction, turns: int = 0) -> tuple[int, int]:
+    """Width and height in square pixels, upright: the width is stretched by the pixel's aspect, then turned."""
+    width = max(1, round(width * aspect))
+    return (height, width) if turns % 2 else (width, height)
+
+
+def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
+    """The size with this short side and a long side of at most eight times that, never larger than the original."""
+    shorter, longer = sorted((width, height))
+    if short_side is None:
+        return width, height
+    if longer > _MOST_ELONGATED * shorter:
+        side, target = longer, _MOST_ELONGATED * short_side
+    else:
+        side, target = shorter, short_side
+    if side <= target:
+        return width, height
+    return max(1, round(width * target / side)), max(1, round(height * target / side))
+
+
+def is_high_definition(width: int, height: int) -> bool:
+    """Whether video of this size has the colors of BT.709 unless it says otherwise."""
+    return width >= 1280 or height > 576
+
+
+class Converter:
+    """Converts the pictures of one video, all to the size of the first.
+
+    Args:
+        orient: Function that returns how pictures must be turned.
+        aspect: Ratio of width to height of a pixel.
+        short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
+    """
+
+    def __init__(self, orient: Orienter, aspect: Fraction, short_side: int | None = None) -> None:
+        self._orient = orient
+        self._aspect = aspect
+        self._short_side = short_side
+        self._size: tuple[int, int] | None = None
+        self._scaler = VideoReformatter()
+        self._field: tuple[tuple[Any, ...], Any] | None = None
+
+    def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
+        """The picture as [H, W, 3] uint8 RGB.
+
+        An interlaced picture is reduced to its upper field, doubled, which avoids combing and keeps frames
+            independent.
+        """
+        turns, mirrored = self._orient(frame)
+        if self._size is None:
+            upright = display_size(frame.width, frame.height, self._aspect, turns)
+            self._size = fit(*upright, self._short_side)
+        width, height = self._size if turns % 2 == 0 else self._size[::-1]
+        space = (
+            int(Colorspace.ITU709)
+            if frame.colorspace == _UNSPECIFIED
+            and not frame.format.is_rgb
+            and is_high_definition(frame.width, frame.height)
+            else None
+        )
+        if frame.interlaced_frame and frame.height > 1:
+            key = (frame.width, frame.height, frame.format.name)
+            if self._field is None or self._field[0] != key:
+                graph = av.filter.Graph()
+                source = graph.add_buffer(
+                    width=frame.width, height=frame.height, format=frame.format, time_base=Fraction(1, 1000)
+                )
+                field = graph.add("field", "type=top")
+                sink = graph.add("buffersink")
+                graph.link_nodes(source, field, sink).configure()
+                self._field = (key, graph)
+            graph = self._field[1]
+            graph.push(frame)
+            frame = graph.vpull()
+        image = self._scale(frame, width, height, space)
+        if mirrored:
+            image = image[:, ::-1]
+        return np.rot90(image, turns)
+
+    def _scale(self, frame: VideoFrame, width: int, height: int, space: int | None) -> NDArray[np.uint8]:
+        mapped = needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
+        name = frame.format.name
+        has_alpha = name.startswith(("yuva", "gbrap", "ya", "pal8", "rgba", "bgra", "argb", "abgr"))
+        target = "rgb48le" if mapped else "rgba" if has_alpha else "rgb24"
+        scaled = self._scaler.reformat(
+            frame,
+            width=width,
+            height=height,
+            format=target,
+            src_colorspace=space,
+            dst_color_range=ColorRange.JPEG,
+            interpolation=_DEEP_FLAGS if mapped else _FLAGS,
+            threads=1,
+        )
+        image = scaled.to_ndarray()
+        if mapped:
+            return to_standard_range(image, frame.color_trc, frame.color_primaries)  # type: ignore[arg-type]
+        if target == "rgba":
+            # On a white background.
+            alpha = image[..., 3:].astype(np.uint16)
+            if int(alpha.min(initial=255)) == 255:
+                return np.ascontiguousarray(image[..., :3])
+            color = image[..., :3].astype(np.uint16)
+            return ((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
+        return image  # type: ignore[return-value]
+
+
+# Map high dynamic range and wide gamut to 8-bit RGB (BT.709), as for a standard screen.
+
+
+PQ: Final = 16
+
+HLG: Final = 18
+
+BT2020_PRIMARIES: Final = 9
+
+# Diffuse white of HDR video in candela per square meter (ITU-R BT.2408).
+WHITE: Final = 203.0
+
+KNEE: Final = 0.75
+
+# Linear BT.2020 to linear BT.709 (ITU-R BT.2087).
+TO_709: Final = np.array(
+    [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], dtype=np.float32
+)
+
+# Linear light in steps of 1/4095 to 8 bits, for gamma 2.2.
+_GAMMA: Final = np.rint((np.arange(4096) / 4095) ** (1 / 2.2) * 255).astype(np.uint8)
+
+
+def needs_mapping(transfer: int, primaries: int) -> bool:
+    """Whether video with these codes (ITU-T H.273) looks wrong when its values are shown unchanged."""
+    return transfer in (PQ, HLG) or primaries == BT2020_PRIMARIES
+
+
+def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) -> NDArray[np.uint8]:
+    """Map [H, W, 3] 16-bit R'G'B' of HDR or BT.2020 video to 8-bit BT.709.
+
+    Light is made linear (SMPTE ST 2084, or ARIB STD-B67 at 1,000 cd/m2), converted to BT.709 primaries, scaled so that
+    diffuse white is 1, and light above 3/4 is rolled off smoothly toward 1 without changing the hue: f(x) = k + (1 -
+    k) (1 - exp(-(x - k) / (1 - k))) for x > k. Values are then encoded for gamma 2.2.
+    """
+    light: NDArray[Any] = _linear_table(transfer)[image]
+    if transfer == HLG:
+        luminance = light @ np.array([0.2627, 0.6780, 0.0593], dtype=np.float32)
+        light = (
+            light * (np.maximum(luminance, 1e-6)[..., None] ** np.float32(0.2)) * np.float32(1000.0 / WHITE)
+        )
+    if primaries == BT2020_PRIMARIES:
+        light = np.maximum(light @ TO_709.T, 0)
+    if transfer in (PQ, HLG):
+        brightest = light.max(axis=-1, keepdims=True)
+        over = np.maximum(brightest - KNEE, 0) / (1 - KNEE)
+        rolled = KNEE + (1 - KNEE) * (1 - np.exp(-over))
+        light = np.where(brightest > KNEE, light * (rolled / np.maximum(brightest, 1e-6)), light)
+    codes = np.rint(np.clip(light, 0, 1) * 4095).astype(np.uint16)
+    return np.asarray(_GAMMA[codes])
+
+
+@cache
+def _linear_table(transfer: int) -> NDArray[np.float32]:
+    """Light for each of the 65,536 codes: diffuse white is 1 (for HLG: scene light, peak is 1)."""
+    value = np.arange(65536) / 65535
+    if transfer == PQ:
+        power = value ** (1 / 78.84375)
+        light = (np.maximum(power - 0.8359375, 0) / (18.8515625 - 18.6875 * power)) ** (1 / 0.1593017578125)
+        light = light * 10000.0 / WHITE
+    elif transfer == HLG:
+        low = value**2 / 3
+        high = (np.exp((value - 0.55991073) / 0.17883277) + 0.28466892) / 12
+        light = np.where(value <= 0.5, low, high)
+    else:
+        light = value**2.2
+    return light.astype(np.float32)
+
+
+# How stored pictures must be turned to be upright.
+
+
+logger = logging.getLogger(__name__)
+
+# Turns counter-clockwise by 90 degrees, and whether the picture is mirrored (left to right) before that.
+Orientation = tuple[int, bool]
+
+# The same for the values of the EXIF tag, starting at 1.
+_EXIF_TAG = 0x0112
+
+_EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
+    (0, False), (0, True), (2, False), (2, True), (1, True), (3, False), (3, True), (1, False)
+)  # fmt: skip
+
+# Codecs of single pictures. PyAV's objects for the side data of a frame free the dictionary of a color profile
+# a second time when they are collected, which crashes the process, and these are the decoders that make such profiles.
+_PICTURE_CODECS = frozenset(
+    {"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"}
+)
+
+
+class Orienter:
+    """The orientation of the frames of one video.
+
+    Args:
+        name: Name of the file.
+        codec: Name of the video's codec.
+    """
+
+    def __init__(self, name: str, codec: str) -> None:
+        self._name = name
+        self._is_picture = codec in _PICTURE_CODECS
+        # By the angle that a frame states. PyAV's side data keep their frame until the next garbage collection: look
+        # at one frame for each angle, not at all of them.
+        self._known: dict[int, Orientation] = {}
+
+    def __call__(self, frame: VideoFrame) -> Orientation:
+        """The orientation from the display matrix, or from the EXIF tag of a photograph, to the nearest 90 degrees."""
+        angle = frame.rotation
+        if angle not in self._known:
+            upright: Orientation = (round(angle / 90) % 4, False)
+            if not self._is_picture:
+                self._known[angle] = _from_matrix(frame) or upright
+            else:
+                self._known[angle] = self._from_exif() or upright
+        return self._known[angle]
+
+    def _from_exif(self) -> Orientation | None:
+        try:
+            with warnings.catch_warnings(action="ignore"), PILImage.open(self._name) as image:
+                tag = image.getexif().get(_EXIF_TAG)
+        # A video of pictures, a format Pillow does not know, or a damaged or malicious header, for which its parsers
+        # can raise anything; only the orientation of the picture is lost.
+        except Exception as error:  # noqa: BLE001
+            logger.debug("%s: no orientation can be read: %s", self._name, error)
+            return None
+        return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
+
+
+def is_too_large(name: str, most: int) -> bool:
+    """Whether this is a picture with more pixels than the limit; FFmpeg does not keep the size of one it cannot
+    decode."""
+    try:
+        with warnings.catch_warnings(action="ignore"), PILImage.open(name) as image:
+            return image.width * image.height > most
+    except PILImage.DecompressionBombError:
+        return True
+    except Exception as error:  # noqa: BLE001 - damaged headers make its parsers raise anything
+        logger.debug("%s: no size can be read: %s", name, error)
+        return False
+
+
+def _from_matrix(frame: VideoFrame) -> Orientation | None:
+    try:
+        side_data: list[Any] = list(iter(frame.side_data))
+        matrix = next((data for data in side_data if data.type.name == "DISPLAYMATRIX"), None)
+    except ValueError:  # from PyAV: a kind of data that it does not know
+        return None
+    if matrix is None:
+        return None
+    # (x, y) is shown at (a x + c y, b x + d y), y downwards.
+    a, b, _, c, d = struct.unpack("=9i", bytes(matrix))[:5]
+    mirrored = a * d - b * c < 0
+    if mirrored:
+        a, b = -a, -b
+    if abs(a) >= abs(b):
+        return (0 if a >= 0 else 2), mirrored
+    return (3 if b > 0 else 1), mirrored

@@ -1,1 +1,0 @@
-"""Edits that turn a video into copies like those people make."""

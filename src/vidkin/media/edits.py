@@ -1,0 +1,515 @@
+"""Edits, their plans for a video, and the ground truth about the resulting copies."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.decode import iter_frames
+from vidkin.media.encode import write_video
+from vidkin.media.layouts import (
+    WHOLE,
+    Arrangement,
+    Background,
+    Box,
+    BoxPair,
+    arranged,
+    barred_boxes,
+    blurred_copy,
+    boxes_of,
+    corner_inset,
+    filmed,
+    inset,
+    off_center,
+    one_color,
+    other_footage,
+    other_parts,
+    part_of,
+    rotated_boxes,
+    screen_boxes,
+    square_borders,
+    turned_borders,
+    turned_center,
+    turned_pan,
+    whole_boxes,
+)
+from vidkin.media.picture_edits import (
+    EditSetting,
+    Image,
+    Transform,
+    barred,
+    blurred,
+    branded,
+    captioned,
+    combine,
+    covering,
+    each,
+    faded,
+    gray,
+    held,
+    mirrored,
+    noisy,
+    rotated,
+    sepia,
+    smaller,
+    squeezed,
+    surrounded,
+    unchanged,
+    values,
+)
+from vidkin.media.probe import probe
+from vidkin.media.time import is_before
+
+__all__ = [
+    "EDITS",
+    "Edit",
+    "EditFamily",
+    "EditPlan",
+    "EditResult",
+    "EditedSegment",
+    "TimeMap",
+    "apply_edit",
+    "endless_frames",
+    "steady_frames",
+]
+
+# What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
+# the source is shown small inside other footage.
+EditFamily = Literal["pixels", "geometry", "time", "inset"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMap:
+    """Where a moment of the source is in the copy: edited = edited_start + (source - source_start) / speed.
+
+    Attributes:
+        source_start: Time in the source in seconds.
+        edited_start: Time in the copy, in seconds, at which that moment is shown.
+        speed: Seconds of the source per second of the copy.
+    """
+
+    source_start: float
+    edited_start: float
+    speed: float
+
+    def to_edited(self, time: float) -> float:
+        """Time in the copy of a moment in the source, in seconds."""
+        return self.edited_start + (time - self.source_start) / self.speed
+
+    def to_source(self, time: float) -> float:
+        """Time in the source of a moment in the copy, in seconds."""
+        return self.source_start + (time - self.edited_start) * self.speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A way to change a video.
+
+    Attributes:
+        name: Name in `EDITS`.
+        description: One-line description for users.
+        family: What the edit changes.
+        transform: Pure function from frames [H, W, 3] and an `EditSetting` to frames, one at a time.
+        boxes: Function that returns which box of the source's picture is shown in which box of the copy's.
+        speed: Seconds of the source per second of the copy.
+        mirrored: Whether left and right are exchanged.
+        crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
+        excerpt: Seconds taken from a random place of the source; None takes the whole source.
+        surround: Seconds of unrelated footage around the source, split at random between before and after.
+        reordered: Whether the source is cut into three or four pieces that are shown in another order.
+        needs_filler: Whether the edit needs unrelated footage.
+    """
+
+    name: str
+    description: str
+    family: EditFamily
+    transform: Transform
+    boxes: BoxPair = whole_boxes
+    speed: float = 1.0
+    mirrored: bool = False
+    crf: int = 23
+    excerpt: float | None = None
+    surround: float = 0.0
+    reordered: bool = False
+    needs_filler: bool = False
+
+    def plan(self, rate: float, start: float, end: float, seed: int) -> EditPlan:
+        """Plan which frames are taken and where they go, for a source between start and end at this frame rate."""
+        random = np.random.default_rng([seed, 1])
+        if self.excerpt is not None and end - start > self.excerpt:
+            start = float(random.uniform(start, end - self.excerpt))
+            end = start + self.excerpt
+        count = max(1, round((end - start) / self.speed * rate))
+        around = round(self.surround * rate)
+        # Some footage on either side, at least a tenth of it.
+        lead = round(float(random.uniform(0.1, 0.9)) * around)
+        pieces = _other_order(count, random) if self.reordered else [(0, count)]
+        stretches = []
+        shown = lead
+        for first, length in pieces:
+            time_map = TimeMap(start + first * self.speed / rate, shown / rate, self.speed)
+            stretches.append(Stretch(time_map, length))
+            shown += length
+        return EditPlan(stretches=tuple(stretches), rate=rate, lead=lead, trail=around - lead)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive frames of the source in the copy: where they go, and how many there are."""
+
+    time_map: TimeMap
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditPlan:
+    """The result of `Edit.plan`: stretches in the order of the copy, and frames of filler before and after them."""
+
+    stretches: tuple[Stretch, ...]
+    rate: float
+    lead: int
+    trail: int
+
+    @property
+    def count(self) -> int:
+        """Number of source frames shown."""
+        return sum(stretch.count for stretch in self.stretches)
+
+    def segments(self, source_box: Box = WHOLE, edited_box: Box = WHOLE) -> tuple[EditedSegment, ...]:
+        """The times shared by the source and the copy, in the order of the copy, with these boxes."""
+        result = []
+        for stretch in self.stretches:
+            time_map = stretch.time_map
+            end = time_map.edited_start + stretch.count / self.rate
+            times = (time_map.source_start, time_map.to_source(end), time_map.edited_start, end)
+            result.append(EditedSegment(*times, source_box, edited_box))
+        return tuple(result)
+
+
+class EditedSegment(NamedTuple):
+    """A stretch of the source and the stretch of the copy that shows it, in seconds, with the parts of the pictures.
+
+    The boxes are (left, top, right, bottom) in shares of the picture: the part of the source in `source_box` is shown
+    in `edited_box` of the copy. For a moving window they are the mean.
+    """
+
+    source_start: float
+    source_end: float
+    edited_start: float
+    edited_end: float
+    source_box: Box = WHOLE
+    edited_box: Box = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class EditResult:
+    """A finished copy.
+
+    Attributes:
+        path: File of the copy.
+        segments: Which part of the source is where in the copy, in the order of the copy.
+        mirrored: Whether left and right are exchanged.
+        time_map: The times of the first segment as a function.
+    """
+
+    path: str
+    segments: tuple[EditedSegment, ...]
+    mirrored: bool
+    time_map: TimeMap
+
+
+def _other_order(count: int, random: np.random.Generator) -> list[tuple[int, int]]:
+    """(first frame, number of frames) of three or four pieces, none of which follows the piece that it followed."""
+    number = min(count, int(random.integers(3, 5)))
+    # Each cut is up to a fifth of a piece away from an even division.
+    shifts = random.uniform(-0.2, 0.2, number - 1)
+    cuts = [0, *(round(count * (k + 1 + shift) / number) for k, shift in enumerate(shifts)), count]
+    order = list(range(number))
+    while any(after == before + 1 for before, after in zip([-1, *order], order, strict=False)) and number > 1:
+        order = [int(piece) for piece in random.permutation(number)]
+    return [(cuts[piece], cuts[piece + 1] - cuts[piece]) for piece in order]
+
+
+# All edits by name.
+
+
+def _edit(family: EditFamily, name: str, description: str, transform: Transform, **more: object) -> Edit:
+    return Edit(name=name, description=description, family=family, transform=transform, **more)  # type: ignore[arg-type]
+
+
+def _arranged(
+    family: EditFamily,
+    name: str,
+    description: str,
+    arrange: Arrangement,
+    background: Background | None = None,
+    *,
+    before: Transform = unchanged,
+    after: Transform = unchanged,
+    **more: object,
+) -> Edit:
+    """An edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
+    filled = background in (other_footage, other_parts)
+    transform = combine(before, arranged(arrange, background), after)
+    boxes = boxes_of(arrange)
+    return _edit(family, name, description, transform, boxes=boxes, needs_filler=filled, **more)
+
+
+_pixels = partial(_edit, "pixels")
+
+_geometry = partial(_edit, "geometry")
+
+_time = partial(_edit, "time")
+
+_split = partial(_arranged, "geometry", background=other_parts)
+
+EDITS: dict[str, Edit] = {
+    edit.name: edit
+    for edit in (
+        _pixels("reencode", "re-encoded at a very low bit rate", unchanged, crf=39),
+        _pixels(
+            "resize",
+            "360 pixels at the shorter side, or half the size",
+            each(smaller),
+        ),
+        _arranged(
+            "geometry",
+            "crop",
+            "70 % of the area, off the center",
+            partial(off_center, share=math.sqrt(0.7)),
+        ),
+        _geometry(
+            "letterbox",
+            "black bars above and below",
+            each(partial(barred, across=True)),
+            boxes=partial(barred_boxes, across=True),
+        ),
+        _geometry(
+            "pillarbox",
+            "black bars left and right",
+            each(partial(barred, across=False)),
+            boxes=partial(barred_boxes, across=False),
+        ),
+        _pixels("logo", "a large opaque logo and text", branded),
+        _pixels("caption", "two lines of text on a band", captioned),
+        _pixels("grey", "without color", each(gray)),
+        _pixels("sepia", "tinted brown", each(sepia)),
+        _pixels("brighter", "brighter by a fifth of the range", values(lambda v: v + 50)),
+        _pixels("darker", "at 60 % of the brightness", values(lambda v: 0.6 * v)),
+        _pixels("contrast", "contrast raised by 60 %", values(lambda v: 1.6 * (v - 128) + 128)),
+        _pixels("blur", "out of focus", each(blurred)),
+        _pixels("noise", "with strong noise", noisy),
+        _geometry("mirror", "left and right changed", each(mirrored), mirrored=True),
+        _time("faster", "1.25 times as fast", unchanged, speed=1.25),
+        _time("slower", "at 0.8 of the speed", unchanged, speed=0.8),
+        _geometry("rotate5", "turned by 5 degrees", rotated, boxes=rotated_boxes),
+        _pixels("fade", "faded in and out", faded),
+        _geometry("aspect", "squeezed to 4:3", each(squeezed)),
+        _arranged(
+            "inset",
+            "picture_in_picture",
+            "small in a corner of unrelated footage",
+            corner_inset,
+            other_footage,
+        ),
+        _time(
+            "excerpt",
+            "5 seconds inside 20 seconds of unrelated footage",
+            surrounded,
+            excerpt=5.0,
+            surround=20.0,
+            needs_filler=True,
+        ),
+        _arranged("geometry", "vertical_crop", "9:16 out of the center", turned_center),
+        _arranged("geometry", "vertical_pan", "a 9:16 window that moves across", turned_pan),
+        _arranged(
+            "geometry",
+            "blurred_borders",
+            "inside 9:16, an enlarged blurred copy around it",
+            turned_borders,
+            blurred_copy,
+        ),
+        _arranged(
+            "geometry",
+            "colored_borders",
+            "inside a square of one color",
+            square_borders,
+            one_color,
+        ),
+        _split(
+            "split_upper_lower",
+            "one half of a split screen, above or below other footage",
+            partial(part_of, columns=1, rows=2),
+        ),
+        _split(
+            "split_left_right",
+            "one half of a split screen, beside other footage",
+            partial(part_of, columns=2, rows=1),
+        ),
+        _split(
+            "split_four",
+            "one quarter of a split screen",
+            partial(part_of, columns=2, rows=2),
+        ),
+        *(
+            _arranged(
+                "inset",
+                f"inset_{size}",
+                f"at {size} % of the sides anywhere in other footage",
+                partial(inset, share=size / 100),
+                other_footage,
+            )
+            for size in (30, 45, 60)
+        ),
+        _geometry("filmed_screen", "filmed from a screen", filmed, boxes=screen_boxes),
+        _arranged(
+            "geometry",
+            "combined",
+            "cropped, with a caption, without color, at 8 frames a second",
+            partial(off_center, share=0.8),
+            after=combine(captioned, each(gray), held),
+        ),
+        _arranged(
+            "geometry",
+            "mirror_crop",
+            "left and right changed and 80 % of each side, off the center",
+            partial(off_center, share=0.8),
+            after=each(mirrored),
+            mirrored=True,
+        ),
+        _arranged(
+            "geometry",
+            "tight_crop",
+            "70 % of each side, off the center",
+            partial(off_center, share=0.7),
+        ),
+        _time("double_speed", "twice as fast", unchanged, speed=2.0),
+        _time("reordered", "three or four pieces in another order", unchanged, reordered=True),
+    )
+}
+
+
+# Make an edited copy of a video, with the exact times and places of the copied material.
+#
+# Benchmarks, the demo and tests use it: the segments that `apply_edit` returns are ground truth by construction.
+
+
+# Copies have at most this many frames per second.
+HIGHEST_RATE = 30.0
+
+
+def apply_edit(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    name: str,
+    *,
+    seed: int = 0,
+    start: float | None = None,
+    end: float | None = None,
+    filler: str | os.PathLike[str] | None = None,
+    short_side: int | None = None,
+    threads: int = 0,
+) -> EditResult:
+    """Make an edited copy of a video, frame by frame, so that memory does not grow with its length.
+
+    The copy has the source's average frame rate, at most 30 per second, evenly spaced, and no sound.
+
+    Args:
+        source: The video.
+        target: Where to write the copy, for example ``"copy.mp4"``.
+        name: One of `EDITS`.
+        seed: Seed of places, texts and noise.
+        start: Start of the copied part in seconds; None is the start of the source.
+        end: End of the copied part in seconds; None is the end of the source.
+        filler: Unrelated footage for the edits that need it (``Edit.needs_filler``); repeated if it is too short.
+        short_side: Scale the source down to this many pixels at the shorter side first; None keeps its size.
+        threads: Threads of the decoder and the encoder; 0 lets them choose.
+
+    Returns:
+        The times that source and copy share, exact to a frame.
+
+    Raises:
+        InvalidArgumentError: The edit is unknown, a required filler is missing, or the range is empty.
+        MediaError: A video cannot be read, or the copy cannot be written.
+    """
+    edit = EDITS.get(name)
+    if edit is None:
+        raise InvalidArgumentError(f"unknown edit {name!r}; choose from {', '.join(EDITS)}")
+    if edit.needs_filler and filler is None:
+        raise InvalidArgumentError(f"the edit {name!r} needs unrelated footage; pass a video as filler")
+    info = probe(source)
+    first, last = start or 0.0, min(info.duration, info.duration if end is None else end)
+    if first < 0 or (end is not None and end <= first):
+        raise InvalidArgumentError(f"start and end must be 0 <= start < end, got {start} and {end}")
+    if first >= info.duration:
+        raise MediaError(source, f"start {first:.1f} s is beyond the end ({info.duration:.1f} s)")
+    rate = Fraction(min(info.frame_rate, HIGHEST_RATE)).limit_denominator(1001)
+    plan = edit.plan(float(rate), first, last, seed)
+    setting = EditSetting(
+        rate=float(rate),
+        count=plan.count,
+        seed=seed,
+        lead=plan.lead,
+        trail=plan.trail,
+        filler=None if filler is None else partial(endless_frames, filler, float(rate), threads),
+    )
+    step = edit.speed / float(rate)
+    frames = chain.from_iterable(
+        steady_frames(source, stretch.time_map.source_start, step, stretch.count, short_side, threads)
+        for stretch in plan.stretches
+    )
+    image = next(frames, None)
+    if image is None:
+        raise MediaError(source, f"there is no frame between {first:.1f} s and {last:.1f} s")
+    boxes = edit.boxes((image.shape[1], image.shape[0]), setting)
+    write_video(
+        target, edit.transform(chain([image], frames), setting), rate=rate, crf=edit.crf, threads=threads
+    )
+    return EditResult(
+        path=os.fspath(target),
+        segments=plan.segments(*boxes),
+        mirrored=edit.mirrored,
+        time_map=plan.stretches[0].time_map,
+    )
+
+
+# Frames of a video at even distances, as edits take them in.
+
+
+def steady_frames(
+    path: str | os.PathLike[str], start: float, step: float, count: int, short_side: int | None, threads: int
+) -> Iterator[Image]:
+    """Exactly ``count`` frames: those on screen at start + k step seconds, repeated where none is new."""
+    index = 0
+    shown: Image | None = None
+    end = start + (count - 0.5) * step
+    for piece in iter_frames(
+        path, rate=1 / step, start=start, end=end, short_side=short_side, batch=8, threads=threads
+    ):
+        for image, time in zip(piece.images, piece.timestamps, strict=True):
+            while shown is not None and is_before(start + index * step, time):
+                yield shown
+                index += 1
+            shown = image
+    while shown is not None and index < count:
+        yield shown
+        index += 1
+
+
+def endless_frames(
+    path: str | os.PathLike[str], rate: float, threads: int, width: int, height: int
+) -> Iterator[Image]:
+    """Frames of a video at this rate, filling this size, from the start again when it ends."""
+    count = max(1, round(probe(path).duration * rate))
+    while True:
+        for image in steady_frames(path, 0.0, 1 / rate, count, None, threads):
+            yield covering(image, width, height)

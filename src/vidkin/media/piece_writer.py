@@ -1,0 +1,409 @@
+"""Write one piece of a video: its frames, copied or encoded, with their times, and its sound."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import av
+import numpy as np
+from av.codec.context import Flags
+from av.format import Flags as FormatFlags
+from numpy.typing import NDArray
+
+from vidkin.media.encode import open_media_output
+from vidkin.media.exact_plan import LostFrameError, Material, PieceStretch, decoding_times
+from vidkin.media.reader import frame_rate
+from vidkin.media.stored_pictures import ParameterSets, StoredPictures, split_units, to_lengths
+
+if TYPE_CHECKING:
+    from av.container import InputContainer, OutputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.codeccontext import VideoCodecContext
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+__all__ = ["PieceWriter", "SoundReader", "encoder_of"]
+
+# In these formats players expect parameter sets of HEVC only in the head, which this name states.
+_HEVC_NAME = "hvc1"
+
+_WITH_NAMES = (".mp4", ".mov", ".m4v")
+
+
+class PieceWriter:
+    """Writes one piece.
+
+    Args:
+        main: The video stream of the source.
+        plan: The stretches of the piece.
+        stored: Packets of the source; None if nothing is copied.
+        timeline: [N + 1] times of the frames and of the end of the piece, in units of the source.
+        sound: Reader of the source's other streams.
+        quality: Constant quality of encoded frames.
+        codec: Codec of encoded video; None keeps the source's.
+    """
+
+    def __init__(
+        self,
+        main: VideoStream,
+        plan: Sequence[PieceStretch],
+        stored: StoredPictures | None,
+        timeline: NDArray[np.int64],
+        sound: SoundReader,
+        *,
+        quality: int,
+        codec: str | None,
+    ) -> None:
+        self._main, self._plan, self._stored, self._sound = main, plan, stored, sound
+        self._quality, self._codec = quality, codec
+        self._tick = Fraction(main.time_base or Fraction(1, 90_000))
+        self._timeline = timeline
+        # Frames in the order in which they are written.
+        self._order = [
+            frame
+            for stretch in plan
+            for frame in (
+                stored.ranks[stretch.start : stretch.end].tolist()
+                if stretch.is_copied and stored is not None
+                else range(stretch.start, stretch.end)
+            )
+        ]
+        start = plan[0].start
+        shown = [int(timeline[frame - start] - timeline[0]) for frame in self._order]
+        self._shown, self._decoded = shown, decoding_times(shown)
+        self._durations = np.diff(timeline)
+        self._is_mixed = len({stretch.is_copied for stretch in plan}) > 1
+        self._written = 0
+        self._packets = 0
+        self._encoder: PictureEncoder | None = None
+
+    def write(self, path: Path, parts: Iterator[Material]) -> int:
+        """Write the file, which appears when it is complete.
+
+        Returns:
+            The number of packets written.
+
+        Raises:
+            LostFrameError: Frames are missing.
+            MediaError: The file cannot be written.
+        """
+        plan = iter(self._plan)
+        stretch, came = next(plan), 0
+        start, end = int(self._timeline[0]) * self._tick, int(self._timeline[-1]) * self._tick
+        with open_media_output(path) as partial, av.open(f"file:{partial}", "w") as output:
+            video = self._add_video(output)
+            self._sound.begin(output, start, is_first=stretch.start == 0)
+            for part in parts:
+                if part.frame != self._order[came]:
+                    break
+                came += 1
+                while part.frame >= stretch.end:
+                    self._finish_stretch(output, video)
+                    stretch = next(plan)
+                if part.packet is not None:
+                    self._mux(output, video, part.packet)
+                else:
+                    encoder = self._encoder = self._encoder or self._new_encoder(output)
+                    for packet in encoder.encode(part.picture):
+                        self._mux(output, video, self._fitted(packet))
+            self._finish_stretch(output, video)
+            if self._written != len(self._order):
+                raise LostFrameError(
+                    str(path), f"only {self._written} of its {len(self._order)} frames can be read"
+                )
+            self._packets += self._sound.copy_until(end)
+        return self._packets
+
+    def _add_video(self, output: OutputContainer) -> VideoStream:
+        """Add the video stream, with the parameters of everything that will be in it."""
+        given = self._main.codec_context
+        if self._codec is not None:
+            added = output.add_mux_stream(
+                self._codec,
+                rate=Fraction(frame_rate(self._main)).limit_denominator(60_060),
+                width=given.width,
+                height=given.height,
+                time_base=self._tick,
+            )
+            return cast("VideoStream", added)
+        video = output.add_stream_from_template(self._main, opaque=True)
+        if given.codec.canonical_name == "hevc" and output.name.endswith(_WITH_NAMES):
+            video.codec_context.codec_tag = _HEVC_NAME
+        if all(stretch.is_copied for stretch in self._plan):
+            return video
+        self._encoder = self._new_encoder(output)
+        extra = self._encoder.extradata
+        if not self._is_mixed:
+            video.codec_context.extradata = extra or video.codec_context.extradata
+        elif self._sets is not None:
+            units = list(split_units(extra or b"", None))
+            video.codec_context.extradata = self._sets.join(units).to_bytes()
+        return video
+
+    def _new_encoder(self, output: OutputContainer) -> PictureEncoder:
+        stored, is_mixed = self._stored, self._is_mixed
+        wants_sets = FormatFlags.global_header in FormatFlags(output.format.flags) and self._codec is None
+        profile = stored.profile if is_mixed and stored is not None else None
+        return PictureEncoder(
+            self._main,
+            self._quality,
+            self._tick,
+            has_global_sets=self._sets is not None if is_mixed else wants_sets,
+            profile=profile,
+            number=stored.number if is_mixed and stored is not None else None,
+            depth=0 if profile is None else min(2, self._main.codec_context.reorder_depth),
+        )
+
+    @property
+    def _sets(self) -> ParameterSets | None:
+        return None if self._stored is None else self._stored.sets
+
+    def _finish_stretch(self, output: OutputContainer, video: VideoStream) -> None:
+        """Write the packets held back by the encoder; the next stretch begins with a key frame."""
+        if self._encoder is not None and self._encoder.is_used:
+            for packet in self._encoder.encode(None):
+                self._mux(output, video, self._fitted(packet))
+            self._encoder = None
+
+    def _fitted(self, packet: Packet[Any]) -> Packet[Any]:
+        """An encoded packet in the form of the packets copied to the same file."""
+        if not self._is_mixed or self._sets is None:
+            return packet
+        fitted: Packet[Any] = av.Packet(to_lengths(list(split_units(bytes(packet), None))))
+        fitted.is_keyframe = packet.is_keyframe
+        return fitted
+
+    def _mux(self, output: OutputContainer, video: VideoStream, packet: Packet[Any]) -> None:
+        """Write the next packet of the video, with its times, and the sound up to there."""
+        place = self._written
+        frame = self._order[place] - self._plan[0].start
+        self._packets += 1 + self._sound.copy_until(int(self._timeline[frame]) * self._tick)
+        packet.time_base = self._tick
+        packet.pts, packet.dts = self._shown[place], self._decoded[place]
+        packet.duration = int(self._durations[frame])
+        packet.stream = video
+        output.mux_one(packet)
+        self._written += 1
+
+
+# Encode decoded pictures of a video again, in the video's own format.
+
+
+# Encoders by codec; all others become H.264 (also AV1, whose encoders are slow or write to the terminal).
+_ENCODERS = {
+    "h264": "libx264",
+    "hevc": "libx265",
+    "vp8": "libvpx",
+    "vp9": "libvpx-vp9",
+}
+
+_DEFAULT = "libx264"
+
+# Range of the quality, on the scale of x264.
+_WORST = 51
+
+# End of the scale of VP8 and VP9.
+_OTHER_WORST = 63
+
+# Bits per second, more than any video needs.
+_AMPLE_RATE = "200000000"
+
+# Frames from one key frame to the next.
+_GROUP = 240
+
+# Types of pictures, as FFmpeg numbers them.
+_ANY, _KEY, _FORWARD = 0, 1, 2
+
+# The order of fields, as FFmpeg numbers it; those above are interlaced.
+_PROGRESSIVE = 1
+
+
+def encoder_of(main: VideoStream) -> tuple[str, str | None]:
+    """FFmpeg's name of the encoder for a video, and the name of its codec if that differs from the video's own."""
+    codec = main.codec_context.codec.canonical_name
+    name = _ENCODERS.get(codec)
+    if name is not None and main.codec_context.pix_fmt in _pixel_formats(name):
+        return name, None
+    return _DEFAULT, None if codec == "h264" else "h264"
+
+
+class PictureEncoder:
+    """Encodes pictures in order; each results in one packet, in the same order.
+
+    Args:
+        main: The video stream the pictures come from.
+        quality: Constant quality, from 1 (best) to 51, on the scale of x264.
+        tick: Seconds of one unit of the pictures' times.
+        has_global_sets: Whether parameters of the stream are stored in its head rather than before pictures.
+        profile: H.264 profile, as x264 names it; None lets the encoder choose.
+        number: Number of the H.264 parameter sets.
+        depth: Number of pictures by which H.264 decoders are told to delay, the same as for the surrounding pictures,
+            so that playback continues without a jump.
+    """
+
+    def __init__(
+        self,
+        main: VideoStream,
+        quality: int,
+        tick: Fraction,
+        *,
+        has_global_sets: bool,
+        profile: str | None = None,
+        number: int | None = None,
+        depth: int = 0,
+    ) -> None:
+        name, _ = encoder_of(main)
+        given = main.codec_context
+        context: VideoCodecContext = av.CodecContext.create(name, "w")  # type: ignore[assignment]
+        context.width, context.height = given.width, given.height
+        is_odd = given.width % 2 or given.height % 2
+        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # which nearly every player accepts
+        is_refused = is_odd and name == "libx264" and "444" not in str(given.pix_fmt)
+        if given.pix_fmt in _pixel_formats(name) and not is_refused:
+            context.pix_fmt = str(given.pix_fmt)
+        context.time_base = tick
+        context.framerate = Fraction(frame_rate(main)).limit_denominator(60_060)
+        if given.sample_aspect_ratio:
+            context.sample_aspect_ratio = given.sample_aspect_ratio
+        context.color_range, context.colorspace = given.color_range, given.colorspace
+        context.color_primaries, context.color_trc = given.color_primaries, given.color_trc
+        context.max_b_frames = 3 if depth > 1 else depth
+        context.options = _options(name, quality, profile, number, depth)
+        if has_global_sets:
+            context.flags |= Flags.global_header
+        if given.field_order > _PROGRESSIVE and name == "libx264":
+            context.flags |= Flags.interlaced_dct
+        context.open()
+        self._context = context
+        self._depth = depth
+        self._count = 0
+
+    @property
+    def extradata(self) -> bytes | None:
+        """Parameters of the stream."""
+        return self._context.extradata
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a picture was encoded."""
+        return self._count > 0
+
+    def encode(self, frame: VideoFrame | None) -> list[Packet[VideoStream]]:
+        """The packets completed by this picture; with None, the remaining packets."""
+        if frame is not None:
+            context = self._context
+            same = (frame.width, frame.height, frame.format.name) == (
+                context.width,
+                context.height,
+                context.pix_fmt,
+            )
+            if not same:
+                frame = frame.reformat(context.width, context.height, context.pix_fmt)
+            # The picture's type in the source does not matter. With a stated delay, no picture may depend on it.
+            frame.pict_type = _ANY
+            if self._depth:
+                frame.pict_type = _FORWARD if self._count % _GROUP else _KEY
+            frame.time_base = context.time_base
+            self._count += 1
+        return self._context.encode(frame)
+
+
+def _options(name: str, quality: int, profile: str | None, number: int | None, depth: int) -> dict[str, str]:
+    other = str(round(quality * _OTHER_WORST / _WORST))
+    match name:
+        case "libx264":
+            parameters = "mbtree=0" + ("" if number is None else f":sps-id={number}")
+            if depth:
+                parameters += f":b-pyramid={'none' if depth == 1 else 'normal'}"
+            options = {
+                "crf": str(quality),
+                "preset": "veryfast",
+                "x264-params": parameters,
+                "forced-idr": "1",
+            }
+            return options if profile is None else {**options, "profile": profile}
+        case "libx265":
+            return {"crf": str(quality), "preset": "veryfast", "x265-params": "bframes=0:log-level=error"}
+        case _:
+            speed = {"deadline": "good", "cpu-used": "4", "auto-alt-ref": "0", "lag-in-frames": "0"}
+            # VP8 takes the quality for the best within a bit rate; VP9 without one keeps to it.
+            return {"crf": other, "b": "0" if name == "libvpx-vp9" else _AMPLE_RATE, **speed}
+
+
+def _pixel_formats(name: str) -> set[str]:
+    return {form.name for form in av.Codec(name, "w").video_formats or ()}
+
+
+# Packets of sound and subtitles, handed out piece by piece.
+
+
+# Seconds by which the streams of a file can be stored out of step.
+_SLACK = 10
+
+
+class SoundReader:
+    """Copies the packets of all streams except the main one to one piece after another.
+
+    A packet belongs to the piece in which it starts; packets between two pieces are dropped.
+
+    Args:
+        container: The open file, from which nothing else is read.
+        kept: Numbers of the streams to copy.
+    """
+
+    def __init__(self, container: InputContainer, kept: AbstractSet[int]) -> None:
+        self._streams = [stream for stream in container.streams if stream.index in kept]
+        self._packets: Iterator[Packet[Any]] = container.demux(self._streams) if self._streams else iter(())
+        self._waiting: deque[tuple[Fraction, Packet[Any]]] = deque()
+        self._newest = Fraction(-(10**9))
+        self._latest: dict[int, Fraction] = {}
+        self._outputs: Mapping[int, Stream] = {}
+        self._output: OutputContainer | None = None
+        self._start: Fraction | None = None
+        self._shift = Fraction(0)
+
+    def begin(self, output: OutputContainer, start: Fraction, *, is_first: bool) -> None:
+        """Copy to this file from now on.
+
+        Args:
+            output: The open file, to which its video has been added but nothing has been written.
+            start: Time in the source, in seconds, that becomes 0.
+            is_first: Whether to copy packets before the start, too.
+        """
+        self._output = output
+        self._outputs = {
+            stream.index: output.add_stream_from_template(stream, opaque=True) for stream in self._streams
+        }
+        self._start, self._shift = None if is_first else start, start
+
+    def copy_until(self, time: Fraction) -> int:
+        """Copy the packets that start before this time of the source, in seconds; return their number."""
+        while self._newest < time + _SLACK and (packet := next(self._packets, None)) is not None:
+            if packet.size:
+                place, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts
+                if stamp is not None:
+                    self._latest[place] = stamp * Fraction(packet.time_base)
+                self._newest = self._latest.get(place, Fraction(0))
+                self._waiting.append((self._newest, packet))
+        ready = [
+            packet
+            for stamp, packet in self._waiting
+            if stamp < time and (self._start is None or stamp >= self._start)
+        ]
+        self._waiting = deque(entry for entry in self._waiting if entry[0] >= time)
+        assert self._output is not None or not ready  # begin() comes first
+        for packet in ready:
+            shift = math.floor(self._shift / Fraction(packet.time_base) + Fraction(1, 2))
+            packet.pts = None if packet.pts is None else packet.pts - shift
+            packet.dts = None if packet.dts is None else packet.dts - shift
+            packet.stream = self._outputs[packet.stream_index]
+            assert self._output is not None
+            self._output.mux_one(packet)
+        return len(ready)

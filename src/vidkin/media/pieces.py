@@ -1,0 +1,170 @@
+"""Results of splitting: the files and where they come from."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import av
+
+from vidkin._base.files import create_folder
+from vidkin._base.values import Result
+from vidkin.errors import InvalidArgumentError, MediaError
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.stream import Stream
+    from av.video.stream import VideoStream
+
+__all__ = ["Piece", "PieceForm", "SplitReport", "choose_form", "piece_paths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece(Result):
+    """One file of a split video.
+
+    Attributes:
+        path: Path of the file.
+        start: Start in seconds of the source.
+        end: End in seconds of the source: the start of the next part, or the end of the video.
+        parts: Which of the requested parts it contains (places in their list). An exact split has one part per piece;
+            if pieces can only begin at key frames, parts without a key frame between them share a piece.
+        packets: Number of packets of all its streams.
+        encoded: Number of frames encoded again; all others are bit-exact copies from the source.
+    """
+
+    path: str
+    start: float
+    end: float
+    parts: tuple[int, ...]
+    packets: int
+    encoded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReport(Result):
+    """Result of a split.
+
+    Attributes:
+        pieces: The pieces in order of time.
+        left_out: Descriptions of the streams that are in no piece (cover pictures, data, streams the format cannot
+            hold).
+    """
+
+    pieces: tuple[Piece, ...]
+    left_out: tuple[str, ...]
+
+
+def piece_paths(source: str, folder: str | os.PathLike[str], names: Sequence[str], suffix: str) -> list[Path]:
+    """Paths of the pieces; the folder is created.
+
+    Args:
+        source: The video.
+        folder: Where to write.
+        names: Names of the pieces, without extension.
+        suffix: Extension of the pieces.
+
+    Raises:
+        InvalidArgumentError: Two pieces have the same name, or the folder is that of the source and has a file with
+            the name of a piece: recordings are often numbered in the same way.
+        MediaError: The folder cannot be created.
+    """
+    target = create_folder(folder)
+    files = [f"{name}{suffix}" for name in names]
+    if len({file.casefold() for file in files}) < len(files):
+        raise InvalidArgumentError("names of pieces must differ, also without regard to case")
+    if target.samefile(Path(source).parent):
+        for file in files:
+            if os.path.lexists(target / file):
+                raise InvalidArgumentError(
+                    f"a piece would replace {file!r} next to the video; choose another folder for the pieces"
+                )
+    return [target / file for file in files]
+
+
+# Streams that go into the pieces of a video, and the format of the files.
+
+
+# Used if the format of the source cannot be written; it holds nearly everything.
+_FALLBACK = ".mkv"
+
+_KEPT_KINDS = ("video", "audio", "subtitle")
+
+
+class PieceForm(NamedTuple):
+    """The form of all pieces of a video.
+
+    Attributes:
+        suffix: Extension of the files.
+        kept: Numbers of the streams in the files.
+        left_out: Descriptions of the other streams.
+    """
+
+    suffix: str
+    kept: frozenset[int]
+    left_out: tuple[str, ...]
+
+
+def choose_form(
+    name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None
+) -> PieceForm:
+    """The format of the source, or Matroska if that cannot be written, and the streams that it can hold.
+
+    Args:
+        name: Name of the file.
+        container: The open file.
+        main: The file's video stream; other video streams are left out if it is encoded with another codec.
+        codec: FFmpeg's name of the codec to encode the video with, for which MP4 is tried first; None keeps its own.
+
+    Raises:
+        MediaError: No format can hold the video.
+    """
+    candidates: list[Stream] = []
+    left_out = []
+    for stream in container.streams:
+        cover = bool(stream.disposition & av.stream.Disposition.attached_pic)
+        if stream.index == main.index or (stream.type in _KEPT_KINDS and not cover):
+            candidates.append(stream)
+        else:
+            left_out.append(f"stream {stream.index}: {'cover picture' if cover else stream.type}")
+    first = Path(name).suffix.lower() if codec is None else ".mp4"
+    # Trying is the only way to ask a muxer; it writes only an empty file.
+    with tempfile.TemporaryDirectory() as trials:
+        for suffix in dict.fromkeys((first, _FALLBACK)):
+            fit = _holdable(f"file:{trials}/trial{suffix}", candidates, main.index, codec)
+            # Keeping sound matters more than a format that is not the source's anyway.
+            silent = codec is not None and any(
+                stream.type == "audio" and stream.index not in fit for stream in candidates
+            )
+            if main.index in fit and not (silent and suffix != _FALLBACK):
+                left_out += [
+                    f"stream {stream.index}: {stream.type}, which {suffix} files cannot hold"
+                    for stream in candidates
+                    if stream.index not in fit
+                ]
+                return PieceForm(suffix, frozenset(fit), tuple(left_out))
+    raise MediaError(name, f"its {main.codec_context.name} video cannot be written to a file of pieces")
+
+
+def _holdable(trial: str, streams: Sequence[Stream], main: int, codec: str | None) -> set[int]:
+    """Numbers of the streams that a file of this name can hold."""
+    fit = set()
+    try:
+        with av.open(trial, "w") as output:
+            for stream in streams:
+                with suppress(ValueError):  # from PyAV, if the format cannot hold it
+                    if stream.index == main and codec is not None:
+                        output.add_mux_stream(codec)
+                    else:
+                        # Opaque, because the codec's name is enough: a decoder need not have an encoder of the same
+                        # name.
+                        output.add_stream_from_template(stream, opaque=True)
+                    fit.add(stream.index)
+    except ValueError:  # from PyAV, if the extension is of no format
+        return set()
+    return fit

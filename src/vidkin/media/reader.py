@@ -1,0 +1,224 @@
+"""Decoded pictures of a file in the order of their times, damaged parts skipped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import av
+import av.error
+
+from vidkin.errors import MediaError
+from vidkin.media.container import MOST_PIXELS, is_refusal, media_error, open_video, stated_pixels, too_large
+from vidkin.media.convert import is_too_large
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+logger = logging.getLogger(__name__)
+
+# Assumed if a file states no frame rate.
+DEFAULT_RATE = 25.0
+
+# These formats hold only decoding times, and the presentation times that FFmpeg derives are out of order with
+# B-frames. Pictures come in order of presentation, so sorted decoding times are right except for a delay.
+_WITHOUT_PRESENTATION = ("avi",)
+
+# Negative times, which Matroska can hold, are read as missing for some codecs.
+_WITH_NEGATIVE_TIMES = "matroska"
+# The earliest time is among the times of this many packets: no more of them overtake others.
+_OVERTAKERS = 17
+# Number of packets without times after which none is expected to have one.
+_MOST_UNTIMED = 10_000
+
+# A step back in time by more seconds than this is an appended recording, not jitter.
+GLUED = 1.0
+
+PacketIdentity = tuple[int | None, int | None, int | None, int]
+"""Times, place and size of a packet."""
+
+
+class PictureReader:
+    """Reads the pictures of one video with strictly increasing times.
+
+    Args:
+        name: Name of the file, for messages.
+        container: The open file.
+        stream: The file's video stream.
+        on_read: Callback for every packet read.
+        on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
+
+    Attributes:
+        on_read: The callback passed.
+        first: Identifies the first packet read; None before that.
+        base: Time of the first picture in units of the stream (known after the first one).
+        tick: Seconds per unit.
+        nominal: Units that a picture stays on screen at the average rate.
+        end: Time at which the last picture read so far leaves the screen, in units.
+        failures: Number of packets that were damaged or could not be decoded.
+        concealed: Number of pictures that were decoded with errors.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        container: InputContainer,
+        stream: VideoStream,
+        *,
+        on_read: Callable[[], None] = lambda: None,
+        on_damage: Callable[[str], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.container = container
+        self.stream = stream
+        self.on_read = on_read
+        self._on_damage = on_damage
+        self.tick = float(stream.time_base or 1 / 90000)
+        self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
+        self.first: PacketIdentity | None = None
+        self.base: int | None = None
+        self.failures = 0
+        self.concealed = 0
+        self._shift = 0
+        self._last: int | None = None
+        self.end = 0
+        self._repeating = False
+        self._newest: int | None = None
+        self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
+
+    @property
+    def length(self) -> float:
+        """Seconds from the first picture until the last one read so far leaves the screen."""
+        return (self.end - (self.base or 0)) * self.tick
+
+    def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
+        """Yield (time in units of the stream, picture) for every picture that can be decoded.
+
+        Raises:
+            MediaError: No picture can be decoded.
+        """
+        yield from self.timed(self._decode_all())
+        self.close()
+
+    def close(self) -> None:
+        """Report damage, or raise `MediaError` if there was no picture."""
+        if self.base is None:
+            if is_too_large(self.name, MOST_PIXELS) or stated_pixels(self.name) > MOST_PIXELS:
+                raise too_large(self.name)
+            raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
+        if self.failures or self.concealed:
+            counts = {"packet{} skipped": self.failures, "frame{} with errors": self.concealed}
+            said = [f"{n} {what.format('' if n == 1 else 's')}" for what, n in counts.items() if n]
+            damage = f"the file is damaged: {', '.join(said)}"
+            if self._on_damage is None:
+                logger.warning("%s: %s", self.name, damage)
+            else:
+                self._on_damage(damage)
+
+    def packets(self) -> Iterator[Packet[VideoStream]]:
+        """The packets of the video up to the end, or to the point where its data can no longer be parsed.
+
+        Raises:
+            MediaError: The system fails to read the file.
+        """
+        try:
+            for packet in self.container.demux(self.stream):
+                self.on_read()
+                self.failures += packet.is_corrupt
+                if packet.size:
+                    self.first = self.first or identify(packet)
+                    stamp = packet.dts if self._times_of_decoding else packet.pts
+                    if stamp is not None and not packet.is_discard and not self._shift:
+                        self._note(stamp, packet.duration)
+                    yield packet
+        except av.error.FFmpegError as error:
+            if is_refusal(self.name, error):
+                raise media_error(self.name, error) from error
+            self.failures += 1
+            logger.debug("%s: reading stopped early: %s", self.name, error)
+
+    def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
+        """The pictures the decoder returns for one packet; None drains it."""
+        try:
+            return self.stream.codec_context.decode(packet)
+        except av.error.EOFError:
+            return []
+        except av.error.MemoryError as error:
+            raise media_error(self.name, error) from error
+        except av.error.FFmpegError as error:
+            self.failures += packet is None or not packet.is_corrupt
+            logger.debug("%s: a packet could not be decoded: %s", self.name, error)
+            return []
+
+    def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
+        """Every picture with its time; those that are not after the one before are dropped."""
+        for frame in frames:
+            stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
+            # Raw streams have no times (and no better durations), nor do the last pictures of AVI.
+            if self._last is not None:
+                usual = self._last + self.nominal
+            else:
+                usual = self._untimed_start() if stamp is None else 0
+            time = usual if stamp is None else stamp + self._shift
+            if self._last is not None and time <= self._last:
+                if self._repeating or (self._last - time) * self.tick <= GLUED:
+                    continue
+                self._shift += self.end - time
+                time = self.end
+            self._repeating = False
+            self.concealed += frame.is_corrupt
+            if self.base is None:
+                self.base = time
+            self._last = time
+            self._note(time, frame.duration if frame.pts is not None else None)
+            yield time, frame
+
+    def again(self) -> Iterator[VideoFrame]:
+        """Go back and decode everything; `timed` skips the pictures it has seen already."""
+        self._repeating = True
+        self.container.seek(min(0, self.base or 0), stream=self.stream)
+        yield from self._decode_all()
+
+    def _untimed_start(self) -> int:
+        """Time of the first picture if the first packets have none: the first time minus the duration of those
+        packets."""
+        if not self.container.format.name.startswith(_WITH_NEGATIVE_TIMES):
+            return 0
+        untimed, times = 0, list[int]()
+        with open_video(self.name, threads=1) as (container, stream):
+            for packet in container.demux(stream):
+                if packet.pts is not None:
+                    times.append(packet.pts)
+                elif packet.size:
+                    untimed += 1
+                if len(times) == _OVERTAKERS or untimed == _MOST_UNTIMED:
+                    break
+        return min(times) - untimed * self.nominal if times else 0
+
+    def _decode_all(self) -> Iterator[VideoFrame]:
+        for packet in self.packets():
+            yield from self.feed(packet)
+        yield from self.feed(None)
+
+    def _note(self, time: int, duration: int | None) -> None:
+        # Only the latest counts: with B-frames, durations are differences of decoding times.
+        if self._newest is None or time > self._newest:
+            self._newest = time
+            self.end = time + (duration or self.nominal)
+
+
+def identify(packet: Packet[VideoStream]) -> PacketIdentity:
+    """A key that identifies a packet within its stream."""
+    return packet.pts, packet.dts, packet.pos, packet.size
+
+
+def frame_rate(stream: VideoStream) -> float:
+    """Average frames per second of a stream, as stated by its file."""
+    for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
+        if rate is not None and 0 < rate <= 1000:
+            return float(rate)
+    return DEFAULT_RATE

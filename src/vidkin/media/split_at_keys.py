@@ -1,0 +1,284 @@
+"""Split a video into pieces without encoding: every packet goes unchanged to one piece."""
+
+from __future__ import annotations
+
+import math
+import os
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import av
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.container import open_video
+from vidkin.media.encode import open_media_output
+from vidkin.media.pieces import Piece, SplitReport, choose_form, piece_paths
+
+if TYPE_CHECKING:
+    from av.container import InputContainer, OutputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+    from av.video.stream import VideoStream
+
+__all__ = ["SplitPlan", "plan_split", "split_video"]
+
+
+def split_video(
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    starts: Sequence[float],
+    *,
+    names: Sequence[str | None] | None = None,
+) -> SplitReport:
+    """Split a video before given times, with sound and subtitles, without encoding.
+
+    A compressed picture needs those before it back to the last key frame, so a piece can only begin at a key frame:
+    the last one at or before the requested time. A piece can therefore begin with the end of the part before (which
+    that part's own piece then lacks); `Piece.start` is where it really begins. Parts without a key frame between them
+    share a piece. Key frames that later pictures refer back across (open groups of pictures) are not used, as the
+    pictures between two pieces would be lost. Sound and subtitles belong to the piece in which they start.
+
+    The format is that of the source, or Matroska if that cannot be written. Pieces appear together when all are
+    complete. Existing files with their names are replaced, but not in the folder of the source, because recordings are
+    often numbered in this way.
+
+    Args:
+        source: The video.
+        folder: Where to write; created if missing.
+        starts: Times at which parts begin, in seconds from the first frame, increasing. Everything before the first is
+            part of the first piece.
+        names: For each part, the name of a piece that begins with it, without extension; None for an unwanted part,
+            which is left out as far as key frames allow. Default: ``<name>-001``, ``<name>-002``, ...
+
+    Raises:
+        InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, the number of names differs from the
+            number of parts, or a file beside the source has the name of a piece.
+        MediaError: The source cannot be read or has no times, or the pieces cannot be written.
+    """
+    if names is not None and len(names) != len(starts):
+        raise InvalidArgumentError(f"names must be one per part, {len(starts)}, got {len(names)}")
+    if not starts:
+        raise InvalidArgumentError("times to split at must not be empty; the start of the video is 0")
+    previous = -1.0
+    for start in starts:
+        if not (math.isfinite(start) and start >= 0 and start > previous):
+            raise InvalidArgumentError(
+                f"times to split at must increase and be at least 0 s, got {', '.join(f'{s:g}' for s in starts)}"
+            )
+        previous = start
+    name = os.fspath(source)
+    with open_video(name, threads=1) as (container, stream):
+        form = choose_form(name, container, stream)
+        unwanted = [part for part, given in enumerate(names or ()) if given is None]
+        plan = plan_split(name, container, stream, form.kept, starts, unwanted)
+    # Each piece has the name of the first part in it.
+    named: dict[int, str] = {}
+    if names is None:
+        digits = max(3, len(str(len(plan.entries))))
+        named = {n: f"{Path(name).stem}-{n + 1:0{digits}d}" for n in range(len(plan.entries))}
+    else:
+        for owner, given in zip(plan.owners, names, strict=True):
+            if given is not None:
+                named.setdefault(owner, given)
+    paths = dict(zip(named, piece_paths(name, folder, list(named.values()), form.suffix), strict=True))
+    with ExitStack() as stack:
+        partials = {number: stack.enter_context(open_media_output(path)) for number, path in paths.items()}
+        with open_video(name, threads=1) as (container, _):
+            _write(name, container, form.kept, plan, partials)
+    counts = Counter(plan.pieces)
+    borders = [*plan.starts(), float((plan.end - plan.base) * plan.tick)]
+    pieces = tuple(
+        Piece(
+            path=str(path),
+            start=borders[number],
+            end=borders[number + 1],
+            parts=tuple(place for place, owner in enumerate(plan.owners) if owner == number),
+            packets=counts[number],
+        )
+        for number, path in paths.items()
+    )
+    return SplitReport(pieces, form.left_out)
+
+
+def _write(
+    name: str,
+    container: InputContainer,
+    kept: AbstractSet[int],
+    plan: SplitPlan,
+    paths: Mapping[int, Path],
+) -> None:
+    """Second pass: copy every packet into its piece, with times counted from the start of the piece."""
+    waiting = Counter(plan.pieces)
+    shifts = [time * plan.tick for time in plan.entries]
+    with ExitStack() as stack:
+        outputs: dict[int, tuple[OutputContainer, dict[int, Stream]]] = {}
+        copied = 0
+        for packet, piece in zip(iter_packets(container, kept), plan.pieces, strict=False):
+            copied += 1
+            if piece not in paths:
+                continue
+            if piece not in outputs:
+                output = stack.enter_context(av.open(f"file:{paths[piece]}", "w"))
+                streams = {
+                    stream.index: output.add_stream_from_template(stream, opaque=True)
+                    for stream in container.streams
+                    if stream.index in kept
+                }
+                outputs[piece] = output, streams
+            output, streams = outputs[piece]
+            shift = round(shifts[piece] / Fraction(packet.time_base))
+            packet.pts = None if packet.pts is None else packet.pts - shift
+            packet.dts = None if packet.dts is None else packet.dts - shift
+            packet.stream = streams[packet.stream_index]
+            output.mux_one(packet)
+            waiting[piece] -= 1
+            if not waiting[piece]:  # so that few files are open at the same time
+                output.close()
+    if copied != len(plan.pieces):
+        raise MediaError(name, "the file changed while it was being split")
+
+
+# Where a video can be split without encoding: the usable key frames, and the piece of every packet.
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """Which packet belongs to which piece.
+
+    Attributes:
+        tick: Seconds of one unit of the video's times.
+        base: Time of the first picture, in units.
+        end: Time at which the last picture leaves the screen, in units.
+        entries: Presentation times, in units, of the key frames at which the pieces begin; the first is ``base``.
+        owners: For every requested part, the number of its piece.
+        pieces: For every packet in the order of the file, the number of its piece.
+    """
+
+    tick: Fraction
+    base: int
+    end: int
+    entries: list[int]
+    owners: list[int]
+    pieces: list[int]
+
+    def starts(self) -> list[float]:
+        """Where pieces begin, in seconds from the first picture."""
+        return [float((time - self.base) * self.tick) for time in self.entries]
+
+
+def plan_split(
+    name: str,
+    container: InputContainer,
+    main: VideoStream,
+    kept: AbstractSet[int],
+    starts: Sequence[float],
+    unwanted: Collection[int] = (),
+) -> SplitPlan:
+    """Read all packets once, choose a key frame for each start, and assign every packet to a piece.
+
+    Args:
+        name: Name of the file, for messages.
+        container: The open file.
+        main: The file's video stream.
+        kept: Numbers of the streams to keep in the pieces.
+        starts: Start of each part in seconds from the first picture, increasing.
+        unwanted: Parts to leave out, unless they must be in the piece of a neighbor.
+
+    Raises:
+        MediaError: The pictures have no times, or there are none.
+    """
+    stamps: list[tuple[int, int | None]] = []
+    times: list[int] = []
+    keys: list[int] = []
+    shown: list[int] = []
+    lengths: list[int] = []
+    for packet in iter_packets(container, kept):
+        stamp = packet.pts if packet.pts is not None else packet.dts
+        stamps.append((packet.stream_index, stamp))
+        if packet.stream_index != main.index:
+            continue
+        if stamp is None:
+            raise MediaError(
+                name, "its pictures have no times, so it cannot be split; put it into a container first"
+            )
+        if packet.is_keyframe:
+            keys.append(len(times))
+        times.append(stamp)
+        if not packet.is_discard:
+            shown.append(stamp)
+            lengths.append(packet.duration or 0)
+    if not shown:
+        raise MediaError(name, "there are no pictures in it")
+    base, tick = min(shown), Fraction(main.time_base or Fraction(1, 90_000))
+    # Some formats have no durations, especially for the last picture; then it is assumed to be on screen for the usual
+    # time.
+    usual = int(median(after - before for before, after in pairwise(sorted(shown)))) if len(shown) > 1 else 0
+    end = max(stamp + (length or usual) for stamp, length in zip(shown, lengths, strict=True))
+    serving = [(base, 0), *((times[key], key) for key in _serving_keys(times, keys))]
+    # Half a unit of tolerance, because times in seconds are rounded.
+    units = [Fraction(start) / tick + base + Fraction(1, 2) for start in starts]
+    places = [max(0, bisect_right(serving, (unit, math.inf)) - 1) for unit in units]
+    for part in sorted(unwanted, reverse=True):
+        # The part before is whole if this one begins at the key frame after its start, provided there is one.
+        later = bisect_left(serving, (units[part] - 1, 0))
+        following = places[part + 1] if part + 1 < len(places) else len(serving)
+        places[part] = later if later < following else places[max(0, part - 1)]
+    chosen = sorted({0, *places})
+    entries = [serving[place] for place in chosen]
+    pieces = _pieces(container, main.index, stamps, entries, tick)
+    owners = [chosen.index(place) for place in places]
+    return SplitPlan(tick, base, end, [time for time, _ in entries], owners, pieces)
+
+
+def iter_packets(container: InputContainer, kept: AbstractSet[int]) -> Iterator[Packet[Any]]:
+    """The nonempty packets of the kept streams, in the order of the file."""
+    for packet in container.demux([stream for stream in container.streams if stream.index in kept]):
+        if packet.size:
+            yield packet
+
+
+def _serving_keys(times: Sequence[int], keys: Sequence[int]) -> list[int]:
+    """Key frames, except the first, at which a file can be split: all pictures stored before are shown before, all
+    stored after are shown after."""
+    serving = []
+    latest = max(times[: keys[1]]) if len(keys) > 1 else 0
+    for key, following in pairwise([*keys[1:], len(times)]):
+        group = times[key:following]
+        if times[key] > latest and min(group) == times[key]:
+            serving.append(key)
+        latest = max(latest, *group)
+    return serving
+
+
+def _pieces(
+    container: InputContainer,
+    main: int,
+    stamps: Sequence[tuple[int, int | None]],
+    entries: Sequence[tuple[int, int]],
+    tick: Fraction,
+) -> list[int]:
+    """The piece of every packet: pictures by their place in the file, other packets by time."""
+    ordinals = [ordinal for _, ordinal in entries]
+    borders = [time * tick for time, _ in entries]
+    bases = {stream.index: Fraction(stream.time_base or 1) for stream in container.streams}
+    pieces: list[int] = []
+    ordinal = 0
+    latest: dict[int, int] = {}
+    for index, stamp in stamps:
+        if index == main:
+            pieces.append(bisect_right(ordinals, ordinal) - 1)
+            ordinal += 1
+            continue
+        if stamp is not None:
+            latest[index] = max(0, bisect_right(borders, stamp * bases[index]) - 1)
+        pieces.append(latest.get(index, 0))
+    return pieces

@@ -1,0 +1,184 @@
+"""Split a video exactly: packets are copied where possible, and only the other frames are encoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.media.container import open_video
+from vidkin.media.exact_plan import LostFrameError, PieceStretch, iter_material, plan_piece
+from vidkin.media.piece_writer import PieceWriter, SoundReader, encoder_of
+from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, piece_paths
+from vidkin.media.probe import probe
+from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
+
+__all__ = ["Span", "split_exactly"]
+
+PathLike = str | os.PathLike[str]
+OnSplitProgress = Callable[[float, float | None], None]
+
+# Constant quality on the scale of x264: 0 would be lossless, which the profiles of most videos do not allow.
+_BEST, _WORST = 1, 51
+
+
+class Span(Protocol):
+    """A part of a video, for example a shot."""
+
+    @property
+    def start(self) -> float:
+        """Start in seconds from the first frame of the video."""
+        ...
+
+    @property
+    def end(self) -> float:
+        """End in seconds from the first frame of the video."""
+        ...
+
+    @property
+    def start_frame(self) -> int:
+        """Number of its first frame, counting from 0."""
+        ...
+
+    @property
+    def end_frame(self) -> int:
+        """Number of the first frame after it."""
+        ...
+
+
+def split_exactly(
+    source: PathLike,
+    folder: PathLike,
+    spans: Sequence[Span],
+    *,
+    times: NDArray[np.float64],
+    names: Sequence[str] | None = None,
+    quality: int = 18,
+    on_progress: OnSplitProgress | None = None,
+) -> SplitReport:
+    """Write parts of a video as files that hold exactly their frames, with sound and subtitles.
+
+    Packets are copied from the first key frame of a part on, as far as they need none after the part; frames before
+    and after are encoded with the codec of the source and in its format. This applies to H.264, VP8 and VP9; for other
+    codecs a part is copied whole if that gives its frames, and encoded whole otherwise (HEVC as HEVC, all others as
+    H.264 in MP4). Times are those of the source, counted from the part's first frame. Packets of sound and subtitles
+    are copied; each belongs to the part in which it starts.
+
+    A file appears under its name when it is complete. Existing files are replaced, but not in the folder of the source,
+    because recordings are often numbered in the same way.
+
+    Args:
+        source: The video.
+        folder: Where to write; created if missing.
+        spans: The parts, in order, without overlaps.
+        times: [T] times in seconds of the decoded frames from the first one on; frames after the last part are not
+            needed.
+        names: Names of the files, without extension; default: ``<name>-001``, ``<name>-002``, ...
+        quality: Constant quality of encoded frames, from 1 (best) to 51, on the scale of x264.
+        on_progress: Callback that receives (frames read, total number of frames).
+
+    Raises:
+        InvalidArgumentError: ``spans`` is empty, overlaps or goes beyond ``times``, the number of ``names`` differs
+            from the number of parts, ``quality`` is out of range, or a file beside the source has the name of a piece.
+        MediaError: The source cannot be read, or a piece cannot be written.
+    """
+    name = os.fspath(source)
+    if names is None:
+        digits = max(3, len(str(len(spans))))
+        names = [f"{Path(name).stem}-{number:0{digits}d}" for number in range(1, len(spans) + 1)]
+    if not spans:
+        raise InvalidArgumentError("parts to split into must not be empty")
+    if len(names) != len(spans):
+        raise InvalidArgumentError(f"names must be one per part, {len(spans)}, got {len(names)}")
+    if not _BEST <= quality <= _WORST:
+        raise InvalidArgumentError(f"quality must be from {_BEST} (best) to {_WORST}, got {quality}")
+    previous = 0
+    for span in spans:
+        if not previous <= span.start_frame < span.end_frame <= len(times):
+            raise InvalidArgumentError(
+                f"parts must follow each other within {len(times)} frames, "
+                f"got frames {span.start_frame} to {span.end_frame} after {previous}"
+            )
+        previous = span.end_frame
+    with open_video(name, threads=1) as (container, stream):
+        stored = read_stored_pictures(container, stream, times)
+        plans = [plan_piece(stored, span.start_frame, span.end_frame) for span in spans]
+        _, codec = encoder_of(stream)
+        if codec is not None:
+            if all(stretch.is_copied for plan in plans for stretch in plan):
+                codec = None
+            else:  # pieces of one video have one codec
+                plans = [plan_piece(None, span.start_frame, span.end_frame) for span in spans]
+        form = choose_form(name, container, stream, codec=codec)
+    paths = piece_paths(name, folder, names, form.suffix)
+    job = _Job(name, spans, times, paths, quality, form, codec, on_progress)
+    try:
+        return job.write(stored, plans)
+    except LostFrameError:
+        # Packets did not match frames: decode every frame from the start, and encode it.
+        return job.write(None, [plan_piece(None, span.start_frame, span.end_frame) for span in spans])
+
+
+class _Job:
+    """The arguments shared by all attempts to write the pieces."""
+
+    def __init__(
+        self,
+        name: str,
+        spans: Sequence[Span],
+        times: NDArray[np.float64],
+        paths: Sequence[Path],
+        quality: int,
+        form: PieceForm,
+        codec: str | None,
+        on_progress: OnSplitProgress | None,
+    ) -> None:
+        self._name, self._spans, self._times, self._paths = name, spans, times, paths
+        self._quality, self._form, self._codec, self._on_progress = quality, form, codec, on_progress
+
+    def write(self, stored: StoredPictures | None, plans: Sequence[Sequence[PieceStretch]]) -> SplitReport:
+        """Write all pieces.
+
+        Raises:
+            LostFrameError: A packet does not give the expected frame.
+        """
+        pieces: list[Piece] = []
+        with (
+            open_video(self._name) as (container, stream),
+            open_video(self._name, threads=1) as (other, _),
+        ):
+            tick = Fraction(stream.time_base or Fraction(1, 90_000))
+            if stored is None:  # the packets' times are useless: use those of the decoded frames
+                shown = self._times + probe(self._name).start_time
+                stamps = np.rint(shown / float(tick)).astype(np.int64)
+            else:
+                stamps = stored.times()
+            sound = SoundReader(other, self._form.kept - {stream.index})
+            material = iter_material(self._name, container, stream, stored, plans, self._on_progress)
+            for number, parts in groupby(material, key=lambda part: part.piece):
+                span, path = self._spans[number], self._paths[number]
+                # [N + 1] times of the frames of a part and of its end, in units of the stream.
+                own = stamps[span.start_frame : span.end_frame]
+                last = float(self._times[span.end_frame - 1])
+                writer = PieceWriter(
+                    stream,
+                    plans[number],
+                    stored,
+                    np.append(own, own[-1] + max(1, round((span.end - last) / float(tick)))),
+                    sound,
+                    quality=self._quality,
+                    codec=self._codec,
+                )
+                packets = writer.write(path, parts)
+                encoded = sum(part.end - part.start for part in plans[number] if not part.is_copied)
+                pieces.append(Piece(str(path), span.start, span.end, (number,), packets, encoded))
+        if len(pieces) < len(self._spans):
+            raise LostFrameError(self._name, f"it has fewer than {self._spans[-1].end_frame} frames now")
+        return SplitReport(tuple(pieces), self._form.left_out)

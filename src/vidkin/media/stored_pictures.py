@@ -1,0 +1,317 @@
+"""The stored pictures of a video: which packet is which frame, and where copying can begin and end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.media.time import SAME_TIME
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.stream import VideoStream
+
+__all__ = [
+    "ParameterSets",
+    "StoredPictures",
+    "free_number",
+    "is_instant_refresh",
+    "read_stored_pictures",
+    "split_units",
+    "to_lengths",
+]
+
+# Formats whose packets carry the times at which pictures are shown.
+_WITH_TIMES = ("mov,", "matroska,", "mpegts", "flv")
+
+# Profiles of H.264 as x264 names them.
+_PROFILES = {66: "baseline", 77: "main", 100: "high", 110: "high10", 122: "high422", 244: "high444"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredPictures:
+    """The packets of a video, one per frame, in the order of decoding.
+
+    Attributes:
+        ordinals: [T] int64, place of each packet among all packets of the video (some are never shown).
+        stamps: [T] int64, presentation times in units of the stream.
+        ranks: [T] int64, number of each packet's frame in order of presentation.
+        entries: Frames at which copying can begin, increasing. The packets from there on hold exactly the frames from
+            there on.
+        barriers: Frames, increasing, preceded by packets that are never shown but would be shown if copied.
+        is_mixable: Whether encoded and copied pictures can follow each other in one stream.
+        sets: Parameter sets of H.264 in MP4 and Matroska.
+        profile: H.264 profile as x264 names it.
+        number: A free number for H.264 parameter sets.
+    """
+
+    ordinals: NDArray[np.int64]
+    stamps: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    entries: NDArray[np.int64]
+    barriers: NDArray[np.int64]
+    is_mixable: bool
+    sets: ParameterSets | None = None
+    profile: str | None = None
+    number: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def times(self) -> NDArray[np.int64]:
+        """Presentation times [T] of the frames, increasing."""
+        times: NDArray[np.int64] = np.sort(self.stamps)
+        return times
+
+    def last_end(self, start: int, end: int) -> int:
+        """The last frame, at most ``end``, up to which frames can be copied from ``start`` on: their packets come
+        first, and need none that come later."""
+        later = self.barriers[self.barriers > start]
+        end = min(end, int(later[0])) if len(later) else end
+        latest = np.maximum.accumulate(self.ranks[start:end])
+        closed = np.flatnonzero(latest == np.arange(start, start + len(latest)))
+        return start + int(closed[-1]) + 1 if len(closed) else start
+
+
+def read_stored_pictures(
+    container: InputContainer, main: VideoStream, times: NDArray[np.float64]
+) -> StoredPictures | None:
+    """Read all packets of a video.
+
+    Args:
+        container: The open file.
+        main: The file's video stream.
+        times: [T] times in seconds of the decoded frames, from the first one on; later frames can be missing.
+
+    Returns:
+        The pictures; None if packets cannot be matched to frames: separate fields, pictures that are not shown,
+        damage, or a format that stores only decoding times.
+    """
+    form = _Form.of(main)
+    ordinals: list[int] = []
+    stamps: list[int] = []
+    keys: list[int] = []  # places in both lists
+    hidden: list[int] = []  # places preceded by a packet that is not shown
+    for ordinal, packet in enumerate(packet for packet in container.demux(main) if packet.size):
+        if packet.has_sidedata("new_extradata") or packet.is_corrupt:
+            return None
+        if packet.is_discard:
+            hidden.append(len(stamps))
+            continue
+        stamp = packet.pts if container.format.name.startswith(_WITH_TIMES) else packet.dts
+        if stamp is None:
+            return None
+        if packet.is_keyframe and form.can_begin(packet):
+            keys.append(len(stamps))
+        ordinals.append(ordinal)
+        stamps.append(stamp)
+    shown = np.array(stamps, np.int64)
+    order = np.argsort(shown, kind="stable")
+    seconds = (shown[order] - shown[order[:1]]) * float(main.time_base or Fraction(1, 90_000))
+    if len(times) > len(shown) or not np.allclose(seconds[: len(times)], times, rtol=0, atol=SAME_TIME):
+        return None
+    if not container.format.name.startswith(_WITH_TIMES) and len(keys) < len(shown):
+        return None
+    ranks = np.empty(len(shown), np.int64)
+    ranks[order] = np.arange(len(shown))
+    latest = np.maximum.accumulate(ranks)
+    candidates = np.array(keys, np.int64)
+    clean = (ranks[candidates] == candidates) & (np.append(-1, latest)[candidates] == candidates - 1)
+    return StoredPictures(
+        np.array(ordinals, np.int64),
+        shown,
+        ranks,
+        candidates[clean],
+        np.unique(np.array(hidden, np.int64)),
+        form.is_mixable,
+        form.sets,
+        form.profile,
+        form.number,
+    )
+
+
+class _Form:
+    """How a codec stores pictures, as far as it matters for copying and mixing."""
+
+    def __init__(self) -> None:
+        self.is_mixable = False
+        self.sets: ParameterSets | None = None
+        self.profile: str | None = None
+        self.number: int | None = None
+        self._is_h264 = False
+
+    @staticmethod
+    def of(main: VideoStream) -> _Form:
+        """The form of a stream."""
+        form = _Form()
+        codec = main.codec_context.codec.canonical_name
+        # A key frame of these codecs needs nothing outside itself.
+        form.is_mixable = codec in ("vp8", "vp9")
+        if codec == "h264":
+            form._is_h264 = True
+            extra = main.codec_context.extradata or b""
+            form.sets = ParameterSets.parse(extra)
+            if form.sets is not None:
+                form._use([*form.sets.sequences, *form.sets.pictures])
+                form.is_mixable = form.is_mixable and form.sets.length_size == 4
+        return form
+
+    def can_begin(self, packet: Packet[Any]) -> bool:
+        """Whether copying can begin at this key frame."""
+        if not self._is_h264:
+            return True
+        size = None if self.sets is None else self.sets.length_size
+        units = list(split_units(bytes(packet), size))
+        refreshes = is_instant_refresh(units, with_sets=self.sets is None)
+        if refreshes and self.number is None:
+            self._use(units)
+        return refreshes
+
+    def _use(self, units: list[bytes]) -> None:
+        sequences = [unit for unit in units if unit[0] & 31 == 7]
+        self.number = free_number(units)
+        self.profile = _PROFILES.get(sequences[0][1]) if sequences else None
+        self.is_mixable = self.number is not None and self.profile is not None
+
+
+# The parts of H.264 needed to put encoded and copied pictures into one stream.
+#
+# A decoder needs the parameter sets (NAL types 7 and 8) that pictures refer to by number. MP4 and Matroska store them
+# once for the whole stream (`avcC`, ISO/IEC 14496-15, 5.3.3.1), with the NAL units of pictures preceded by their
+# length;
+# MPEG transport streams repeat them before pictures, with NAL units separated by start codes (Annex B of ITU-T H.264).
+
+
+_REFRESH, _SLICES, _SEQUENCE, _PICTURE = 5, (1, 2, 3, 4, 5), 7, 8
+
+_START = re.compile(b"\0\0\0?\1")
+
+# Number of possible sequence parameter sets; more picture parameter sets are possible.
+_NUMBERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSets:
+    """The content of an `avcC` record.
+
+    Attributes:
+        head: Version, profile, compatibility and level, one byte each.
+        length_size: Number of bytes in the length before a NAL unit.
+        sequences: Sequence parameter sets.
+        pictures: Picture parameter sets.
+        tail: Bytes added by high profiles.
+    """
+
+    head: bytes
+    length_size: int
+    sequences: tuple[bytes, ...]
+    pictures: tuple[bytes, ...]
+    tail: bytes
+
+    @property
+    def profile(self) -> int:
+        """``profile_idc``."""
+        return self.head[1]
+
+    @staticmethod
+    def parse(record: bytes) -> ParameterSets | None:
+        """Parse a record; None if the bytes are not one (Annex B, or damaged)."""
+        if len(record) < 7 or record[0] != 1:
+            return None
+        sets: list[list[bytes]] = [[], []]
+        place = 5
+        for kind, mask in enumerate((0x1F, 0xFF)):
+            count, place = (record[place] & mask if place < len(record) else 0), place + 1
+            for _ in range(count):
+                size = int.from_bytes(record[place : place + 2], "big")
+                sets[kind].append(record[place + 2 : place + 2 + size])
+                place += 2 + size
+        if place > len(record) or not all(sets) or not all(unit for units in sets for unit in units):
+            return None
+        return ParameterSets(record[:4], (record[4] & 3) + 1, tuple(sets[0]), tuple(sets[1]), record[place:])
+
+    def join(self, units: list[bytes]) -> ParameterSets:
+        """Add the parameter sets among these NAL units, and raise the level to theirs if it is higher."""
+        sequences = tuple(unit for unit in units if unit[0] & 31 == _SEQUENCE)
+        level = max([self.head[3], *(unit[3] for unit in sequences)])
+        return replace(
+            self,
+            head=self.head[:3] + bytes([level]),
+            sequences=(*self.sequences, *sequences),
+            pictures=(*self.pictures, *(unit for unit in units if unit[0] & 31 == _PICTURE)),
+        )
+
+    def to_bytes(self) -> bytes:
+        """The record as bytes."""
+        parts = [self.head, bytes([0xFC | self.length_size - 1, 0xE0 | len(self.sequences)])]
+        parts += [len(unit).to_bytes(2, "big") + unit for unit in self.sequences]
+        parts.append(bytes([len(self.pictures)]))
+        parts += [len(unit).to_bytes(2, "big") + unit for unit in self.pictures]
+        return b"".join([*parts, self.tail])
+
+
+def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
+    """The NAL units of a packet.
+
+    Args:
+        content: The packet.
+        length_size: Number of bytes in the length before each unit; None for start codes.
+    """
+    if length_size is None:
+        borders = [match.span() for match in _START.finditer(content)]
+        ends = [*(start for start, _ in borders[1:]), len(content)]
+        for (_, start), end in zip(borders, ends, strict=True):
+            if end > start:
+                yield content[start:end]
+        return
+    place = 0
+    while place + length_size < len(content):
+        size = int.from_bytes(content[place : place + length_size], "big")
+        place += length_size
+        if size:
+            yield content[place : place + size]
+        place += size
+
+
+def to_lengths(units: list[bytes]) -> bytes:
+    """The NAL units of a picture without parameter sets, each preceded by its length in four bytes."""
+    return b"".join(
+        len(unit).to_bytes(4, "big") + unit for unit in units if unit[0] & 31 not in (_SEQUENCE, _PICTURE)
+    )
+
+
+def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
+    """Whether these NAL units are a picture at which decoding can begin without anything from before (IDR).
+
+    Args:
+        units: NAL units of one packet.
+        with_sets: Whether parameter sets must be among them.
+    """
+    kinds = {unit[0] & 31 for unit in units}
+    has_sets = {_SEQUENCE, _PICTURE} <= kinds
+    return kinds.intersection(_SLICES) == {_REFRESH} and (has_sets or not with_sets)
+
+
+def free_number(units: list[bytes]) -> int | None:
+    """A number below 32 that none of these parameter sets uses; None if all are taken."""
+    used = set()
+    for unit in units:
+        if unit[0] & 31 == _SEQUENCE:
+            used.add(_exp_golomb(unit[4:]))  # after the type, the profile, its constraints and the level
+        elif unit[0] & 31 == _PICTURE:
+            used.add(_exp_golomb(unit[1:]))
+    return next((number for number in reversed(range(_NUMBERS)) if number not in used), None)
+
+
+def _exp_golomb(content: bytes) -> int:
+    """The first number in these bits: as many zeros as it has bits after its first one (9.1 of ITU-T H.264)."""
+    bits = "".join(f"{byte:08b}" for byte in content[:9])
+    zeros = len(bits) - len(bits.lstrip("0"))
+    return int(bits[zeros : 2 * zeros + 1] or "1", 2) - 1

@@ -1,0 +1,246 @@
+"""Average precision with smoothed ranks: Smooth-AP and SupAP."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from vidkin.metric.losses.base import Positive, Reduction, checked, options_of, reduce_queries
+from vidkin.metric.losses.score_pairs import (
+    LossOnScores,
+    gather_marked,
+    in_row_blocks,
+    inclusive_step,
+    score_pairs,
+    surrogate_ap_risk,
+)
+
+__all__ = [
+    "HierarchicalAPLoss",
+    "SmoothAPLoss",
+    "SupAPLoss",
+    "hierarchical_ap_loss",
+    "smooth_ap_loss",
+    "sup_ap_loss",
+    "upper_step",
+]
+
+
+@checked()
+def smooth_ap_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    tau: Positive = 0.01,
+    *,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Smooth-AP (Brown et al., ECCV 2020): 1 - AP with a sigmoid in place of every step.
+
+    With G(x) = 1 / (1 + exp(-x / tau)) and ``d_ji = s_kj - s_ki``::
+
+        AP_k = 1/|P| sum_{i in P} (1 + sum_{j in P, j != i} G(d_ji)) / (1 + sum_{j in P u Ng, j != i} G(d_ji))
+
+    The loss is the mean of 1 - AP_k over the queries that have a positive, in [0, 1].
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        tau: Temperature in the unit of the scores; small is close to AP with gradients near ties only.
+        include_self: Keep a query in its own list, as the official code does.
+        self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
+        max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Raises:
+        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+
+    Cost: O(N M P) time for P positives per query, memory O(N M) plus a block.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    step = partial(sigmoid_step, tau=tau)
+    risks = surrogate_ap_risk(pairs, negative_step=step, positive_step=step, max_positives=max_positives)
+    return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
+
+
+class SmoothAPLoss(LossOnScores):
+    """`smooth_ap_loss` as a module."""
+
+    compute = staticmethod(smooth_ap_loss)
+
+    @options_of(smooth_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `smooth_ap_loss`."""
+
+
+@checked()
+def sup_ap_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    tau: Positive = 0.01,
+    rho: Positive = 100.0,
+    delta: Positive = 0.05,
+    *,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """SupAP, the rank part of ROADMAP (Ramzi et al., NeurIPS 2021): an upper bound of 1 - AP.
+
+    ::
+
+        risk_k = 1/|P| sum_{i in P} n_i / (p_i + n_i)
+        p_i = 1 + sum_{j in P, j != i} [d_ji >= 0]  (no gradient),  n_i = sum_{j in Ng} H-(d_ji)
+
+    with ``d_ji = s_kj - s_ki`` and H- as in `upper_step`, which bounds the step from above for x > 0 and
+    keeps a slope where a negative is far above. The whole ROADMAP is ``(1 - w) SupAP + w
+    ContrastiveLoss(positive_margin=0.9, negative_margin=0.6)`` with w = 0.5.
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        tau: Temperature of the sigmoid around a tie.
+        rho: Slope beyond delta.
+        delta: Point where the sigmoid ends and the line begins, in the unit of the scores.
+        include_self: Keep a query in its own list.
+        self_offset: Query i is reference ``i + self_offset``.
+        max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Raises:
+        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+
+    Cost: as `smooth_ap_loss`.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    risks = surrogate_ap_risk(
+        pairs,
+        negative_step=partial(upper_step, tau=tau, rho=rho, delta=delta),
+        positive_step=inclusive_step,
+        max_positives=max_positives,
+    )
+    return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
+
+
+class SupAPLoss(LossOnScores):
+    """`sup_ap_loss` as a module."""
+
+    compute = staticmethod(sup_ap_loss)
+
+    @options_of(sup_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `sup_ap_loss`."""
+
+
+def sigmoid_step(difference: Tensor, *, tau: float) -> Tensor:
+    """1 / (1 + exp(-x / tau))."""
+    return torch.sigmoid(difference / tau)
+
+
+def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> Tensor:
+    """H-(x): sigmoid(x/tau) for x <= 0, 1/2 + sigmoid(x/tau) up to delta, then a line of slope rho.
+
+    The line continues the curve: ``rho (x - delta) + sigmoid(delta/tau) + 1/2``. The jump of 1/2 at 0, which
+    makes it an upper bound of the strict step, has no gradient.
+
+    Args:
+        difference: Negative score minus positive score, any shape.
+        tau: Temperature, above 0.
+        rho: Slope, above 0.
+        delta: Point where the line begins, above 0.
+    """
+    curve = torch.sigmoid(difference.clamp(max=delta) / tau)
+    return curve + 0.5 * (difference > 0) + rho * (difference - delta).clamp(min=0.0)
+
+
+# Average precision with graded relevance (HAPPIER).
+
+
+@checked()
+def hierarchical_ap_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    tau: Positive = 0.01,
+    rho: Positive = 100.0,
+    delta: Positive = 0.05,
+    *,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Sup-H-AP of HAPPIER (Ramzi et al., ECCV 2022): 1 - hierarchical AP with a smoothed rank.
+
+    For query k, the relevant references P (relevance r > 0) and ``d_ji = s_kj - s_ki``::
+
+        H-AP_k = sum_{i in P} hrank_i / rank_i / sum_{i in P} r_i
+        hrank_i = r_i + sum_{j in P, j != i} min(r_i, r_j) [d_ji >= 0]
+        rank_i  = 1 + sum_{j: r_j >= r_i, j != i} [d_ji >= 0] + sum_{j: r_j < r_i} H-(d_ji)
+
+    Only references of lower relevance than i are pushed below it: the other steps carry no gradient. H- is
+    `upper_step`. The loss is the mean of 1 - H-AP_k over the queries with a relevant reference. With binary
+    relevance it is `sup_ap_loss`. (The cluster term of HAPPIER is a loss of its own and not part of this.)
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], graded, 0 irrelevant, below 0 ignored: for instance 1 for the same subcategory and
+            1/2 for the same category. Only ratios matter.
+        tau: Temperature of the sigmoid around a tie.
+        rho: Slope beyond delta.
+        delta: Point where the line begins, in the unit of the scores.
+        include_self: Keep a query in its own list.
+        self_offset: Query i is reference ``i + self_offset``.
+        max_positives: An upper bound of the references of relevance above 0 per query.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Raises:
+        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+
+    Cost: O(N M P) time for P relevant references per query, memory O(N M) plus a block.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    columns, filled = gather_marked(pairs.positive, max_positives)
+    # Ignored references get a negative grade, which drops them from every sum below.
+    grades = relevance.to(pairs.scores.dtype).masked_fill(~(pairs.positive | pairs.negative), -1.0)
+    risks = in_row_blocks(
+        partial(graded_risk, tau=tau, rho=rho, delta=delta),
+        columns,
+        filled,
+        pairs.scores,
+        grades,
+        pairs_per_row=columns.shape[1] * pairs.scores.shape[1],
+    )
+    return reduce_queries(risks, pairs.positive.any(dim=1), reduction)
+
+
+class HierarchicalAPLoss(LossOnScores):
+    """`hierarchical_ap_loss` as a module."""
+
+    compute = staticmethod(hierarchical_ap_loss)
+
+    @options_of(hierarchical_ap_loss)
+    def __init__(self) -> None:
+        """Options as in `hierarchical_ap_loss`."""
+
+
+def graded_risk(
+    columns: Tensor, filled: Tensor, scores: Tensor, grades: Tensor, *, tau: float, rho: float, delta: float
+) -> Tensor:
+    """1 - H-AP [N] of rows of scores [N, M] whose relevant columns are [N, P]."""
+    difference = scores.unsqueeze(1) - scores.gather(1, columns).unsqueeze(2)
+    own = grades.gather(1, columns).unsqueeze(2)
+    other = grades.unsqueeze(1)
+    itself = torch.zeros_like(difference, dtype=torch.bool).scatter_(2, columns.unsqueeze(2), True)
+    above = inclusive_step(difference.detach()).masked_fill_(itself, 0.0)
+    hierarchical_rank = own + (torch.minimum(own, other.clamp(min=0.0)) * above).sum(dim=2, keepdim=True)
+    lower = upper_step(difference, tau=tau, rho=rho, delta=delta) * ((other >= 0) & (other < own))
+    rank = 1.0 + (above * (other >= own) + lower).sum(dim=2, keepdim=True)
+    precision = (hierarchical_rank / rank).squeeze(2)
+    weights = own.squeeze(2) * filled
+    total = weights.sum(dim=1)
+    return 1.0 - (precision * filled).sum(dim=1) / total.masked_fill(total == 0, 1.0)

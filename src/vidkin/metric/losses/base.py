@@ -1,0 +1,273 @@
+"""The base of loss modules. The function of a loss declares its options: names, types, defaults and checks."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+import torch
+from torch import Tensor, nn
+
+from vidkin._base.values import check_choice, check_not_negative, check_positive
+
+__all__ = [
+    "Distance",
+    "Loss",
+    "NotNegative",
+    "Positive",
+    "Reduction",
+    "checked",
+    "in_full_precision",
+    "options_of",
+    "pairwise_distances",
+    "reduce",
+    "reduce_queries",
+    "squared_distance",
+    "squared_distances",
+    "weighted_mean",
+]
+
+P = ParamSpec("P")
+
+Positive = Annotated[float, check_positive]
+
+"""A number above 0."""
+
+NotNegative = Annotated[float, check_not_negative]
+
+"""A number of at least 0."""
+
+# Where the queries are among the references belongs to a batch, like the tensors.
+_OF_A_CALL = ("self_offset",)
+
+
+class Loss(nn.Module):
+    """A loss as a module: it stores the options of the function that it calls.
+
+    A subclass names its function as ``compute``, takes the options of the function with `options_of`, and has a
+    ``forward`` that calls ``compute`` with ``options``. An option of a ``Literal`` type, `Positive` or `NotNegative` is
+    checked when a loss is made.
+    """
+
+    compute: ClassVar[Callable[..., Tensor]]
+    _option_names: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Names and values of the options, in the order of the constructor."""
+        return {name: getattr(self, name) for name in self._option_names}
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+
+    if TYPE_CHECKING:
+        # Options are attributes.
+        def __getattr__(self, name: str) -> Any: ...
+
+
+Constructor = Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]
+
+
+@overload
+def options_of(
+    function: Callable[Concatenate[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, P], Tensor],
+) -> Constructor[P]: ...
+
+
+@overload
+def options_of(
+    function: Callable[Concatenate[Tensor, Tensor, Tensor, Tensor, P], Tensor],
+) -> Constructor[P]: ...
+
+
+@overload
+def options_of(function: Callable[Concatenate[Tensor, Tensor, Tensor, P], Tensor]) -> Constructor[P]: ...
+
+
+@overload
+def options_of(function: Callable[Concatenate[Tensor, Tensor, P], Tensor]) -> Constructor[P]: ...
+
+
+@overload
+def options_of(function: Callable[Concatenate[Tensor, P], Tensor]) -> Constructor[P]: ...
+
+
+def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
+    """Give the ``__init__`` of a `Loss` the options of a function: all its parameters but those of a call.
+
+    What the decorated method does is done last, with the options set; checks of modules alone have their place there.
+
+    Args:
+        function: The function of the loss. Parameters with a tensor, and ``self_offset``, belong to a call.
+    """
+    options = _options(function)
+    signature = inspect.Signature(list(options.values()))
+
+    def decorate(finish: Callable[[Any], None]) -> Callable[..., None]:
+        @functools.wraps(finish)
+        def __init__(self: Loss, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            nn.Module.__init__(self)
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            check_options(function, bound.arguments)
+            self._option_names = tuple(options)
+            for name, value in bound.arguments.items():
+                setattr(self, name, value)
+            finish(self)
+
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature([itself, *options.values()])  # type: ignore[attr-defined]
+        return __init__
+
+    return decorate
+
+
+def checked(*together: Callable[..., None]) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
+    """Make a function of a loss check its options at every call, by their types.
+
+    Args:
+        together: Checks of several options, which are the parameters of these functions.
+    """
+
+    def decorate(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+        names = tuple(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def check_and_call(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+            check_options(check_and_call, {**dict(zip(names, args, strict=False)), **kwargs})
+            return function(*args, **kwargs)
+
+        check_and_call.together = together  # type: ignore[attr-defined]
+        return check_and_call
+
+    return decorate
+
+
+def check_options(function: Callable[..., Tensor], values: Mapping[str, Any]) -> None:
+    """Check options of a function of a loss; those that are not given have their defaults.
+
+    Raises:
+        InvalidArgumentError: A value is not allowed.
+    """
+    for name, check in _checks(function).items():
+        if name in values:
+            check(values[name])
+    together: Iterable[Callable[..., None]] = getattr(function, "together", ())
+    for check_together in together:
+        defaults = _options(function)
+        names = inspect.signature(check_together).parameters
+        check_together(**{name: values.get(name, defaults[name].default) for name in names})
+
+
+@functools.cache
+def _options(function: Callable[..., Tensor]) -> dict[str, inspect.Parameter]:
+    """The parameters that are options."""
+    hints = get_type_hints(function)
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if Tensor not in (hints[name], *get_args(hints[name])) and name not in _OF_A_CALL
+    }
+
+
+@functools.cache
+def _checks(function: Callable[..., Tensor]) -> dict[str, Callable[[Any], None]]:
+    """The check of each option whose type has one."""
+    checks: dict[str, Callable[[Any], None]] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for name in _options(function):
+        # "A type or None" consists of the type and NoneType.
+        for hint in (hints[name], *get_args(hints[name])):
+            if get_origin(hint) is Literal:
+                checks[name] = functools.partial(check_choice, name, choices=get_args(hint))
+            elif get_origin(hint) is Annotated:
+                checks[name] = functools.partial(_check_annotated, name, hint.__metadata__[0])
+    return checks
+
+
+def _check_annotated(name: str, check: Callable[..., None], value: Any) -> None:
+    if value is not None:
+        check(**{name: value})
+
+
+# Euclidean distances of rows and of all pairs, in single precision or better.
+
+
+Distance = Literal["squared", "euclidean"]
+
+
+def in_full_precision(tensor: Tensor) -> Tensor:
+    """The tensor, in float32 if it is in half precision: hinges subtract nearly equal numbers."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def squared_distance(first: Tensor, second: Tensor) -> Tensor:
+    """||first - second||_2^2 row by row: [B, D] and [B, D] to [B]."""
+    return (first - second).square().sum(dim=-1)
+
+
+def squared_distances(first: Tensor, second: Tensor) -> Tensor:
+    """||first_i - second_j||_2^2 of every pair: [N, D] and [M, D] to [N, M], at least 0.
+
+    One matrix product in float32 or better, also under autocast. Both sets are first moved to the mean of the second,
+    which changes no distance but keeps sets far from the origin from losing digits.
+    """
+    first, second = in_full_precision(first), in_full_precision(second)
+    with torch.autocast(device_type=first.device.type, enabled=False):
+        origin = second.detach().sum(dim=0) / max(second.shape[0], 1)
+        first, second = first - origin, second - origin
+        norms = first.square().sum(dim=1)[:, None] + second.square().sum(dim=1)[None, :]
+        return (norms - 2.0 * first @ second.T).clamp_min(0.0)
+
+
+def pairwise_distances(first: Tensor, second: Tensor, distance: Distance) -> Tensor:
+    """Squared or plain Euclidean distance of every pair, [N, M]; the plain one has gradient 0 at distance 0."""
+    check_choice("distance", distance, get_args(Distance))
+    squared = squared_distances(first, second)
+    if distance == "squared":
+        return squared
+    apart = squared > 0.0
+    # The inner where keeps the infinite slope of the root at 0 out of the graph; masking afterwards gives NaN.
+    return torch.where(apart, torch.where(apart, squared, 1.0).sqrt(), 0.0)
+
+
+# From one value for each tuple or query to one number.
+
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+def reduce(values: Tensor, reduction: Reduction) -> Tensor:
+    """Mean, sum or the values themselves; the mean of nothing is 0 with a gradient, not NaN."""
+    check_choice("reduction", reduction, get_args(Reduction))
+    if reduction == "none":
+        return values
+    return values.sum() / max(values.numel(), 1) if reduction == "mean" else values.sum()
+
+
+def reduce_queries(values: Tensor, counted: Tensor, reduction: Reduction) -> Tensor:
+    """Mean or sum over the counted queries (0 with a gradient if there are none), or [N] with zeros."""
+    return weighted_mean(values.masked_fill(~counted, 0.0), counted, reduction)
+
+
+def weighted_mean(values: Tensor, counts: Tensor, reduction: Reduction) -> Tensor:
+    """Reduce per-query sums over ``counts`` terms each: "mean" is over all terms, and 0 if there are none."""
+    check_choice("reduction", reduction, get_args(Reduction))
+    if reduction == "none":
+        return values
+    total = values.sum()
+    return total if reduction == "sum" else total / counts.sum().clamp_min(1)

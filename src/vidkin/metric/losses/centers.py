@@ -1,0 +1,198 @@
+"""Losses against one center per class: center loss and triplet-center loss.
+
+Squared Euclidean distances; embeddings are used as they are. Class labels are integers in [0, C). The centers are the
+reference set of these losses; there is no other. C classes, N embeddings, D dimensions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from vidkin._base.values import check_not_negative
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.base import (
+    Reduction,
+    in_full_precision,
+    reduce,
+    squared_distance,
+    squared_distances,
+)
+
+__all__ = [
+    "CenterLoss",
+    "TripletCenterLoss",
+    "center_loss",
+    "moved_centers",
+    "triplet_center_loss",
+]
+
+
+def center_loss(
+    embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum"
+) -> Tensor:
+    """``1/2 ||x - c_y||^2`` of each embedding, summed by default. See :class:`CenterLoss`."""
+    _check(embeddings, labels, centers)
+    return reduce(0.5 * squared_distance(in_full_precision(embeddings), centers[labels]), reduction)
+
+
+@torch.no_grad()
+def moved_centers(centers: Tensor, embeddings: Tensor, labels: Tensor, *, alpha: float = 0.5) -> Tensor:
+    """The centers after one batch: ``c - alpha sum(c - x) / (1 + n)`` over the n embeddings x of each class.
+
+    Classes that are not in the batch stay where they are. [C, D], without gradient.
+    """
+    _check(embeddings, labels, centers)
+    embeddings = embeddings.detach().to(centers.dtype)
+    sums = torch.zeros_like(centers).index_add_(0, labels, embeddings)
+    ones = torch.ones(labels.shape[0], dtype=centers.dtype, device=centers.device)
+    count = torch.zeros(centers.shape[0], dtype=centers.dtype, device=centers.device)
+    count = count.index_add_(0, labels, ones)[:, None]
+    return centers - alpha * (count * centers - sums) / (1.0 + count)
+
+
+def triplet_center_loss(
+    embeddings: Tensor,
+    labels: Tensor,
+    centers: Tensor,
+    *,
+    margin: float = 1.0,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The own center against the nearest of all other centers. See :class:`TripletCenterLoss`."""
+    _check(embeddings, labels, centers)
+    distances = 0.5 * squared_distances(embeddings, centers)
+    own = distances.gather(1, labels[:, None]).squeeze(1)
+    if centers.shape[0] < 2:
+        return reduce(own * 0.0, reduction)
+    classes = torch.arange(centers.shape[0], device=labels.device)
+    others = torch.where(classes[None, :] == labels[:, None], torch.inf, distances)
+    # The index of the nearest, not its value: the infinities stay out of the gradient.
+    nearest = distances.gather(1, others.argmin(dim=1, keepdim=True)).squeeze(1)
+    return reduce((own + margin - nearest).relu(), reduction)
+
+
+class CenterLoss(nn.Module):
+    """Center loss: pulls each embedding to the center of its class.
+
+    ``L = 1/2 sum_i ||x_i - c_{y_i}||^2`` (squared Euclidean), with centers moved by every training batch, not by
+    gradient: ``c -= alpha sum(c - x) / (1 + n)`` over the n embeddings of the class. The loss is taken before the
+    move; in eval mode the centers stay. Nothing keeps classes apart: combine it with cross-entropy (lambda 0.003).
+
+    Args:
+        classes: Number of classes C.
+        dimensions: Length D of the embeddings.
+        alpha: Rate at which centers follow, in [0, 1].
+        centers: Start of the centers [C, D]; None starts them at 0.
+        reduction: "sum" as published, "mean" over the batch, or "none" [N].
+
+    Called with embeddings [N, D] and labels [N] in [0, C). With several processes pass the gathered batch
+    (:func:`vidkin.metric.distributed.gather_with_gradient`), or the centers drift apart.
+
+    Raises:
+        InvalidArgumentError: Shapes do not fit, alpha is out of range.
+
+    Source: Wen et al., A discriminative feature learning approach for deep face recognition, ECCV 2016.
+    """
+
+    centers: Tensor
+
+    def __init__(
+        self,
+        classes: int,
+        dimensions: int,
+        *,
+        alpha: float = 0.5,
+        centers: Tensor | None = None,
+        reduction: Reduction = "sum",
+    ) -> None:
+        super().__init__()
+        if not 0.0 <= alpha <= 1.0:
+            raise InvalidArgumentError(f"alpha must be in [0, 1], got {alpha}")
+        start = torch.zeros(classes, dimensions) if centers is None else centers.detach().clone()
+        _check_start(start, classes, dimensions)
+        self.register_buffer("centers", start)
+        self.alpha = alpha
+        self.reduction: Reduction = reduction
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        loss = center_loss(embeddings, labels, self.centers, reduction=self.reduction)
+        if self.training:
+            # In place: the buffer keeps its identity for those who hold it; the loss has copied the rows it needs.
+            self.centers.copy_(moved_centers(self.centers, embeddings, labels, alpha=self.alpha))
+        return loss
+
+    def extra_repr(self) -> str:
+        return f"classes={self.centers.shape[0]}, dimensions={self.centers.shape[1]}, alpha={self.alpha}"
+
+
+class TripletCenterLoss(nn.Module):
+    """Triplet-center loss: the own center nearer than every other center, by a margin.
+
+    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = 1/2 ||x - c||^2`` (half the squared
+    Euclidean distance, as in the source). The minimum is over *all* other centers, not only those of classes in the
+    batch. The centers are parameters, learned by gradient with the network: give them to the optimizer.
+
+    Args:
+        classes: Number of classes C; with a single one the loss is 0.
+        dimensions: Length D of the embeddings.
+        margin: 0 or more. D of unit vectors is at most 2; the source uses 5 for vectors that are not normalized.
+        centers: Start of the centers [C, D]; None draws them from torch's generator, length about 1.
+        reduction: "mean" over the batch, "sum" as published, or "none" [N].
+
+    Called with embeddings [N, D] and labels [N] in [0, C).
+
+    Raises:
+        InvalidArgumentError: Shapes do not fit, the margin is negative.
+
+    Source: He et al., Triplet-center loss for multi-view 3D object retrieval, CVPR 2018.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        dimensions: int,
+        *,
+        margin: float = 1.0,
+        centers: Tensor | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        check_not_negative(margin=margin)
+        if centers is None:
+            start = torch.randn(classes, dimensions) / max(dimensions, 1) ** 0.5
+        else:
+            start = centers.detach().clone()
+        _check_start(start, classes, dimensions)
+        self.centers = nn.Parameter(start)
+        self.margin = margin
+        self.reduction: Reduction = reduction
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        return triplet_center_loss(
+            embeddings, labels, self.centers, margin=self.margin, reduction=self.reduction
+        )
+
+    def extra_repr(self) -> str:
+        return f"classes={self.centers.shape[0]}, dimensions={self.centers.shape[1]}, margin={self.margin}"
+
+
+def _check(embeddings: Tensor, labels: Tensor, centers: Tensor) -> None:
+    if embeddings.ndim != 2 or centers.ndim != 2 or embeddings.shape[1] != centers.shape[1]:
+        raise InvalidArgumentError(
+            f"embeddings and centers must have shapes [N, D] and [C, D], got {tuple(embeddings.shape)} and "
+            f"{tuple(centers.shape)}"
+        )
+    if labels.shape != embeddings.shape[:1]:
+        raise InvalidArgumentError(
+            f"labels must be one class index for each embedding, shape ({embeddings.shape[0]},), "
+            f"got {tuple(labels.shape)}"
+        )
+
+
+def _check_start(centers: Tensor, classes: int, dimensions: int) -> None:
+    if classes < 1 or tuple(centers.shape) != (classes, dimensions):
+        raise InvalidArgumentError(
+            f"centers must have shape ({classes}, {dimensions}), classes by dimensions, with at least one class, "
+            f"got {tuple(centers.shape)}"
+        )

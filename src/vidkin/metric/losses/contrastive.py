@@ -1,0 +1,164 @@
+"""Contrastive losses with a softmax or a logarithm: InfoNCE, and self-similarity with hard negatives."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.base import Positive, Reduction, checked, options_of, reduce_queries
+from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, lowest, score_pairs, self_pair_mask
+
+__all__ = [
+    "InfoNCELoss",
+    "SelfHardNegativeLoss",
+    "hard_negative_loss",
+    "info_nce_loss",
+    "self_hard_negative_loss",
+    "self_similarity_loss",
+]
+
+Denominator = Literal["negatives", "all"]
+
+
+@checked()
+def info_nce_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    tau: Positive = 0.03,
+    *,
+    denominator: Denominator = "negatives",
+    include_self: bool = False,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """InfoNCE with any number of positives.
+
+    ::
+
+        "negatives"  loss_k = 1/|P| sum_{i in P} -log( e^{s_ki/tau} / (e^{s_ki/tau} + sum_{j in Ng} e^{s_kj/tau}) )
+        "all"        loss_k = 1/|P| sum_{i in P} -log( e^{s_ki/tau} / sum_{j in P u Ng} e^{s_kj/tau} )
+
+    The first is that of S2VS and HAP-VR, and NT-Xent (Chen et al., ICML 2020); the second is SupCon (Khosla et
+    al., NeurIPS 2020), where positives compete with each other. The loss is the mean over queries that have a
+    positive; 0 with a gradient where none has. (Packages that average over positive pairs instead give large
+    classes more weight; with equal classes the values agree.)
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        tau: Temperature in the unit of the scores, above 0.
+        denominator: "negatives" or "all".
+        include_self: Keep a query in its own list, as a positive.
+        self_offset: Query i is reference ``i + self_offset``.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    logits = pairs.scores / tau
+    rivals = pairs.negative if denominator == "negatives" else pairs.negative | pairs.positive
+    partition = torch.logsumexp(logits.masked_fill(~rivals, lowest(logits)), dim=1, keepdim=True)
+    # log(1 + e^(partition - logit)) stays exact where e^logit overflows; the usual threshold of softplus, 20,
+    # is too low for double precision.
+    costs = softplus(partition - logits, threshold=40.0) if denominator == "negatives" else partition - logits
+    total = pairs.positive.sum(dim=1)
+    values = costs.masked_fill(~pairs.positive, 0.0).sum(dim=1) / total.clamp(min=1)
+    return reduce_queries(values, total > 0, reduction)
+
+
+class InfoNCELoss(LossOnScores):
+    """`info_nce_loss` as a module."""
+
+    compute = staticmethod(info_nce_loss)
+
+    @options_of(info_nce_loss)
+    def __init__(self) -> None:
+        """Options as in `info_nce_loss`."""
+
+
+def self_hard_negative_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    floor: Positive = 1e-3,
+    *,
+    self_weight: float = 1.0,
+    negative_weight: float = 1.0,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """SSHN of S2VS: `self_similarity_loss` + `hard_negative_loss`, each with a weight.
+
+    Args:
+        scores: [N, M] in [0, 1], every query being one of the references.
+        relevance: [N, M], 0 negative, above 0 positive, below 0 ignored.
+        floor: Lowest argument of a logarithm, above 0; below it the cost is constant and the gradient 0.
+        self_weight: Factor of the term of the query itself.
+        negative_weight: Factor of the term of the hardest negative.
+        self_offset: Query i is reference ``i + self_offset``; 0 for a square matrix.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+    """
+    itself = self_similarity_loss(
+        scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction
+    )
+    hardest = hard_negative_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
+    return self_weight * itself + negative_weight * hardest
+
+
+@checked()
+def self_similarity_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    floor: Positive = 1e-3,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """``-log max(s_kk, floor)``: a learned similarity of a video with itself should stay 1.
+
+    Arguments as in `self_hard_negative_loss`; 0 with a gradient for queries whose own pair is ignored.
+    """
+    values = checked_scores(scores, relevance)
+    queries, references = values.shape
+    if self_offset is None and queries != references:
+        raise InvalidArgumentError(
+            f"scores must be square unless self_offset says which reference each query is, got {tuple(scores.shape)}"
+        )
+    offset = self_offset or 0
+    self_pair_mask(values, include_self=True, self_offset=offset)
+    rows = torch.arange(queries, device=values.device)
+    own = values[rows, rows + offset]
+    counted = relevance[rows, rows + offset] >= 0
+    return reduce_queries(-own.clamp(min=floor).log(), counted, reduction)
+
+
+@checked()
+def hard_negative_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    floor: Positive = 1e-3,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """``-log max(1 - max_{j in Ng} s_kj, floor)``: penalize the most similar negative of every query.
+
+    Arguments as in `self_hard_negative_loss`; queries without a negative do not count.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    counted = pairs.negative.any(dim=1)
+    hardest = pairs.scores.masked_fill(~pairs.negative, lowest(pairs.scores)).amax(dim=1)
+    room = (1.0 - hardest.masked_fill(~counted, 0.0)).clamp(min=floor)
+    return reduce_queries(-room.log(), counted, reduction)
+
+
+class SelfHardNegativeLoss(LossOnScores):
+    """`self_hard_negative_loss` as a module."""
+
+    compute = staticmethod(self_hard_negative_loss)
+
+    @options_of(self_hard_negative_loss)
+    def __init__(self) -> None:
+        """Options as in `self_hard_negative_loss`."""

@@ -1,0 +1,188 @@
+"""Pairs of queries and references with their labels, and the base of the losses that take them.
+
+Shapes: N queries, M references, D dimensions, L label levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.base import Loss, in_full_precision
+
+__all__ = ["LossOnLabels", "count_active_hinges", "resolve_pairs"]
+
+
+class LossOnLabels(Loss):
+    """Base of the losses on (embeddings [N, D], labels [N] or [N, L]), against themselves or a reference set."""
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        reference: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        self_offset: int | None = None,
+    ) -> Tensor:
+        """The loss of a batch: a scalar, or [N] for reduction "none".
+
+        Args:
+            embeddings: [N, D] embeddings of the queries.
+            labels: [N] or [N, L]; two items are of one class if every level agrees.
+            reference: [M, D], a set (a memory bank, the batches of all processes) that positives and negatives come
+                from instead of the batch.
+            reference_labels: [M] or [M, L].
+            self_offset: Query i is reference ``self_offset + i`` and ignores it; None if no query is among the
+                references.
+        """
+        arguments = {"self_offset": self_offset, **self.options}
+        return self.compute(embeddings, labels, reference, reference_labels, **arguments)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Queries against references, and which of the pairs share a label.
+
+    Attributes:
+        queries: [N, D], float32 or better.
+        references: [M, D]; the queries themselves when no reference set was given.
+        same_class: [N, M] bool, equal at every label level (the pair of an item with itself included).
+        same_category: [N, M] bool, equal at the first (coarsest) level.
+        is_self: [N, M] bool, the reference is the query itself.
+        within: True when references are the queries.
+    """
+
+    queries: Tensor
+    references: Tensor
+    same_class: Tensor
+    same_category: Tensor
+    is_self: Tensor
+    within: bool
+
+    @property
+    def positives(self) -> Tensor:
+        """[N, M] bool: another item of the query's class."""
+        return self.same_class & ~self.is_self
+
+    @property
+    def negatives(self) -> Tensor:
+        """[N, M] bool: an item of another class."""
+        return ~self.same_class
+
+
+def resolve_pairs(
+    embeddings: Tensor,
+    labels: Tensor,
+    reference: Tensor | None,
+    reference_labels: Tensor | None,
+    self_offset: int | None,
+) -> Pairs:
+    """The masks of all pairs, from the arguments of a loss on (embeddings, labels).
+
+    Without a reference set the queries are their own references, self-pairs left out. With one, query i is
+    reference ``self_offset + i``; with ``self_offset=None`` no reference is a query.
+
+    Raises:
+        InvalidArgumentError: Shapes do not fit each other, or ``self_offset`` is out of range.
+    """
+    if embeddings.ndim != 2:
+        raise InvalidArgumentError(f"embeddings must have shape [N, D], got {tuple(embeddings.shape)}")
+    if (reference is None) != (reference_labels is None):
+        raise InvalidArgumentError("reference and reference_labels must be given together, or neither")
+    levels = label_levels(labels, embeddings.shape[0], "labels")
+    queries = in_full_precision(embeddings)
+    if reference is None or reference_labels is None:
+        if self_offset is not None:
+            raise InvalidArgumentError(
+                "self_offset needs a reference set: it says where the queries are in it"
+            )
+        references, reference_levels, within = queries, levels, True
+        offset: int | None = 0
+    else:
+        if reference.ndim != 2 or reference.shape[1] != embeddings.shape[1]:
+            raise InvalidArgumentError(
+                f"reference must have shape [M, {embeddings.shape[1]}] like the embeddings, "
+                f"got {tuple(reference.shape)}"
+            )
+        reference_levels = label_levels(reference_labels, reference.shape[0], "reference_labels")
+        if reference_levels.shape[1] != levels.shape[1]:
+            raise InvalidArgumentError(
+                f"labels and reference_labels must have the same levels, got {levels.shape[1]} and "
+                f"{reference_levels.shape[1]}"
+            )
+        references, offset, within = in_full_precision(reference), self_offset, False
+        if offset is not None and not 0 <= offset <= references.shape[0] - queries.shape[0]:
+            raise InvalidArgumentError(
+                f"self_offset must be from 0 to {references.shape[0] - queries.shape[0]} for {queries.shape[0]} "
+                f"queries among {references.shape[0]} references, got {offset}"
+            )
+    equal = levels[:, None, :] == reference_levels[None, :, :]
+    is_self = torch.zeros(equal.shape[:2], dtype=torch.bool, device=equal.device)
+    if offset is not None:
+        rows = torch.arange(queries.shape[0], device=equal.device)
+        is_self[rows, rows + offset] = True
+    return Pairs(queries, references, equal.all(dim=2), equal[:, :, 0], is_self, within)
+
+
+def label_levels(labels: Tensor, count: int, name: str) -> Tensor:
+    """Labels [N] or [N, L] as [N, L], after a check that there is one row for each of ``count`` embeddings."""
+    if labels.ndim not in (1, 2) or labels.shape[0] != count:
+        raise InvalidArgumentError(
+            f"{name} must have one row for each embedding, shape ({count},) or ({count}, levels), "
+            f"got {tuple(labels.shape)}"
+        )
+    return labels[:, None] if labels.ndim == 1 else labels
+
+
+# Sums of max(0, margin + d(a, p) - d(a, n)) over all p and n of every row, without a list of them.
+#
+# Given which hinges are active, such a sum is linear in the distances: each distance times how often it occurs,
+# with its sign. The counts come from one sort of each side and a binary search, O(N M log M); the value and its exact
+# gradient follow from one product with the distances. N rows, M columns.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HingeCounts:
+    """How the active hinges of each row use its distances; constants for the gradient.
+
+    Attributes:
+        coefficients: [N, M], (active hinges with this column as p) - (those with it as n); rows sum to 0.
+        active: [N], active hinges of the row.
+        valid: [N], all (p, n) of the row.
+    """
+
+    coefficients: Tensor
+    active: Tensor
+    valid: Tensor
+
+    def row_sums(self, distances: Tensor, margin: float) -> Tensor:
+        """[N]: the sum of the row's hinges."""
+        # Coefficients of a row sum to 0, so moving its distances to their mean changes nothing but rounding.
+        centered = distances - distances.detach().mean(dim=1, keepdim=True)
+        return (self.coefficients * centered).sum(dim=1) + margin * self.active
+
+
+@torch.no_grad()
+def count_active_hinges(
+    distances: Tensor, positives: Tensor, negatives: Tensor, margin: float
+) -> HingeCounts:
+    """Count, for distances [N, M] and two masks [N, M], where ``margin + d(a, p) > d(a, n)``."""
+    # Both sides compare the same rounded threshold with the same distance, or a tie would be counted on one side only.
+    thresholds = torch.where(positives, distances + margin, -torch.inf)
+    others = torch.where(negatives, distances, torch.inf)
+    as_positive = torch.searchsorted(others.sort(dim=1).values, thresholds)
+    not_above = torch.searchsorted(thresholds.sort(dim=1).values, others, right=True)
+    as_negative = distances.shape[1] - not_above
+    return HingeCounts(
+        coefficients=(as_positive - as_negative).to(distances.dtype),
+        active=as_positive.sum(dim=1).to(distances.dtype),
+        valid=positives.sum(dim=1).to(distances.dtype) * negatives.sum(dim=1).to(distances.dtype),
+    )

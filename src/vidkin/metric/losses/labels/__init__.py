@@ -1,1 +1,0 @@
-"""Losses on embeddings [N, D] with labels, which find their tuples themselves."""

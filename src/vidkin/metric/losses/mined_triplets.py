@@ -1,0 +1,194 @@
+"""Triplet losses that find their triplets in a batch with labels: batch-hard, semi-hard, batch-all.
+
+All take ``(embeddings [N, D], labels [N] or [N, L])``; with L label levels two items are of one class when every
+level agrees. Embeddings are used as they are. ``distance`` is "squared" Euclidean (the default everywhere
+here, d in [0, 4] for unit vectors) or plain "euclidean" (gradient 0 between equal points).
+
+**Reference set.** With ``reference [M, D]`` and ``reference_labels`` (a memory bank, the batches of all ranks)
+positives and negatives come from there instead. If the queries are in it, ``self_offset`` is the row of the first
+one, and query i ignores reference ``self_offset + i``. With ``self_offset=None`` no reference counts as the query, so
+an equal vector of the same class is a positive.
+
+A query without a positive or without a negative adds nothing; if no query has both, the loss is 0 with a gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from vidkin.metric.losses.base import (
+    Distance,
+    NotNegative,
+    Reduction,
+    checked,
+    options_of,
+    pairwise_distances,
+    weighted_mean,
+)
+from vidkin.metric.losses.label_pairs import LossOnLabels, count_active_hinges, resolve_pairs
+
+__all__ = [
+    "BatchAllTripletLoss",
+    "BatchHardTripletLoss",
+    "SemiHardTripletLoss",
+    "batch_all_triplet_loss",
+    "batch_hard_triplet_loss",
+    "semi_hard_triplet_loss",
+]
+
+Average = Literal["active", "all"]
+
+
+def batch_hard_triplet_loss(
+    embeddings: Tensor,
+    labels: Tensor,
+    reference: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    margin: NotNegative | None = None,
+    *,
+    distance: Distance = "squared",
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The farthest positive against the nearest negative of each query. See :class:`BatchHardTripletLoss`."""
+    pairs = resolve_pairs(embeddings, labels, reference, reference_labels, self_offset)
+    distances = pairwise_distances(pairs.queries, pairs.references, distance)
+    positives, negatives = pairs.positives, pairs.negatives
+    if distances.shape[1] == 0:
+        return weighted_mean(pairs.queries.sum(dim=1) * 0.0, torch.zeros_like(distances[:, :0]), reduction)
+    farthest = torch.where(positives, distances, -torch.inf).argmax(dim=1, keepdim=True)
+    nearest = torch.where(negatives, distances, torch.inf).argmin(dim=1, keepdim=True)
+    gap = (distances.gather(1, farthest) - distances.gather(1, nearest)).squeeze(1)
+    usable = positives.any(dim=1) & negatives.any(dim=1)
+    values = F.softplus(gap) if margin is None else (gap + margin).relu()
+    return weighted_mean(torch.where(usable, values, 0.0), usable, reduction)
+
+
+def semi_hard_triplet_loss(
+    embeddings: Tensor,
+    labels: Tensor,
+    reference: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    margin: NotNegative = 0.2,
+    *,
+    distance: Distance = "squared",
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Every positive pair with its semi-hard negative. See :class:`SemiHardTripletLoss`."""
+    pairs = resolve_pairs(embeddings, labels, reference, reference_labels, self_offset)
+    distances = pairwise_distances(pairs.queries, pairs.references, distance)
+    if distances.shape[1] == 0:
+        return weighted_mean(pairs.queries.sum(dim=1) * 0.0, torch.zeros_like(distances[:, :0]), reduction)
+    with torch.no_grad():
+        negatives = pairs.negatives
+        count = negatives.sum(dim=1, keepdim=True)
+        ordered, columns = torch.where(negatives, distances, torch.inf).sort(dim=1)
+        # The first negative farther than the positive; past the last one, the last one itself, the farthest.
+        position = torch.searchsorted(ordered, distances, right=True).minimum(count - 1).clamp_min(0)
+        chosen = columns.gather(1, position)
+        usable = pairs.positives & (count > 0)
+    values = (margin + distances - distances.gather(1, chosen)).relu()
+    return weighted_mean(torch.where(usable, values, 0.0).sum(dim=1), usable, reduction)
+
+
+@checked()
+def batch_all_triplet_loss(
+    embeddings: Tensor,
+    labels: Tensor,
+    reference: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    margin: NotNegative = 0.2,
+    *,
+    distance: Distance = "squared",
+    average: Average = "active",
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The hinges of every valid triplet of the batch. See :class:`BatchAllTripletLoss`."""
+    pairs = resolve_pairs(embeddings, labels, reference, reference_labels, self_offset)
+    distances = pairwise_distances(pairs.queries, pairs.references, distance)
+    counts = count_active_hinges(distances, pairs.positives, pairs.negatives, margin)
+    terms = counts.active if average == "active" else counts.valid
+    return weighted_mean(counts.row_sums(distances, margin), terms, reduction)
+
+
+class BatchHardTripletLoss(LossOnLabels):
+    """Batch-hard triplet loss.
+
+    For each query a with farthest positive p and nearest negative n: ``softplus(d(a, p) - d(a, n))`` (soft margin)
+    or ``max(0, margin + d(a, p) - d(a, n))``; mean over the queries that have both, zeros counted.
+
+    Args:
+        margin: None for the soft margin ``ln(1 + exp(.))``, else the hard margin (0.2 in the two-head recipe).
+        distance: "squared" or "euclidean", see the text of the module; Hermans et al. use the plain one.
+        reduction: "mean", "sum", or "none" for one value per query [N].
+
+    Called with ``(embeddings, labels, reference=None, reference_labels=None, self_offset=None)``; returns a scalar
+    (or [N]), 0 or more. O(N M). Long training with the soft margin can collapse to one point: watch the
+    mean distance.
+
+    Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
+    """
+
+    compute = staticmethod(batch_hard_triplet_loss)
+
+    @options_of(batch_hard_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `batch_hard_triplet_loss`."""
+
+
+class SemiHardTripletLoss(LossOnLabels):
+    """Semi-hard triplet loss.
+
+    For every ordered positive pair (a, p) one negative n, by priority: the nearest one farther than p (semi-hard
+    if within the margin, else easy with loss 0), else the farthest of all, which is then nearer than p (hard).
+    ``max(0, margin + d(a, p) - d(a, n))``, mean over all positive pairs that have a negative, zeros counted.
+
+    Args:
+        margin: 0.2 is the published value for squared distances of unit vectors.
+        distance: "squared" (as published) or "euclidean".
+        reduction: "mean" over pairs, "sum", or "none" for the sum of each query's pairs [N].
+
+    Called with ``(embeddings, labels, reference=None, reference_labels=None, self_offset=None)``; returns a scalar
+    (or [N]), 0 or more. O(N M log M).
+
+    Source: Schroff, Kalenichenko, Philbin, FaceNet, CVPR 2015; priority as in In defense of the triplet loss for
+    visual recognition (two-head classifier).
+    """
+
+    compute = staticmethod(semi_hard_triplet_loss)
+
+    @options_of(semi_hard_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `semi_hard_triplet_loss`."""
+
+
+class BatchAllTripletLoss(LossOnLabels):
+    """Batch-all triplet loss: ``max(0, margin + d(a, p) - d(a, n))`` over every valid triplet, exactly.
+
+    No triplet is ever listed: the distances of each query are sorted and its active hinges counted, so a batch costs
+    O(N M log M) time and O(N M) memory instead of O(N^3) of both, with the same value and gradient.
+
+    Args:
+        margin: 0 or more.
+        distance: "squared" or "euclidean".
+        average: "active" divides by the number of triplets with a loss above 0 (which keeps the gradient alive
+            late in training), "all" by the number of valid triplets.
+        reduction: "mean" as ``average`` says, "sum", or "none" for the sum of each query's triplets [N].
+
+    Called with ``(embeddings, labels, reference=None, reference_labels=None, self_offset=None)``; returns a scalar
+    (or [N]).
+
+    Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
+    """
+
+    compute = staticmethod(batch_all_triplet_loss)
+
+    @options_of(batch_all_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `batch_all_triplet_loss`."""

@@ -1,0 +1,217 @@
+"""Losses that compare pairs of scores with margins: contrastive, triplet, circle."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from vidkin.metric.losses.base import NotNegative, Positive, Reduction, checked, options_of, reduce_queries
+from vidkin.metric.losses.score_pairs import (
+    LossOnScores,
+    ScorePairs,
+    gather_marked,
+    in_row_blocks,
+    lowest,
+    score_pairs,
+)
+
+__all__ = [
+    "CircleLoss",
+    "ContrastiveLoss",
+    "ScoreTripletLoss",
+    "circle_loss",
+    "contrastive_loss",
+    "score_triplet_loss",
+]
+
+CircleForm = Literal["query", "global"]
+TripletMining = Literal["all", "hard"]
+
+
+@checked()
+def contrastive_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    positive_margin: float = 1.0,
+    negative_margin: float = 0.0,
+    *,
+    active_only: bool = False,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Contrastive loss on scores (Hadsell et al., CVPR 2006; linear hinges).
+
+    ``mean_{positive pairs} max(0, positive_margin - s) + mean_{negative pairs} max(0, s - negative_margin)``.
+    On distances d with margins (0, m) the same values come from scores ``1 - d`` and margins (1, 1 - m).
+
+    Args:
+        scores: [N, M], greater is more similar.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        positive_margin: Positives at or above it cost nothing.
+        negative_margin: Negatives at or below it cost nothing. 0 on cosines, 0.5 or so where unrelated
+            pairs score well above 0.
+        active_only: Divide by the pairs that cost something instead of all, which keeps the gradient from
+            fading as pairs are learned.
+        include_self: Keep the pairs of a query with itself.
+        self_offset: Query i is reference ``i + self_offset``.
+        reduction: "mean" as above, "sum" over all pairs, or "none" for [N, M] with 0 for ignored pairs.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    attraction = (positive_margin - pairs.scores).clamp(min=0.0) * pairs.positive
+    repulsion = (pairs.scores - negative_margin).clamp(min=0.0) * pairs.negative
+    if reduction == "none":
+        return attraction + repulsion
+    if reduction == "sum":
+        return attraction.sum() + repulsion.sum()
+    near = attraction > 0 if active_only else pairs.positive
+    far = repulsion > 0 if active_only else pairs.negative
+    return attraction.sum() / near.sum().clamp(min=1) + repulsion.sum() / far.sum().clamp(min=1)
+
+
+class ContrastiveLoss(LossOnScores):
+    """`contrastive_loss` as a module."""
+
+    compute = staticmethod(contrastive_loss)
+
+    @options_of(contrastive_loss)
+    def __init__(self) -> None:
+        """Options as in `contrastive_loss`."""
+
+
+@checked()
+def score_triplet_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    margin: NotNegative = 0.2,
+    *,
+    mining: TripletMining = "all",
+    include_self: bool = False,
+    self_offset: int | None = None,
+    max_positives: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Triplet loss on scores: ``max(0, margin + s_kn - s_kp)`` for positives p and negatives n of query k.
+
+    "all" takes the mean over the triplets of a query, "hard" the one with its lowest positive and highest
+    negative. The loss is the mean over the queries that have both a positive and a negative.
+
+    Args:
+        scores: [N, M], greater is more similar (for a triplet loss on distances pass minus the distances).
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        margin: Target gap, in the unit of the scores, at least 0.
+        mining: "all" or "hard".
+        include_self: Keep a query in its own list.
+        self_offset: Query i is reference ``i + self_offset``.
+        max_positives: For "all", an upper bound of the positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean", "sum" over queries, or "none" for [N].
+
+    Cost: O(N M P) time for "all", O(N M) for "hard"; memory O(N M) plus a block.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    if mining == "hard":
+        low = lowest(pairs.scores)
+        farthest = pairs.scores.masked_fill(~pairs.positive, -low).amin(dim=1)
+        nearest = pairs.scores.masked_fill(~pairs.negative, low).amax(dim=1)
+        values = (margin + nearest - farthest).clamp(min=0.0)
+    else:
+        values = all_triplets(pairs, margin, max_positives)
+    counted = pairs.positive.any(dim=1) & pairs.negative.any(dim=1)
+    return reduce_queries(values, counted, reduction)
+
+
+class ScoreTripletLoss(LossOnScores):
+    """`score_triplet_loss` as a module."""
+
+    compute = staticmethod(score_triplet_loss)
+
+    @options_of(score_triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `score_triplet_loss`."""
+
+
+@checked()
+def circle_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    margin: float = 0.25,
+    gamma: Positive = 256.0,
+    *,
+    form: CircleForm = "query",
+    include_self: bool = False,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Circle loss (Sun et al., CVPR 2020) in its two published forms.
+
+    ::
+
+        softplus( logsumexp_n gamma a_n (s_n - m) + logsumexp_p -gamma a_p (s_p - 1 + m) )
+        a_p = max(0, 1 + m - s_p),  a_n = max(0, s_n + m),  both without gradient
+
+    "query" takes p and n from one query and averages over the queries that have both; "global" takes them
+    from the whole matrix, as the authors' example does - there with every unordered pair once: give the lower
+    triangle the relevance -1 to reproduce it, else each pair of a symmetric matrix counts twice.
+
+    Args:
+        scores: [N, M], cosines.
+        relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+        margin: m; 0.25 for faces, 0.4 for fine-grained retrieval.
+        gamma: Scale; 256 for faces, 80 for fine-grained retrieval.
+        form: "query" or "global".
+        include_self: Keep the pairs of a query with itself.
+        self_offset: Query i is reference ``i + self_offset``.
+        reduction: For "query": "mean", "sum", or "none" for [N]. "global" is one number in any case.
+    """
+    pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
+    values = pairs.scores
+    attraction = gamma * (1.0 + margin - values.detach()).clamp(min=0.0) * (1.0 - margin - values)
+    repulsion = gamma * (values.detach() + margin).clamp(min=0.0) * (values - margin)
+    low = lowest(values)
+    attraction = attraction.masked_fill(~pairs.positive, low)
+    repulsion = repulsion.masked_fill(~pairs.negative, low)
+    positive, negative = pairs.positive, pairs.negative
+    if form == "global":
+        attraction, repulsion = attraction.view(1, -1), repulsion.view(1, -1)
+        positive, negative = positive.view(1, -1), negative.view(1, -1)
+    counted = positive.any(dim=1) & negative.any(dim=1)
+    logits = torch.logsumexp(attraction, dim=1) + torch.logsumexp(repulsion, dim=1)
+    # A list that is not counted has the logit of "nothing": keep it away from softplus, and from NaN.
+    reduced = reduce_queries(softplus(logits.masked_fill(~counted, 0.0), threshold=40.0), counted, reduction)
+    return reduced.sum() if form == "global" else reduced
+
+
+class CircleLoss(LossOnScores):
+    """`circle_loss` as a module."""
+
+    compute = staticmethod(circle_loss)
+
+    @options_of(circle_loss)
+    def __init__(self) -> None:
+        """Options as in `circle_loss`."""
+
+
+def all_triplets(pairs: ScorePairs, margin: float, max_positives: int | None) -> Tensor:
+    """Mean hinge [N] over the triplets of every query; 0 where there is none."""
+    columns, filled = gather_marked(pairs.positive, max_positives)
+    return in_row_blocks(
+        partial(triplet_hinges, margin=margin),
+        pairs.scores.gather(1, columns),
+        filled,
+        pairs.scores,
+        pairs.negative,
+        pairs_per_row=columns.shape[1] * pairs.scores.shape[1],
+    )
+
+
+def triplet_hinges(
+    positives: Tensor, is_positive: Tensor, scores: Tensor, is_negative: Tensor, *, margin: float
+) -> Tensor:
+    """Mean hinge [N] of rows of positive scores [N, P] against rows of scores [N, M]."""
+    hinges = (margin + scores.unsqueeze(1) - positives.unsqueeze(2)).clamp(min=0.0)
+    total = ((hinges * is_negative.unsqueeze(1)).sum(dim=2) * is_positive).sum(dim=1)
+    return total / (is_positive.sum(dim=1) * is_negative.sum(dim=1)).clamp(min=1)

@@ -1,0 +1,229 @@
+"""The members of tuples, and the base of the losses on quadlets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.base import (
+    Loss,
+    NotNegative,
+    Positive,
+    Reduction,
+    in_full_precision,
+    options_of,
+    reduce,
+    squared_distance,
+)
+
+__all__ = [
+    "LossOnQuadlets",
+    "QuadletLoss",
+    "RadialLoss",
+    "TripletLoss",
+    "check_tuples",
+    "quadlet_loss",
+    "radial_loss",
+    "triplet_loss",
+]
+
+
+class LossOnQuadlets(Loss):
+    """Base of the losses on given quadlets."""
+
+    def forward(self, query: Tensor, positive: Tensor, intermediate: Tensor, negative: Tensor) -> Tensor:
+        """The loss of B quadlets, each member [B, D]: a scalar, or [B] for reduction "none"."""
+        return self.compute(query, positive, intermediate, negative, **self.options)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def check_tuples(**members: Tensor) -> tuple[Tensor, ...]:
+    """The members of B tuples in full precision.
+
+    Raises:
+        InvalidArgumentError: The members do not all have the same shape [B, D].
+    """
+    shapes = {name: tuple(tensor.shape) for name, tensor in members.items()}
+    if len(set(shapes.values())) != 1 or any(len(shape) != 2 for shape in shapes.values()):
+        raise InvalidArgumentError(f"members of a tuple must have one shape [B, D], got {shapes}")
+    return tuple(in_full_precision(tensor) for tensor in members.values())
+
+
+# Losses on triplets and quadlets of embeddings: triplet, quadlet, radial.
+#
+# A quadlet is (q, p, i, n): query, positive (same subcategory), intermediate (same category, other subcategory),
+# negative (other category), each [B, D]. All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and
+# nothing is normalized: the encoder does that.
+
+
+# The theorem of the radial loss needs the negative at three radii or more from the center.
+GUARANTEED_MULTIPLIER = 3.0
+
+
+def triplet_loss(
+    query: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: NotNegative = 0.7,
+    *,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """max(0, margin + d(q, p) - d(q, n)) with squared distances. See :class:`TripletLoss`."""
+    q, p, n = check_tuples(query=query, positive=positive, negative=negative)
+    return reduce(_hinge(q, p, q, n, margin), reduction)
+
+
+def quadlet_loss(
+    query: Tensor,
+    positive: Tensor,
+    intermediate: Tensor,
+    negative: Tensor,
+    g1: float = 0.7,
+    g2: float = 0.3,
+    g3: float = 0.5,
+    *,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The sum of the three hinges of a quadlet. See :class:`QuadletLoss`."""
+    q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
+    values = _hinge(q, p, q, n, g1) + _hinge(q, p, q, i, g2) + _hinge(p, i, p, n, g3)
+    return reduce(values, reduction)
+
+
+def radial_loss(
+    query: Tensor,
+    positive: Tensor,
+    intermediate: Tensor,
+    negative: Tensor,
+    c: Positive = 3.0,
+    margin: NotNegative = 0.3,
+    *,
+    detach_radius: bool = False,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The negative at c radii or more from the cluster's center, plus a triplet term. See :class:`RadialLoss`."""
+    q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
+    center = (q + p + i) / 3.0
+    # R only occurs squared, so there is no root, and a cluster of one point has gradient 0, not NaN.
+    radius = squared_distance(q, center).maximum(squared_distance(p, center))
+    radius = radius.maximum(squared_distance(i, center))
+    if detach_radius:
+        radius = radius.detach()
+    outside = (c * c * radius - squared_distance(n, center)).relu()
+    return reduce(outside + _hinge(q, p, q, i, margin), reduction)
+
+
+class TripletLoss(Loss):
+    """Triplet loss on given triplets.
+
+    ``L = max(0, margin + d(q, p) - d(q, n))``, d squared Euclidean, embeddings used as they are.
+
+    Args:
+        margin: Gap g between the two squared distances, 0 or more. 0.7 is the published value for unit vectors
+            and triplets of shots (squared distances of unit vectors lie in [0, 4]).
+        reduction: "mean" over the batch, "sum", or "none" for one value each.
+
+    Called with query, positive, negative, each [B, D]; returns a scalar (or [B]), 0 or more. An empty batch gives
+    0. Half precision is computed in float32.
+
+    Raises:
+        InvalidArgumentError: The shapes differ or are not [B, D]; the margin is negative.
+
+    Source: Wang et al., Learning fine-grained image similarity with deep ranking, CVPR 2014.
+    """
+
+    compute = staticmethod(triplet_loss)
+
+    @options_of(triplet_loss)
+    def __init__(self) -> None:
+        """Options as in `triplet_loss`."""
+
+    def forward(self, query: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return triplet_loss(query, positive, negative, **self.options)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class QuadletLoss(LossOnQuadlets):
+    """Quadlet loss: the three order relations of a quadlet as hinges.
+
+    ``L = max(0, g1 + d(q, p) - d(q, n)) + max(0, g2 + d(q, p) - d(q, i)) + max(0, g3 + d(p, i) - d(p, n))``,
+    d squared Euclidean, embeddings used as they are.
+
+    Args:
+        g1: Gap between positive and negative, seen from the query.
+        g2: Gap between positive and intermediate, seen from the query.
+        g3: Gap between intermediate and negative, seen from the positive. ``0 <= g2 <= g3 <= g1`` is required.
+        reduction: "mean" over the batch, "sum", or "none" for one value each.
+
+    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more.
+
+    Raises:
+        InvalidArgumentError: The gaps are out of order; the shapes differ or are not [B, D].
+
+    Source: Radial loss for learning fine-grained video similarity metric, eq. 3-6.
+    """
+
+    compute = staticmethod(quadlet_loss)
+
+    @options_of(quadlet_loss)
+    def __init__(self) -> None:
+        check_gaps(self.g1, self.g2, self.g3)
+
+
+class RadialLoss(LossOnQuadlets):
+    """Radial loss: the negative stays c radii away from the sphere around query, positive and intermediate.
+
+    ``L = max(0, (c R)^2 - ||n - X||^2) + max(0, margin + d(q, p) - d(q, i))`` with ``X = (q + p + i) / 3`` and
+    ``R`` the largest of the plain distances of q, p, i to X; d squared Euclidean, embeddings used as they are.
+    With c >= 3 a loss of 0 implies d(q, p), d(q, i) <= d(q, n) and d(p, i) <= d(p, n), and the triplet term with a
+    margin adds d(q, p) < d(q, i). The relations are strict for R > 0, with one exception at c = 3: p and i (or q and
+    another) on opposite sides of the sphere and n straight behind at exactly 3 R.
+
+    Args:
+        c: Radii between the center and the negative, above 0. Below 3 the guarantee is lost, with a warning.
+        margin: Gap m of the triplet term, 0 or more.
+        detach_radius: True stops the gradient at R. As published (False) the gradient also shrinks the sphere, which
+            can go faster than the negative is pushed away: points that all coincide have no radial loss. Use
+            True, or a small learning rate, when training collapses.
+        reduction: "mean" over the batch, "sum", or "none" for one value each.
+
+    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more. Where two
+    points tie for R they share its subgradient equally.
+
+    Raises:
+        InvalidArgumentError: c is not above 0, the margin is negative, the shapes differ or are not [B, D].
+
+    Source: Radial loss for learning fine-grained video similarity metric, eq. 8 and 12; gradients in its supplement
+    (whose eq. 17 misses a factor of 2).
+    """
+
+    compute = staticmethod(radial_loss)
+
+    @options_of(radial_loss)
+    def __init__(self) -> None:
+        warn_without_guarantee(self.c)
+
+
+def check_gaps(g1: float, g2: float, g3: float) -> None:
+    """Raise :class:`InvalidArgumentError` unless the gaps are in order."""
+    if not 0.0 <= g2 <= g3 <= g1:
+        raise InvalidArgumentError(f"gaps must be 0 <= g2 <= g3 <= g1, got g1={g1}, g2={g2}, g3={g3}")
+
+
+def warn_without_guarantee(c: float) -> None:
+    """Warn about a c below 3; call this from the ``__post_init__`` of a loss."""
+    if c < GUARANTEED_MULTIPLIER:
+        warnings.warn(
+            f"c is {c}: below 3 a radial loss of 0 no longer implies the order of the quadlet", stacklevel=4
+        )
+
+
+def _hinge(a: Tensor, b: Tensor, c: Tensor, d: Tensor, margin: float) -> Tensor:
+    return (margin + squared_distance(a, b) - squared_distance(c, d)).relu()

@@ -1,0 +1,136 @@
+"""Point-wise losses: every score against its relevance, and the range of a similarity map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import torch
+from torch import Tensor
+
+from vidkin._base.values import check_choice, check_range
+from vidkin.metric.losses.base import Loss, Reduction, checked, in_full_precision, options_of
+from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, self_pair_mask
+
+__all__ = [
+    "MAELoss",
+    "MSELoss",
+    "SimilarityRegularizer",
+    "mae_loss",
+    "mse_loss",
+    "similarity_regularizer",
+]
+
+
+def mae_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Mean absolute error ``|s_kj - y_kj|`` over all pairs that count.
+
+    Args:
+        scores: [N, M], on the scale of the relevance.
+        relevance: [N, M], the target scores, for example 0 and 1; below 0 ignored.
+        include_self: Keep the pairs of a query with itself.
+        self_offset: Query i is reference ``i + self_offset``.
+        reduction: "mean" or "sum" over pairs, or "none" for [N, M] with 0 for ignored pairs.
+    """
+    errors, counted = score_errors(scores, relevance, include_self, self_offset)
+    return reduce_pairs(errors.abs(), counted, reduction)
+
+
+class MAELoss(LossOnScores):
+    """`mae_loss` as a module."""
+
+    compute = staticmethod(mae_loss)
+
+    @options_of(mae_loss)
+    def __init__(self) -> None:
+        """Options as in `mae_loss`."""
+
+
+def mse_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    *,
+    include_self: bool = False,
+    self_offset: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Mean squared error ``(s_kj - y_kj)^2`` over all pairs that count; arguments as in `mae_loss`."""
+    errors, counted = score_errors(scores, relevance, include_self, self_offset)
+    return reduce_pairs(errors.square(), counted, reduction)
+
+
+class MSELoss(LossOnScores):
+    """`mse_loss` as a module."""
+
+    compute = staticmethod(mse_loss)
+
+    @options_of(mse_loss)
+    def __init__(self) -> None:
+        """Options as in `mse_loss`."""
+
+
+@checked(check_range)
+def similarity_regularizer(
+    scores: Tensor,
+    low: float = -1.0,
+    high: float = 1.0,
+    *,
+    reduction: Reduction = "sum",
+) -> Tensor:
+    """``|min(s - low, 0)| + |max(s - high, 0)|``: keeps a raw map inside the range that is cut off later.
+
+    Without it the gradient of the hard cut is 0 beyond the range and a comparator can drift away (ViSiL, S2VS).
+
+    Args:
+        scores: Any shape, the map before it is cut to [low, high].
+        low: Lower end of the range.
+        high: Upper end.
+        reduction: "sum" as published, "mean" over all entries, or "none" for the shape of the scores.
+    """
+    values = in_full_precision(scores)
+    outside = (low - values).clamp(min=0.0) + (values - high).clamp(min=0.0)
+    if reduction == "none":
+        return outside
+    return outside.sum() if reduction == "sum" else outside.sum() / max(1, outside.numel())
+
+
+class SimilarityRegularizer(Loss):
+    """`similarity_regularizer` as a module; takes the map alone."""
+
+    compute = staticmethod(similarity_regularizer)
+
+    @options_of(similarity_regularizer)
+    def __init__(self) -> None:
+        """Options as in `similarity_regularizer`."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return self.compute(scores, **self.options)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def score_errors(
+    scores: Tensor, relevance: Tensor, include_self: bool, self_offset: int | None
+) -> tuple[Tensor, Tensor]:
+    """Score minus relevance [N, M], 0 where ignored, and which pairs count [N, M]."""
+    scores = checked_scores(scores, relevance)
+    counted = relevance >= 0
+    self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)
+    if self_pairs is not None:
+        counted = counted & ~self_pairs
+    return torch.where(counted, scores - relevance.to(scores.dtype), 0.0), counted
+
+
+def reduce_pairs(values: Tensor, counted: Tensor, reduction: Reduction) -> Tensor:
+    """Mean or sum over the counted pairs; other values are 0 already."""
+    check_choice("reduction", reduction, get_args(Reduction))
+    if reduction == "none":
+        return values
+    return values.sum() if reduction == "sum" else values.sum() / counted.sum().clamp(min=1)

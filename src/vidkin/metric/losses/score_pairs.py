@@ -1,0 +1,211 @@
+"""What the losses on (scores, relevance) share: their base, which pairs count, and blocks of rows.
+
+N queries, M references, P the largest number of positives of a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from vidkin._base.values import check_at_least
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses.base import Loss, in_full_precision
+
+# Pairs per block: temporaries of 4 MiB each in float32 keep the caches of a CPU and fill a GPU.
+BLOCK_PAIRS = 2**20
+
+
+class ScorePairs(NamedTuple):
+    """Scores in at least single precision, and which of them are positive and negative pairs."""
+
+    scores: Tensor
+    positive: Tensor
+    negative: Tensor
+
+
+class LossOnScores(Loss):
+    """Base of the losses on (scores [N, M], relevance [N, M]). All have two options:
+
+    * include_self: Keep a query in its own list. Off, the diagonal of a square matrix (or the columns that
+      ``self_offset`` names in a call) counts neither as positive nor as negative. Turn it on when queries and
+      references are different things, and to reproduce public code that keeps it.
+    * reduction: "mean" over the queries that count, "sum", or "none" for one value per query.
+    """
+
+    def forward(self, scores: Tensor, relevance: Tensor, *, self_offset: int | None = None) -> Tensor:
+        """The loss: a scalar, or [N] for reduction "none".
+
+        Args:
+            scores: [N, M], greater is more similar.
+            relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
+            self_offset: Query i is reference ``i + self_offset``.
+        """
+        return self.compute(scores, relevance, self_offset=self_offset, **self.options)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def score_pairs(
+    scores: Tensor, relevance: Tensor, *, include_self: bool = False, self_offset: int | None = None
+) -> ScorePairs:
+    """Positive pairs are those of relevance above 0, negative those of 0; below 0 a pair is ignored.
+
+    A query's own column is ignored as well, unless ``include_self``: column ``i + self_offset`` of query i,
+    where ``self_offset`` is 0 for a square matrix that does not say otherwise and nothing for others.
+    Ignored scores are replaced by 0 and get no gradient.
+    """
+    scores = checked_scores(scores, relevance)
+    self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)
+    ignored = relevance < 0 if self_pairs is None else (relevance < 0) | self_pairs
+    return ScorePairs(
+        scores.masked_fill(ignored, 0.0), (relevance > 0) & ~ignored, (relevance == 0) & ~ignored
+    )
+
+
+def checked_scores(scores: Tensor, relevance: Tensor) -> Tensor:
+    """The scores, half precision widened to float32 (ranks up to thousands do not fit in 8 bits)."""
+    if scores.ndim != 2 or scores.shape != relevance.shape or scores.numel() == 0:
+        raise InvalidArgumentError(
+            "scores and relevance must have one shape [queries, references] and not be empty, "
+            f"got {tuple(scores.shape)} and {tuple(relevance.shape)}"
+        )
+    if not scores.is_floating_point():
+        raise InvalidArgumentError(f"scores must be floating point numbers, got {scores.dtype}")
+    return in_full_precision(scores)
+
+
+def self_pair_mask(scores: Tensor, *, include_self: bool, self_offset: int | None) -> Tensor | None:
+    """Boolean [N, M], true where the reference is the query itself; None if there is no such pair."""
+    queries, references = scores.shape[:2]
+    if self_offset is None:
+        if include_self or queries != references:
+            return None
+        self_offset = 0
+    if not 0 <= self_offset <= references - queries:
+        raise InvalidArgumentError(
+            f"self_offset must be from 0 to {references - queries} for {queries} queries and {references} references, "
+            f"got {self_offset}"
+        )
+    if include_self:
+        return None
+    rows = torch.arange(queries, device=scores.device).unsqueeze(1)
+    columns = torch.arange(references, device=scores.device).unsqueeze(0)
+    return columns == rows + self_offset
+
+
+def gather_marked(marked: Tensor, limit: int | None) -> tuple[Tensor, Tensor]:
+    """Columns of the marked pairs [N, P] of every row, and which of these slots are filled [N, P].
+
+    ``limit`` is P. Without it P is read from the mask, which on an accelerator waits for the device once.
+    """
+    counts = marked.sum(dim=1)
+    if limit is None:
+        limit = max(1, int(counts.max()))
+    else:
+        check_at_least(1, max_positives=limit)
+        limit = min(limit, marked.shape[1])
+        enough = (counts <= limit).all()
+        message = f"max_positives must be at least the positives of each query, got {limit}; raise it or leave it out"
+        if enough.device.type == "cpu":
+            if not bool(enough):
+                raise InvalidArgumentError(message)
+        else:
+            # Asserted on the device, so that the host need not wait for the answer.
+            torch._assert_async(enough, message)
+    # As numbers: topk does not support bool and integers on every device.
+    filled, columns = marked.to(torch.float32).topk(limit, dim=1)
+    return columns, filled > 0
+
+
+def in_row_blocks(function: Callable[..., Tensor], *rows: Tensor, pairs_per_row: int) -> Tensor:
+    """``function(*rows)`` computed a few rows at a time; equal in value and gradient, bounded in memory.
+
+    Args:
+        function: Row-wise: row i of the result depends on row i of every argument.
+        rows: Tensors with the same first dimension.
+        pairs_per_row: Elements of the largest temporary that ``function`` makes for one row.
+    """
+    size = max(1, BLOCK_PAIRS // max(1, pairs_per_row))
+    if size >= rows[0].shape[0]:
+        return function(*rows)
+    # split, not slices: its backward writes one gradient for all blocks instead of one full one for each.
+    blocks = zip(*(torch.split(tensor, size) for tensor in rows), strict=True)
+    if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in rows)):
+        return torch.cat([function(*block) for block in blocks])
+    # The temporaries are computed again in the backward pass instead of stored.
+    recompute = partial(checkpoint, function, use_reentrant=False, preserve_rng_state=False)
+    return torch.cat([recompute(*block) for block in blocks])
+
+
+def lowest(scores: Tensor) -> float:
+    """A finite stand-in for minus infinity: half the lowest number, so that differences stay finite."""
+    return torch.finfo(scores.dtype).min / 2
+
+
+# The average-precision risk that every loss with a smoothed rank shares, without cubic memory.
+
+
+StepFunction = Callable[[Tensor], Tensor]
+
+
+def surrogate_ap_risk(
+    pairs: ScorePairs,
+    *,
+    negative_step: StepFunction,
+    positive_step: StepFunction,
+    max_positives: int | None = None,
+) -> Tensor:
+    """Risk [N] of every query with smoothed ranks.
+
+    ``risk_k = 1/|P| sum_{i in P} n_i / (1 + p_i + n_i)``, where ``n_i`` sums ``negative_step(s_kj - s_ki)``
+    over the negatives j and ``p_i`` sums ``positive_step(s_kj - s_ki)`` over the other positives j. With the
+    strict step for both this is 1 - AP. Only positives are ranked, so N M P differences are made, a block
+    of rows at a time. A query without positives has risk 0.
+    """
+    columns, filled = gather_marked(pairs.positive, max_positives)
+    return in_row_blocks(
+        partial(list_risk, negative_step=negative_step, positive_step=positive_step),
+        pairs.scores.gather(1, columns),
+        filled,
+        pairs.scores,
+        pairs.negative,
+        pairs_per_row=columns.shape[1] * pairs.scores.shape[1],
+    )
+
+
+def list_risk(
+    positives: Tensor,
+    is_positive: Tensor,
+    negatives: Tensor,
+    is_negative: Tensor,
+    *,
+    negative_step: StepFunction,
+    positive_step: StepFunction,
+) -> Tensor:
+    """The same risk [N] from lists of scores: positives [N, P] and negatives [N, Q], with what is filled."""
+    anchors = positives.unsqueeze(2)
+    steps = negative_step(negatives.unsqueeze(1) - anchors)
+    negative_rank = (steps * is_negative.unsqueeze(1)).sum(dim=2)
+    others = is_positive.unsqueeze(1) & ~torch.eye(
+        positives.shape[1], dtype=torch.bool, device=positives.device
+    )
+    positive_rank = (positive_step(positives.unsqueeze(1) - anchors) * others).sum(dim=2)
+    risks = negative_rank / (1.0 + positive_rank + negative_rank)
+    return (risks * is_positive).sum(dim=1) / is_positive.sum(dim=1).clamp(min=1)
+
+
+def strict_step(difference: Tensor) -> Tensor:
+    """H(x): 1 where x > 0, else 0; without gradient."""
+    return (difference > 0).to(difference.dtype)
+
+
+def inclusive_step(difference: Tensor) -> Tensor:
+    """H(x): 1 where x >= 0, else 0; without gradient."""
+    return (difference >= 0).to(difference.dtype)

@@ -1,1 +1,0 @@
-"""Losses on scores [N, M] with relevance [N, M]."""

@@ -1,1 +1,0 @@
-"""Losses on tuples of embeddings, each member [B, D]."""

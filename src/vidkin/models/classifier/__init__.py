@@ -1,1 +1,0 @@
-"""Networks that classify and embed in one pass."""

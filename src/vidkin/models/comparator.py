@@ -1,0 +1,444 @@
+"""The configuration of a comparator."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from vidkin._base.toml import from_table, to_table
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.randomness import seeded
+from vidkin.models.weights import load_weights
+from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
+from vidkin.similarity.topk import check_top_share
+
+__all__ = [
+    "KIND",
+    "ClipComparison",
+    "Comparator",
+    "ComparatorConfig",
+    "MapNetwork",
+    "Padding",
+    "Weighting",
+    "build_comparator",
+    "make_weighting",
+    "reduced_length",
+]
+
+KIND = "comparator"
+
+"""The kind of model named in the folder of a comparator."""
+
+Weighting = Literal["none", "attention", "direction", "signs"]
+
+Padding = Literal["zeros", "replicate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparatorConfig:
+    """Architecture of a comparator, and the descriptors it compares.
+
+    Attributes:
+        kind: Always ``comparator``.
+        extractor: Name of the extractor that makes the descriptors, as accepted by
+            :func:`vidkin.features.open_extractor`; not the folder of a trained model.
+        dimension: D, length of a regional descriptor.
+        weighting: How the descriptors are weighted first. ``attention``: a weight for each region, ``sigmoid(v .
+            tanh(W x + b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection,
+            as in the binary student of DnS. ``none``: no weighting.
+        network: ``cnn``: four convolutions over the map of frame similarities, which make it four times coarser.
+            ``none``: the map itself, with nothing learned (Chamfer similarity alone).
+        padding: Padding around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
+        spatial_share: k_s of the TopK-Chamfer similarity over regions: a share of the regions in [0, 1], or their
+            number from 2 up; None: only the largest similarity counts.
+        temporal_share: k_t of the TopK-Chamfer similarity over times, in the same form.
+        temporal_span: Times of the learned map (four frames each with ``cnn``) up to which k grows with the length of
+            the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
+        symmetric: Average both directions, over regions and over times.
+        unrelated: Median and 99th percentile of the scores, before calibration, of videos that have nothing in common;
+            None: measured on background photographs when the comparator is opened. Training measures them on
+            photographs and on its own videos.
+
+    Raises:
+        InvalidArgumentError: A value is out of range.
+    """
+
+    kind: Literal["comparator"] = "comparator"
+    extractor: str = "vidkin"
+    dimension: int = 128
+    weighting: Weighting = "none"
+    network: Literal["cnn", "none"] = "cnn"
+    padding: Padding = "zeros"
+    spatial_share: float | None = None
+    temporal_share: float | None = None
+    temporal_span: int = 0
+    symmetric: bool = False
+    unrelated: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InvalidArgumentError(
+                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                )
+        if not self.extractor:
+            raise InvalidArgumentError("extractor must be the name of an extractor, got an empty one")
+        if self.dimension < 1:
+            raise InvalidArgumentError(f"dimension must be at least 1, got {self.dimension}")
+        if self.temporal_span < 0:
+            raise InvalidArgumentError(f"temporal_span must be at least 0, got {self.temporal_span}")
+        check_top_share("spatial_share", self.spatial_share)
+        check_top_share("temporal_share", self.temporal_share)
+        if self.unrelated is not None:
+            ordered = len(self.unrelated) == 2 and self.unrelated[0] < self.unrelated[1]
+            if not ordered or not all(map(math.isfinite, self.unrelated)):
+                raise InvalidArgumentError(
+                    f"unrelated must be two numbers, the smaller first, got {self.unrelated}"
+                )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """All settings that are not None, ready for a TOML table."""
+        return to_table(self)
+
+    @classmethod
+    def from_mapping(cls, table: Mapping[str, Any]) -> ComparatorConfig:
+        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
+
+        Raises:
+            InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
+        """
+        return from_table(cls, table, "model")
+
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "kind": (KIND,),
+    "weighting": get_args(Weighting),
+    "network": ("cnn", "none"),
+    "padding": get_args(Padding),
+}
+
+
+# The network that looks at the map of frame similarities of two videos and brings out where they match.
+#
+# Shapes: B pairs; Tq, Tt frames of query and target; a primed length is a quarter of the length, rounded up.
+
+
+REDUCTION = 4
+
+"""Frames of a video for each row or column of the learned map."""
+
+# Frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
+_HALO = 8
+
+_CHANNELS = (1, 32, 64, 128)
+
+Lengths = torch.Tensor | None
+
+
+class MapNetwork(nn.Module):
+    """Learned maps [B, Tq', Tt'], not bounded, of maps [B, Tq, Tt] of frame similarities.
+
+    Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 maximum pools after the first two, and one 1 x 1
+    convolution; any length from 1 up is accepted. At odd lengths the last row or column is pooled over the cells there
+    are, so that no frame is lost and a padded batch gives the same numbers as each pair by itself.
+
+    Args:
+        padding: The padding around a map.
+
+    Source: ViSiL (ICCV 2019), the video comparator; masks as in S2VS.
+    """
+
+    def __init__(self, padding: Padding = "zeros") -> None:
+        super().__init__()
+        self.conv1, self.conv2, self.conv3 = (
+            nn.Conv2d(before, after, 3) for before, after in itertools.pairwise(_CHANNELS)
+        )
+        self.fconv = nn.Conv2d(_CHANNELS[-1], 1, 1)
+        self._mode = "constant" if padding == "zeros" else "replicate"
+        for layer in (self.conv1, self.conv2, self.conv3, self.fconv):
+            nn.init.xavier_uniform_(layer.weight)
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias)
+
+    def forward(
+        self, maps: torch.Tensor, query_lengths: Lengths = None, target_lengths: Lengths = None
+    ) -> torch.Tensor:
+        """Learned maps [B, Tq', Tt'] of maps [B, Tq, Tt]; zero beyond the lengths.
+
+        Args:
+            maps: Similarities, cosines in [-1, 1].
+            query_lengths: [B] int64, valid rows of each map; None: all.
+            target_lengths: [B] int64, valid columns of each map; None: all.
+        """
+        if self._mode == "replicate" and not (query_lengths is None and target_lengths is None):
+            # The padding of a replicated map depends on its own edge, so pairs of different lengths cannot share a
+            # pass.
+            learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
+            for position, frame_map in enumerate(maps):
+                rows = maps.shape[1] if query_lengths is None else int(query_lengths[position])
+                columns = maps.shape[2] if target_lengths is None else int(target_lengths[position])
+                part = self.forward(frame_map[None, :rows, :columns])[0]
+                learned[position, : part.shape[0], : part.shape[1]] = part
+            return learned
+        lengths = (query_lengths, target_lengths)
+        signal = _cleared(maps[:, None], lengths)
+        for layer, is_pooled in ((self.conv1, True), (self.conv2, True), (self.conv3, False)):
+            signal = layer(functional.pad(signal, (1, 1, 1, 1), self._mode))
+            signal = functional.relu(_cleared(signal, lengths))
+            if is_pooled:
+                signal = functional.max_pool2d(signal, 2, ceil_mode=True)
+                lengths = (_half(lengths[0]), _half(lengths[1]))
+        return _cleared(self.fconv(signal), lengths)[:, 0]
+
+    def in_blocks(self, frame_map: torch.Tensor, *, side: int = 1024) -> torch.Tensor:
+        """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
+
+        Equal to :meth:`forward` except for rounding: a block is computed together with the surrounding frames its
+        cells depend on.
+
+        Args:
+            frame_map: [Tq, Tt], similarities of frames.
+            side: Maximum number of rows and columns of a block, a multiple of 4.
+        """
+        rows, columns = frame_map.shape
+        result = frame_map.new_empty(reduced_length(rows), reduced_length(columns))
+        for top in range(0, rows, side):
+            for left in range(0, columns, side):
+                first, start = max(0, top - _HALO), max(0, left - _HALO)
+                part = frame_map[first : top + side + _HALO, start : left + side + _HALO]
+                learned = self.forward(part[None])[0]
+                inside = learned[(top - first) // REDUCTION :, (left - start) // REDUCTION :]
+                inside = inside[: side // REDUCTION, : side // REDUCTION]
+                above, before = top // REDUCTION, left // REDUCTION
+                result[above : above + inside.shape[0], before : before + inside.shape[1]] = inside
+        return result
+
+
+def reduced_length(length: int) -> int:
+    """Number of rows in the learned map of this many frames."""
+    return -(-length // REDUCTION)
+
+
+def _half(lengths: Lengths) -> Lengths:
+    return None if lengths is None else (lengths + 1) // 2
+
+
+def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Tensor:
+    """Set [B, C, Tq, Tt] to zero beyond the valid rows and columns."""
+    for axis, valid in zip((2, 3), lengths, strict=True):
+        if valid is not None:
+            beyond = torch.arange(signal.shape[axis], device=signal.device) >= valid[:, None]
+            shape = (len(signal), 1, -1, 1) if axis == 2 else (len(signal), 1, 1, -1)
+            signal = signal.masked_fill(beyond.view(shape), 0.0)
+    return signal
+
+
+# How a comparator weights regional descriptors before it compares them.
+
+
+class _Attention(nn.Module):
+    """``x sigmoid(v . tanh(W x + b))``; 263,168 and 512 parameters for D = 512."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.transform = nn.Linear(dimension, dimension)
+        self.context_vector = nn.Linear(dimension, 1, bias=False)
+        nn.init.xavier_uniform_(self.transform.weight)
+        nn.init.xavier_uniform_(self.context_vector.weight)
+        nn.init.zeros_(self.transform.bias)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        weights: torch.Tensor = self.context_vector(torch.tanh(self.transform(values)))
+        return values * weights.sigmoid()
+
+
+class _Direction(nn.Module):
+    """``x (1 + x . v / |v|) / 2`` for unit vectors x (ViSiL)."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.context_vector = nn.Linear(dimension, 1, bias=False)
+        nn.init.normal_(self.context_vector.weight)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        cosine: torch.Tensor = self.context_vector(values) / self.context_vector.weight.norm()
+        return values * (cosine / 2 + 0.5)
+
+
+class _Signs(nn.Module):
+    """Signs of a linear projection, scaled to length 1 (the binary student of DnS); it is not trained here."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.W = nn.Parameter(nn.init.orthogonal_(torch.empty(dimension, dimension)), requires_grad=False)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        signs = torch.sign(functional.normalize(values, dim=-1) @ self.W)
+        scaled: torch.Tensor = signs / signs.shape[-1] ** 0.5
+        return scaled
+
+
+def make_weighting(config: ComparatorConfig) -> nn.Module:
+    """Build a weighting from [..., D] to [..., D], with random weights (no weights for ``none``)."""
+    if config.weighting == "none":
+        return nn.Identity()
+    kinds = {"attention": _Attention, "direction": _Direction, "signs": _Signs}
+    return kinds[config.weighting](config.dimension)
+
+
+# The comparator: turns the regional descriptors of two videos into one number.
+#
+# Shapes: N videos; T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
+
+
+# Map cells whose activations are held at a time: about 40 MB, small enough for the cache of a processor.
+_CELLS_A_PASS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipComparison:
+    """A batch of N videos, each compared with each; or only some rows of that comparison.
+
+    Attributes:
+        scores: [N, N] in [0, 1], differentiable.
+        frame_maps: [N, N, T, T], similarities of frames before the network; zero beyond the lengths.
+        learned_maps: [N, N, T', T'], output of the network, before it is clipped to [-1, 1]; zero beyond the
+            lengths.
+    """
+
+    scores: torch.Tensor
+    frame_maps: torch.Tensor
+    learned_maps: torch.Tensor
+
+
+class Comparator(nn.Module):
+    """Weights regions, compares frames, filters the map of all frames, and scores the similarity of two videos.
+
+    ``score = TopK-Chamfer over times of hardtanh(network(map))`` with ``map = TopK-Chamfer over regions``; in [-1, 1].
+
+    Args:
+        config: Architecture. The weights are random: use :func:`build_comparator` or ``load_comparator``.
+
+    Source: ViSiL (ICCV 2019); S2VS (CVPRW 2023); HAP-VR (ACM MM 2024), section 3.
+    """
+
+    def __init__(self, config: ComparatorConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.attention = make_weighting(config)
+        # Parameter names are those of the public checkpoints.
+        self.visil_head = MapNetwork(config.padding) if config.network == "cnn" else None
+
+    def weigh(self, values: torch.Tensor) -> torch.Tensor:
+        """Weight the descriptors [..., D] for comparison, [..., D]."""
+        if values.shape[-1] != self.config.dimension:
+            raise InvalidArgumentError(
+                f"descriptors must have the {self.config.dimension} dimensions of the comparator, "
+                f"got {values.shape[-1]}"
+            )
+        weighed: torch.Tensor = self.attention(values)
+        return weighed
+
+    def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
+        return frame_similarity(
+            query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
+        )
+
+    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
+        """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
+        learned = frame_map if self.visil_head is None else self.visil_head.in_blocks(frame_map)
+        return learned.clamp(-1, 1)
+
+    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
+        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
+        return temporal_chamfer(
+            learned_map,
+            temporal_share=self.config.temporal_share,
+            symmetric=self.config.symmetric,
+            longest=self.config.temporal_span or None,
+        )
+
+    @property
+    def reduction(self) -> int:
+        """Frames for each row of the learned map."""
+        return 1 if self.visil_head is None else REDUCTION
+
+    def forward(
+        self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
+    ) -> ClipComparison:
+        """Compare each video of a batch with each, as training does.
+
+        The activations of the network are computed again in the backward pass, a few pairs at a time, so that memory
+        grows with the maps and not with the network.
+
+        Args:
+            videos: [N, T, R, D] floating point, the descriptors of the videos.
+            lengths: [N] int64, valid frames of each video; None: all.
+            rows: Videos to compare with all others; the results have only these rows. None: all videos.
+        """
+        rows = rows or slice(None)
+        count, frames = videos.shape[:2]
+        lengths = torch.full((count,), frames, device=videos.device) if lengths is None else lengths
+        weighed = self.weigh(videos)
+        joined = self.frame_map(weighed[rows].flatten(0, 1), weighed.flatten(0, 1))
+        joined = joined.view(-1, frames, count, frames).transpose(1, 2)
+        inside = length_mask(lengths, frames)
+        pairs = inside[rows, None, :, None] & inside[None, :, None, :]
+        frame_maps = joined.masked_fill(~pairs, 0.0)
+        first = lengths[rows, None].expand(-1, count).flatten()
+        second = lengths[None, :].expand(len(joined), -1).flatten()
+        learned = self._learned_maps(frame_maps.flatten(0, 1), first, second)
+        step = self.reduction
+        masks = [length_mask((side + step - 1) // step, learned.shape[1]) for side in (first, second)]
+        scores = temporal_chamfer(
+            learned.clamp(-1, 1),
+            temporal_share=self.config.temporal_share,
+            symmetric=self.config.symmetric,
+            query_mask=masks[0],
+            target_mask=masks[1],
+            longest=self.config.temporal_span or None,
+        )
+        return ClipComparison(
+            scores.view(-1, count) / 2 + 0.5, frame_maps, learned.view(-1, count, *learned.shape[1:])
+        )
+
+    def _learned_maps(self, maps: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """Learned maps [P, T', T'] of P maps [P, T, T] with their valid lengths."""
+        if self.visil_head is None:
+            return maps
+        size = max(1, _CELLS_A_PASS // (maps.shape[1] * maps.shape[2]))
+        parts = zip(*(torch.split(part, size) for part in (maps, first, second)), strict=True)
+        if torch.is_grad_enabled():
+            return torch.cat([checkpoint(self.visil_head, *part, use_reentrant=False) for part in parts])
+        return torch.cat([self.visil_head(*part) for part in parts])
+
+
+def build_comparator(
+    config: ComparatorConfig, *, weights: str | os.PathLike[str] | Literal["random"], seed: int = 0
+) -> Comparator:
+    """Build a comparator on the CPU, in training mode.
+
+    Args:
+        config: Architecture of the comparator.
+        weights: A safetensors file of all its weights, or ``"random"`` to train it: an untrained comparator gives
+            meaningless scores, so there is no default.
+        seed: Seed of random weights. The caller's random state is not touched.
+
+    Raises:
+        InvalidArgumentError: The file does not fit.
+    """
+    with seeded(seed):
+        comparator = Comparator(config)
+    if weights != "random":
+        load_weights(comparator, weights, label="a comparator of these settings")
+    return comparator.train()

@@ -1,0 +1,224 @@
+"""Public checkpoints of ViSiL, DnS, S2VS and HAP-VR as comparators.
+
+Names, shapes and defaults are those of the published code: MKLab-ITI/visil (model/visil.py, layers.py and
+similarities.py), mever-team/distill-and-select (model/students.py), gkordo/s2vs and yafeng19/HAP-VR
+(model/similarity_network.py, utils.save_model).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import Whitening, open_extractor
+from vidkin.models.comparator import Comparator, ComparatorConfig, Padding, Weighting
+from vidkin.models.comparator_folder import measure_unrelated, save_comparator
+from vidkin.models.weights import fit_state
+
+__all__ = ["LAYOUTS", "import_comparator"]
+
+PathLike = str | os.PathLike[str]
+
+# The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
+_EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"
+_DIMENSION = 512
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a system's code uses its weights.
+
+    Attributes:
+        network: Prefix of the names of the map network's weights.
+        outer: Prefix of all names in files that also store the frame network.
+        padding, symmetric, spatial_share, temporal_share: Settings as in :class:`ComparatorConfig`.
+    """
+
+    network: str
+    outer: str = ""
+    padding: Padding = "zeros"
+    symmetric: bool = False
+    spatial_share: float | None = None
+    temporal_share: float | None = None
+
+
+LAYOUTS: Mapping[str, _Layout] = {
+    "visil": _Layout("video_comperator.", outer="visil_head.", padding="replicate"),
+    "visil-symmetric": _Layout("video_comperator.", outer="visil_head.", padding="replicate", symmetric=True),
+    "dns": _Layout("visil_head."),
+    "s2vs": _Layout("visil_head."),
+    "hap-vr": _Layout("comparator_module.", spatial_share=0.1, temporal_share=0.03),
+}
+"""Layouts of checkpoints by the names of their systems."""
+
+
+def import_comparator(
+    path: PathLike,
+    folder: PathLike,
+    *,
+    layout: str,
+    extractor: str | None = None,
+    weights: PathLike | None = None,
+    whitening: PathLike | None = None,
+) -> ComparatorConfig:
+    """Turn a public checkpoint into the folder of a comparator, and return its configuration.
+
+    PyTorch files are read as data (``weights_only=True``): a file that holds other objects is refused.
+
+    Args:
+        path: The checkpoint: a state dictionary, or a dictionary with one under ``model``.
+        folder: Where to write; created if missing.
+        layout: The system that published the checkpoint, one of :data:`LAYOUTS`.
+        extractor: Extractor of frame descriptors; default: the ResNet-50 of these systems.
+        weights: Weights of the extractor: a safetensors or PyTorch file (``resnet50-0676ba61.pth``). None: downloaded
+            from the hub when the model is first used.
+        whitening: Whitening of the extractor: a file from ``vidkin whiten``, or one with ``mean``, ``d`` and ``V`` as
+            these systems publish (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Required unless another extractor is
+            named.
+
+    Raises:
+        InvalidArgumentError: A file cannot be read or does not have this layout.
+        ExtractorError: The extractor cannot be opened with the weights or under the name passed.
+    """
+    if layout not in LAYOUTS:
+        raise InvalidArgumentError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+    if whitening is None and extractor is None:
+        raise InvalidArgumentError(
+            f"layout {layout} compares whitened descriptors of ResNet-50; name the whitening that it was trained with "
+            "(pca_resnet50_vcdb_1M.pth), or another extractor"
+        )
+    content = _read_torch(path)
+    # Arguments of the training, stored beside the weights.
+    arguments = content.get("args", {})
+    arguments = vars(arguments) if isinstance(arguments, argparse.Namespace) else dict(arguments)
+    weights_of = content.get("model", content)
+    if not isinstance(weights_of, dict) or not all(isinstance(w, torch.Tensor) for w in weights_of.values()):
+        raise InvalidArgumentError(f"{os.fspath(path)}: must hold a state dictionary, got something else")
+    state = {name.removeprefix("module."): value for name, value in weights_of.items()}
+    if not any(
+        name.removeprefix(LAYOUTS[layout].outer).startswith(LAYOUTS[layout].network) for name in state
+    ):
+        raise InvalidArgumentError(
+            f"{os.fspath(path)}: a checkpoint of layout {layout} must hold weights named {LAYOUTS[layout].network}*, "
+            f"got {', '.join(sorted(state)[:4]) or 'none'}"
+        )
+    config, named = _understand(state, arguments, LAYOUTS[layout], extractor or _EXTRACTOR)
+    comparator = Comparator(config)
+    fit_state(comparator, named, source=path, label=f"a checkpoint of layout {layout}")
+    with TemporaryDirectory() as scratch:
+        positions = Path(scratch)
+        network = None if weights is None else _as_safetensors(weights, positions / "network.safetensors")
+        white = (
+            None
+            if whitening is None
+            else _as_whitening(whitening, config.dimension, positions / "white.safetensors")
+        )
+        if weights is not None or extractor is not None:
+            describes = open_extractor(config.extractor, weights=network, whitening=white)
+            comparator.config = config = ComparatorConfig.from_mapping(
+                {**config.to_mapping(), "unrelated": list(measure_unrelated(comparator.eval(), describes))}
+            )
+        notes = {"imported_from": os.path.basename(os.fspath(path)), "layout": layout}
+        save_comparator(comparator, folder, weights=network, whitening=white, notes=notes)
+    return config
+
+
+def _read_torch(path: PathLike) -> dict[str, Any]:
+    name = os.fspath(path)
+    try:
+        # Training scripts store their parsed arguments beside the weights: a plain container.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(os.path.expanduser(name), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise InvalidArgumentError(
+            f"{name}: is not a PyTorch file, or holds objects other than tensors, which are not loaded; save only its "
+            "state dictionary"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
+        raise InvalidArgumentError(f"{name}: cannot be read as a checkpoint: {error}") from error
+    if not isinstance(content, dict):
+        raise InvalidArgumentError(f"{name}: must hold a state dictionary, got {type(content).__name__}")
+    return content
+
+
+def _understand(
+    state: Mapping[str, torch.Tensor], arguments: Mapping[str, Any], layout: _Layout, extractor: str
+) -> tuple[ComparatorConfig, dict[str, torch.Tensor]]:
+    """The configuration implied by the weights, and the weights under the names of :class:`Comparator`."""
+    if layout.outer and any(name.startswith(layout.outer) for name in state):
+        state = {
+            name.removeprefix(layout.outer): value
+            for name, value in state.items()
+            if name.startswith(layout.outer)
+        }
+    named = {}
+    for name, value in state.items():
+        for old, new in ((layout.network, "visil_head."), ("binarization.", "attention.")):
+            if name.startswith(old):
+                name = new + name.removeprefix(old)
+        named[name] = value.float()
+    weighting: Weighting = "none"
+    dimension = _DIMENSION
+    if "attention.W" in named:
+        weighting, dimension = "signs", named["attention.W"].shape[0]
+    elif "attention.context_vector.weight" in named:
+        weighting = "attention" if "attention.transform.weight" in named else "direction"
+        dimension = named["attention.context_vector.weight"].shape[-1]
+    config = ComparatorConfig(
+        extractor=extractor,
+        dimension=dimension,
+        weighting=weighting,
+        padding=layout.padding,
+        symmetric=bool(arguments.get("symmetric", layout.symmetric)),
+        spatial_share=arguments.get("f_topk_rate", layout.spatial_share),
+        temporal_share=arguments.get("v_topk_rate", layout.temporal_share),
+    )
+    return config, named
+
+
+def _as_safetensors(path: PathLike, target: Path) -> PathLike:
+    """The weights as safetensors: the file itself, or a converted copy of a PyTorch file."""
+    if os.fspath(path).endswith(".safetensors"):
+        return path
+    state = _read_torch(path)
+    if not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise InvalidArgumentError(
+            f"{os.fspath(path)}: must hold the weights of a network, got something else"
+        )
+    save_file({name: value.contiguous().clone() for name, value in state.items()}, target)
+    return target
+
+
+def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
+    """The whitening as a vidkin file: the file itself, or the first components of a published one."""
+    name = os.fspath(path)
+    if name.endswith(".safetensors"):
+        return path
+    if name.endswith(".npz"):
+        try:
+            with np.load(os.path.expanduser(name), allow_pickle=False) as arrays:
+                parts = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
+        except (OSError, ValueError) as error:
+            raise InvalidArgumentError(f"{name}: cannot be read as a whitening: {error}") from error
+    else:
+        parts = _read_torch(path)
+    if not {"mean", "d", "V"} <= set(parts):
+        raise InvalidArgumentError(
+            f"{name}: a published whitening must hold mean, d and V, got {', '.join(sorted(parts)[:6])}"
+        )
+    values, vectors = parts["d"].real, parts["V"].real
+    largest = values.argsort(descending=True)[:dimension]
+    # Vectors are scaled to length 1 afterwards, so it does not matter that d holds eigenvalues of the scatter matrix.
+    Whitening.from_eigen(parts["mean"], vectors[:, largest], values[largest]).save(target)
+    return target

@@ -1,0 +1,171 @@
+"""A frame network that trains on a CPU in minutes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import open_pooled_network
+from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
+from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
+from vidkin.models.randomness import seeded
+from vidkin.models.weights import load_weights
+
+__all__ = ["FrameEncoderFeatures", "FrameNetwork", "SmallNetwork", "open_frame_network"]
+
+_CHANNELS = (24, 48, 96, 128)
+
+_GROUPS = 8
+
+
+class SmallNetwork(nn.Module):
+    """Four halvings and a residual block: features [N, F] of images [N, 3, S, S].
+
+    Convolutions 3 x 3 with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (the same in training and
+    in eval mode, whatever the batch) and a ReLU, a residual block of two convolutions, then mean and maximum over
+    the image side by side: F = 256. About 450,000 parameters; 25 million multiplications for an image of 64 x 64
+        pixels.
+
+    Args:
+        width: Factor applied to the channels, which are rounded to multiples of 8.
+    """
+
+    def __init__(self, width: float = 1.0) -> None:
+        super().__init__()
+        channels = [max(_GROUPS, round(count * width / _GROUPS) * _GROUPS) for count in _CHANNELS]
+        layers: list[nn.Module] = []
+        for before, after in zip([3, *channels], channels, strict=False):
+            layers += [nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)]
+            layers += [nn.GroupNorm(_GROUPS, after), nn.ReLU()]
+        self.stem = nn.Sequential(*layers)
+        last = channels[-1]
+        self.block = nn.Sequential(
+            nn.Conv2d(last, last, 3, padding=1, bias=False),
+            nn.GroupNorm(_GROUPS, last),
+            nn.ReLU(),
+            nn.Conv2d(last, last, 3, padding=1, bias=False),
+            nn.GroupNorm(_GROUPS, last),
+        )
+        self.dimension = 2 * last
+        for part in self.modules():
+            if isinstance(part, nn.Conv2d):
+                nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """The last maps, before they are pooled: [N, F / 2, S / 16, S / 16]."""
+        maps: torch.Tensor = self.stem(images)
+        return torch.relu(maps + self.block(maps))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Features [N, F] of normalized images [N, 3, S, S]."""
+        maps = self.maps(images)
+        return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)
+
+
+# The frame network of an encoder by its name.
+
+
+PathLike = str | os.PathLike[str]
+
+Triple = tuple[float, float, float]
+
+_ALIASES = {"alexnet": "torchvision:alexnet"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameNetwork:
+    """A frame network and the normalization of its input.
+
+    Attributes:
+        module: Network that turns normalized images [N, 3, S, S] into vectors [N, dimension].
+        dimension: F, length of the vectors.
+        mean: Mean of the input in units of full scale.
+        std: Standard deviation of the input in the same units.
+    """
+
+    module: nn.Module
+    dimension: int
+    mean: Triple
+    std: Triple
+
+
+class FrameEncoderFeatures(nn.Module):
+    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of [N, 3, S, S] with values in
+    0..1.
+
+    Args:
+        encoder: The encoder, whose last layer is removed. F is ``widths[-1] * grid^2``, 3,072 by default; S can be any
+            size.
+    """
+
+    def __init__(self, encoder: FrameEncoder) -> None:
+        super().__init__()
+        self.dimension = encoder.head.in_features
+        encoder.head = nn.Identity()  # type: ignore[assignment]  # its weights would be stored for nothing
+        self.encoder = encoder
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Features [N, F] of images [N, 3, S, S]."""
+        return self.encoder.features(images)
+
+    def maps(self, images: torch.Tensor) -> torch.Tensor:
+        """The last maps, before they are averaged over the grid."""
+        return self.encoder.maps(images)
+
+
+def open_frame_network(
+    config: EncoderConfig, *, weights: PathLike | Literal["random"] | None, seed: int
+) -> FrameNetwork:
+    """Open the backbone of a configuration; its parameters are frozen if only the head is trained.
+
+    Args:
+        config: Configuration of the encoder; ``backbone``, ``width``, ``size`` and ``trainable`` are used.
+        weights: Weights as in :func:`vidkin.features.open_pooled_network`; without a safetensors file ``small`` starts
+            from random weights and ``vidkin`` from those that come with the package.
+        seed: Seed of random weights.
+
+    Raises:
+        InvalidArgumentError: The name is unknown, or the network does not take this size.
+        WeightsUnavailableError: The weights are not given and cannot be downloaded.
+    """
+    name = _ALIASES.get(config.backbone, config.backbone)
+    if name == "small":
+        with seeded(seed):
+            module = SmallNetwork(config.width)
+        if weights is not None and weights != "random":
+            load_weights(module, weights, label="backbone 'small'")
+        network = FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
+    elif name == "vidkin":
+        if weights == "random":
+            with seeded(seed):
+                encoder = FrameEncoder()
+        else:
+            encoder = load_frame_encoder(weights)
+        # Without its last layer; it normalizes its input itself.
+        features = FrameEncoderFeatures(encoder)
+        network = FrameNetwork(features, features.dimension, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    elif name.startswith(("timm:", "torchvision:")):
+        pooled = open_pooled_network(name, weights=weights, seed=seed)
+        network = FrameNetwork(pooled.module, pooled.dimension, pooled.mean, pooled.std)
+    else:
+        raise InvalidArgumentError(
+            f"backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
+        )
+    # Fail now, not in the middle of a training, if a network does not take this size.
+    training = network.module.training
+    try:
+        with torch.no_grad():
+            network.module.eval()(torch.zeros(1, 3, config.size, config.size))
+    except (AssertionError, RuntimeError) as error:
+        raise InvalidArgumentError(
+            f"backbone {config.backbone} does not take images of {config.size} x {config.size} pixels: {error}"
+        ) from error
+    finally:
+        network.module.train(training)
+    network.module.requires_grad_(config.trainable == "all")
+    return network

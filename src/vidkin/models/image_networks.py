@@ -1,0 +1,216 @@
+"""Images to unit vectors: frame network and fully connected layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.config import EncoderConfig
+from vidkin.models.encoder import Encoder, check_features, linear, unit
+from vidkin.models.frame_network import FrameNetwork
+
+__all__ = ["DeepRankingNetwork", "ImageEncoder", "LocalNormalization", "LowResolutionPath"]
+
+
+class ImageEncoder(Encoder):
+    """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.
+
+    ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and another linear layer
+    follow. B images, S pixels per side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
+
+    Args:
+        config: Configuration of kind ``image``, with mean and std, as :func:`vidkin.models.build_model` completes it.
+        network: The frame network.
+    """
+
+    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+        super().__init__(config)
+        self.backbone = network.module
+        self.feature_dimension = network.dimension
+        self.fully_connected = linear(network.dimension, config.hidden)
+        self.dropout = nn.Dropout(config.dropout)
+        self.projection = linear(config.hidden, config.embedding) if config.embedding else nn.Identity()
+        self.dimension = config.embedding or config.hidden
+
+    def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
+        """Features [N, F] of images [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
+        return self.backbone_features(frames)
+
+    def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Unit vectors [B, D] of features [B, F]; ``lengths`` must be None, as images have none."""
+        check_features(features, self.feature_dimension, lengths)
+        hidden = self.dropout(self.fully_connected(features))
+        if self.config.embedding:
+            hidden = torch.relu(hidden)
+        return unit(self.projection(hidden))
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Unit vectors [B, D] of images [B, 3, S, S] from 0 to 1."""
+        return self.head(self.frame_features(frames))
+
+    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Same as calling the model; ``lengths`` must be None."""
+        return self.head(self.frame_features(inputs), lengths)
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the fully connected layer and the projection."""
+        return [*self.fully_connected.parameters(), *self.projection.parameters()]
+
+
+# Local contrast normalization of maps, a layer from the supplement of the deep ranking paper.
+
+
+# Keeps flat blocks at 0 and their gradient finite.
+_EPSILON = 1e-6
+
+
+class LocalNormalization(nn.Module):
+    """Shifts and scales every map to mean 0 and length 1 in the block around each place, [B, C, H, W].
+
+    ``y_i = (x_i - m_i) / sqrt(sum over the block of (x_b - m_i)^2 + 1e-6)`` with m_i the mean of the block of
+    ``side`` x ``side`` around i; at the border only the part of the block on the map counts. Adding a constant to a
+    map or multiplying the map changes next to nothing. There are no parameters.
+
+    Args:
+        side: Side of the block, odd, at least 3.
+
+    Raises:
+        InvalidArgumentError: ``side`` is even or below 3.
+
+    Source: Wang et al., CVPR 2014, supplement, equation 6. It leaves the size of the block open.
+    """
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        if side < 3 or side % 2 == 0:
+            raise InvalidArgumentError(f"side must be an odd number of at least 3, got {side}")
+        self.side = side
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        """Normalized maps [B, C, H, W]."""
+        # Subtract the mean of the whole map first, so that squares lose fewer digits.
+        centered = maps - maps.mean(dim=(2, 3), keepdim=True)
+        mean = self._over_blocks(centered)
+        count = self._over_blocks(torch.ones_like(centered), share=True)
+        squares = (self._over_blocks(centered.square()) - mean.square()).clamp(min=0.0) * count
+        return (centered - mean) / torch.sqrt(squares + _EPSILON)
+
+    def _over_blocks(self, maps: torch.Tensor, *, share: bool = False) -> torch.Tensor:
+        """Means over the part of each block on the map; with ``share`` and maps of ones, the number of places in that
+        part."""
+        means = functional.avg_pool2d(
+            maps, self.side, stride=1, padding=self.side // 2, count_include_pad=share
+        )
+        return means * self.side**2 if share else means
+
+    def extra_repr(self) -> str:
+        return f"side={self.side}"
+
+
+# The deep ranking network: one deep path and two shallow ones that see less detail.
+
+
+_SUBSAMPLING = (4, 8)
+
+
+class LowResolutionPath(nn.Module):
+    """Vectors [B, F] of images [B, 3, S, S]: subsampling, one convolution, one pool.
+
+    The kernel, stride and pool of the publication's shallow paths are not in its supplement; 8 x 8 with stride 4 and
+    96 maps follow secondary sources, the pool was chosen here. All are parameters.
+
+    Args:
+        size: S, side of the input.
+        subsampling: Factor by which the image is averaged down (225 pixels: 57 with 4, 29 with 8).
+        channels: Number of maps.
+        kernel: Side of the convolution's kernel.
+        stride: Stride of the convolution.
+        pool: Side and stride of the maximum pool; reduced to the size of the maps if they are smaller.
+        local_normalization: Block side of the :class:`LocalNormalization` before the pool; 0: none.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        subsampling: int,
+        *,
+        channels: int = 96,
+        kernel: int = 8,
+        stride: int = 4,
+        pool: int = 3,
+        local_normalization: int = 0,
+    ) -> None:
+        super().__init__()
+        self.side = -(-size // subsampling)
+        if self.side < kernel:
+            raise InvalidArgumentError(
+                f"size must be at least {subsampling * (kernel - 1) + 1}, so that subsampled {subsampling}x it holds a "
+                f"convolution of {kernel}, got {size}"
+            )
+        self.convolution = nn.Conv2d(3, channels, kernel, stride)
+        maps = (self.side - kernel) // stride + 1
+        self.normalization = LocalNormalization(local_normalization) if local_normalization else nn.Identity()
+        self.pool = nn.MaxPool2d(min(pool, maps), ceil_mode=True)
+        self.dimension = channels * (-(-maps // min(pool, maps))) ** 2
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Vectors [B, F] of normalized images [B, 3, S, S]."""
+        small = functional.adaptive_avg_pool2d(images, self.side)
+        maps: torch.Tensor = self.pool(self.normalization(torch.relu(self.convolution(small))))
+        return maps.flatten(1)
+
+
+class DeepRankingNetwork(Encoder):
+    """Unit vectors [B, D] of images [B, 3, S, S] from three paths (Wang et al., CVPR 2014).
+
+    A frame network (AlexNet in spirit) and two :class:`LowResolutionPath` at a quarter and an eighth of the size. Each
+    path's vector is scaled to length 1; the three are concatenated and go through a linear layer, whose output is
+    scaled to length 1.
+
+    Args:
+        config: Configuration of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` if that is
+            0.
+        network: The frame network of the deep path.
+    """
+
+    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+        super().__init__(config)
+        self.backbone = network.module
+        self.shallow = nn.ModuleList(
+            LowResolutionPath(config.size, factor, local_normalization=config.local_normalization)
+            for factor in _SUBSAMPLING
+        )
+        lengths = [path.dimension for path in self.shallow if isinstance(path, LowResolutionPath)]
+        self.feature_dimension = network.dimension + sum(lengths)
+        self.dimension = config.embedding or config.hidden
+        self.linear = linear(self.feature_dimension, self.dimension)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
+        """The concatenated vectors of the three paths, each of length 1: [N, F] of images [N, 3, S, S] from 0 to 1."""
+        return self.join_paths(frames, self.backbone_features(frames))
+
+    def join_paths(self, frames: torch.Tensor, deep: torch.Tensor) -> torch.Tensor:
+        """Same as :meth:`frame_features` for given features of the deep path [N, F']: a frozen path is computed only
+        once."""
+        images = self.normalize(frames)
+        return torch.cat([unit(part) for part in (deep, *(path(images) for path in self.shallow))], dim=1)
+
+    def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Unit vectors [B, D] of the concatenated paths [B, F]; ``lengths`` must be None."""
+        check_features(features, self.feature_dimension, lengths)
+        return unit(self.linear(self.dropout(features)))
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Unit vectors [B, D] of images [B, 3, S, S] from 0 to 1."""
+        return self.head(self.frame_features(frames))
+
+    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Same as calling the model; ``lengths`` must be None."""
+        return self.head(self.frame_features(inputs), lengths)
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the shallow paths and the linear layer."""
+        return [parameter for part in (self.shallow, self.linear) for parameter in part.parameters()]

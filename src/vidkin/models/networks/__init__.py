@@ -1,1 +1,0 @@
-"""The networks that models are made of."""

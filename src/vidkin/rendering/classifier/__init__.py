@@ -1,1 +1,0 @@
-"""Pictures of what a classifier with an embedding head does."""

@@ -1,1 +1,0 @@
-"""Groups of duplicates in words, as a table and as a page."""

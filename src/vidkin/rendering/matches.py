@@ -1,0 +1,138 @@
+"""Boxes of a picture in words: which part of it matched."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vidkin.index import Comparison
+    from vidkin.similarity import Box, Segment
+
+__all__ = ["FramePair", "describe_box", "describe_parts", "frame_pairs"]
+
+# A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
+_FULL, _WHOLE = 0.9, 0.8
+
+# Maximum distance of a half's edge from the middle.
+_HALF = 0.05
+
+_ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
+
+
+def describe_box(box: Box) -> str:
+    """Say where a box is and, unless it is a half, how large; empty if it is about the whole picture.
+
+    >>> describe_box((0.5, 0.0, 1.0, 1.0)), describe_box((0.4, 0.4, 0.97, 0.97))
+    ('right half', 'lower right 57 %')
+    >>> describe_box((0.05, 0.05, 0.95, 0.97))
+    ''
+    """
+    left, top, right, bottom = box
+    width, height = right - left, bottom - top
+    if width * height >= _WHOLE:
+        return ""
+    across, down = _ACROSS[_third(left, right)], _DOWN[_third(top, bottom)]
+    if height >= _FULL:
+        return f"{across} half" if _is_half(left, right) else f"{across} {width:.0%}".replace("%", " %")
+    if width >= _FULL:
+        return f"{down} half" if _is_half(top, bottom) else f"{down} {height:.0%}".replace("%", " %")
+    where = "middle" if across == down == "middle" else f"{down} {across}"
+    return f"{where} {math.sqrt(width * height):.0%}".replace("%", " %")
+
+
+def describe_parts(segment: Segment) -> str:
+    """Say which part of the file and of the query matched; empty if both are whole."""
+    sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
+    return ", ".join(f"{words} of {side}" for words, side in sides if words)
+
+
+def _third(start: float, end: float) -> int:
+    """0, 1 or 2: near the start, the middle or the end."""
+    before, after = start, 1 - end
+    if abs(before - after) <= 0.1:
+        return 1
+    return 0 if before < after else 2
+
+
+def _is_half(start: float, end: float) -> bool:
+    return min(abs(start - 0.5), abs(end - 0.5)) <= _HALF and abs(end - start - 0.5) <= 2 * _HALF
+
+
+# Pairs of matching frames: which moments of two videos to show side by side.
+
+
+# A segment's line runs between sampled frames: look for a frame's partner this many seconds around it.
+_NEAR_LINE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FramePair:
+    """Two moments that show the same thing.
+
+    Attributes:
+        query_time: Seconds in the query.
+        target_time: Seconds in the target.
+        similarity: Calibrated similarity of the two frames, in [0, 1].
+        mirrored: The query's frame must be flipped left to right.
+        query_box, target_box: The parts of the pictures that match; for the query, before it is flipped.
+    """
+
+    query_time: float
+    target_time: float
+    similarity: float
+    mirrored: bool
+    query_box: Box
+    target_box: Box
+
+
+def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
+    """Choose pairs of compared frames, spread evenly over the matching segments, in the order of the query.
+
+    Args:
+        comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
+        count: At most this many pairs. Each segment gets a share by its length, and at least one pair as long as
+            there are any; short segments have fewer frames and so fewer pairs.
+    """
+    import numpy as np
+
+    segments = comparison.segments[:count]
+    if not segments:
+        return ()
+    lengths = np.array([max(segment.query_end - segment.query_start, 1e-6) for segment in segments])
+    shares = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
+    while shares.sum() > count:
+        shares[int(np.argmax(shares))] -= 1
+    pairs = {
+        pair
+        for segment, share in zip(segments, shares.tolist(), strict=True)
+        for step in range(share)
+        if (pair := _pair(comparison, segment, (step + 0.5) / share)) is not None
+    }
+    return tuple(sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time)))
+
+
+def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair | None:
+    """The compared frames nearest to a point of a segment: a frame of the query inside it, and the most similar of
+    the target's frames around the segment's line."""
+    point = segment.query_start + share * (segment.query_end - segment.query_start)
+    times, target_times = comparison.query_times, comparison.target_times
+    inside = ((times >= segment.query_start) & (times <= segment.query_end)).nonzero()[:, 0]
+    if len(inside) == 0:
+        return None
+    row = int(inside[(times[inside] - point).abs().argmin()])
+    along = (float(times[row]) - segment.query_start) / max(segment.query_end - segment.query_start, 1e-6)
+    line = segment.target_start + along * (segment.target_end - segment.target_start)
+    distance = (target_times - line).abs()
+    near = distance <= max(_NEAR_LINE, float(distance.min()))
+    column = int(comparison.map[row].masked_fill(~near, -1.0).argmax())
+    similarity = float(comparison.map[row, column].clamp(0, 1))
+    return FramePair(
+        float(times[row]),
+        float(target_times[column]),
+        similarity,
+        segment.mirrored,
+        segment.query_box,
+        segment.target_box,
+    )

@@ -1,0 +1,486 @@
+"""The last frames of a film, and vectors of requested frames."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin.media import FramePlanes
+from vidkin.shots.band import BAND_LAGS, one_thread
+
+__all__ = [
+    "AROUND",
+    "GRADUAL_NUMBERS",
+    "GRID",
+    "HARD_NUMBERS",
+    "SIDE",
+    "BandGrid",
+    "FrameVectors",
+    "VectorNetwork",
+    "changed_blocks",
+    "compare_regions",
+    "logit",
+    "measure_cut",
+    "measure_rectangle",
+    "measure_transition",
+    "measure_wipe",
+    "squares_of_planes",
+    "usual_distance",
+]
+
+GRID = (128, 128)
+
+"""Rows and columns of sampled luma: four samples for each pixel that the encoder sees."""
+
+# Rows and columns of luma used by the band.
+_BAND = (36, 64)
+
+_BATCH = 16
+
+
+class VectorNetwork(Protocol):
+    """A network from squares to vectors (`features.frame_encoder.FrameEncoder`)."""
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        """Vectors of unit length [N, D] of squares [N, 3, 64, 64] in 0..1."""
+
+
+class BandGrid:
+    """Selects the samples of the band from the finer samples of the encoder."""
+
+    def __init__(self) -> None:
+        self._luma = _places(_BAND, GRID)
+        self._chroma = _places((_BAND[0] // 2, _BAND[1] // 2), (GRID[0] // 2, GRID[1] // 2))
+
+    def thin(self, planes: FramePlanes) -> FramePlanes:
+        """The frames at 36 x 64."""
+        luma = planes.luma.reshape(len(planes), -1).take(self._luma, axis=1)
+        chroma = planes.chroma.reshape(2 * len(planes), -1).take(self._chroma, axis=1)
+        return FramePlanes(
+            luma.reshape(-1, *_BAND),
+            chroma.reshape(-1, 2, _BAND[0] // 2, _BAND[1] // 2),
+            planes.timestamps,
+            planes.end,
+        )
+
+
+class FrameVectors:
+    """Vectors of frames by number; only the last ``room`` frames are available.
+
+    Args:
+        network: The encoder, in eval mode.
+        room: Number of frames held in memory, 24 KiB each.
+
+    Attributes:
+        count: Number of frames pushed.
+        encoded: Number of frames that went through the network so far.
+    """
+
+    def __init__(self, network: VectorNetwork, room: int) -> None:
+        self.count = 0
+        self.encoded = 0
+        self._network, self._room = network, room
+        self._luma = np.empty((room, *GRID), np.uint8)
+        self._chroma = np.empty((room, 2, GRID[0] // 2, GRID[1] // 2), np.uint8)
+        self._vectors: dict[int, NDArray[np.float32]] = {}
+
+    @property
+    def first(self) -> int:
+        """The first frame still in memory."""
+        return max(0, self.count - self._room)
+
+    def push(self, planes: FramePlanes) -> None:
+        """Add the next frames, at most as many as there is room for."""
+        places = np.arange(self.count, self.count + len(planes)) % self._room
+        self._luma[places], self._chroma[places] = planes.luma, planes.chroma
+        self.count += len(planes)
+        for frame in [frame for frame in self._vectors if frame < self.first]:
+            del self._vectors[frame]
+
+    def encode(self, frames: Iterable[int]) -> None:
+        """Compute at once the missing vectors of these frames, as far as the frames are in memory."""
+        wanted = sorted({f for f in frames if self.first <= f < self.count} - self._vectors.keys())
+        for start in range(0, len(wanted), _BATCH):
+            part = wanted[start : start + _BATCH]
+            places = np.array(part) % self._room
+            squares = torch.from_numpy(squares_of_planes(self._luma[places], self._chroma[places]))
+            with one_thread(), torch.inference_mode():
+                vectors = self._network(squares.contiguous(memory_format=torch.channels_last)).numpy()
+            self._vectors.update(zip(part, vectors, strict=True))
+            self.encoded += len(part)
+
+    def hold(self, frame: int) -> int:
+        """The nearest frame in memory."""
+        return min(max(frame, self.first), self.count - 1)
+
+    def luma(self, frame: int) -> NDArray[np.uint8]:
+        """Luma [128, 128] of the frame, or of the nearest one in memory."""
+        luma: NDArray[np.uint8] = self._luma[self.hold(frame) % self._room]
+        return luma
+
+    def distance(self, one: int, other: int) -> float:
+        """1 - cosine of two frames; for frames no longer in memory, the nearest one is used."""
+        one, other = self.hold(one), self.hold(other)
+        self.encode((one, other))
+        return max(0.0, 1.0 - float(self._vectors[one] @ self._vectors[other]))
+
+
+def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Squares [N, 3, 64, 64] RGB in 0..1 from samples [N, 128, 128] and [N, 2, 64, 64] in limited range."""
+    halves = GRID[0] // 2, GRID[1] // 2
+    total = luma.reshape(-1, halves[0], 2, GRID[1]).astype(np.uint16).sum(2)
+    total = total[:, :, ::2] + total[:, :, 1::2]
+    bright = (total.astype(np.float32) / 4 - 16) / 219
+    blue, red = np.moveaxis((chroma.astype(np.float32) - 128) / 224, 1, 0)
+    squares = np.stack(
+        [bright + 1.402 * red, bright - 0.344136 * blue - 0.714136 * red, bright + 1.772 * blue], 1
+    )
+    return squares.clip(0, 1, out=squares)
+
+
+def _places(few: tuple[int, int], many: tuple[int, int]) -> NDArray[np.intp]:
+    rows, columns = (
+        ((np.arange(count) + 0.5) * whole / count).astype(np.intp)
+        for count, whole in zip(few, many, strict=True)
+    )
+    return (rows[:, None] * many[1] + columns).ravel()
+
+
+# How much of the picture stays from one frame to another, for example under a graphic that pops up.
+
+
+# Blocks across and down, and pixels per block side, for luma averaged to 64 x 64.
+_BLOCKS, _SIDE = 8, 8
+
+# Deviation of luma that counts as noise, and the change of a block's mean, relative to all blocks, that counts as
+# none.
+_NOISE, _SAME = 4.0, 8.0
+
+_LIKE = 0.6
+
+# Rows and columns belong to a rectangle if they have this share of the largest number of differing pixels in any.
+_SIDES = 0.5
+
+RegionChange = tuple[float, float]
+
+"""Share of blocks that stay, and how well the others fill the rectangle around them; both in 0..1."""
+
+
+def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionChange:
+    """Compare two frames, luma [128, 128], block by block; changes of overall brightness are ignored."""
+    changed = changed_blocks(one, other)
+    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
+    if not len(rows):
+        return 1.0, 0.0
+    area = (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
+    return float(1 - changed.mean()), float(changed.sum() / area)
+
+
+def changed_blocks(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Whether each of the blocks [8, 8] differs between two frames, luma [128, 128]."""
+    first, second = _blocks(one), _blocks(other)
+    means = second.mean(1) - first.mean(1)
+    first -= first.mean(1, keepdims=True)
+    second -= second.mean(1, keepdims=True)
+    noise = _NOISE**2
+    like = (2 * (first * second).mean(1) + noise) / ((first**2).mean(1) + (second**2).mean(1) + noise)
+    stays = (like > _LIKE) & (np.abs(means - np.median(means)) < _SAME)
+    changed: NDArray[np.bool_] = ~stays.reshape(_BLOCKS, _BLOCKS)
+    return changed
+
+
+def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+    """How well differing pixels, of luma [128, 128], fill one upright rectangle and nothing else, in -1..1.
+
+    A graphic that pops up is a rectangle with straight sides; a person who moved is not.
+    """
+    step = other[::2, ::2].astype(np.int16) - one[::2, ::2]
+    changed = np.abs(step - int(np.median(step))) > _SAME
+    down, across = changed.sum(1), changed.sum(0)
+    rows, columns = down > _SIDES * down.max(), across > _SIDES * across.max()
+    if not rows.any():
+        return 0.0
+    inside = rows[:, None] & columns[None]
+    return float(changed[inside].mean() - (changed & ~inside).sum() / inside.sum())
+
+
+def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Blocks as rows: [64 blocks, 64 pixels]."""
+    # Sums of slices, because a mean over two axes that are not adjacent takes many times longer.
+    rows = luma[::2].astype(np.uint16) + luma[1::2]
+    small = (rows[:, ::2] + rows[:, 1::2]).astype(np.float32) / np.float32(4)
+    cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
+    blocks: NDArray[np.float32] = np.ascontiguousarray(cut).reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
+    return blocks
+
+
+# Measurements of a frame that can begin a shot.
+
+
+HARD_NUMBERS = (
+    "distance",
+    "contrast",
+    "network",
+    "across",
+    "share",
+    "structure",
+    "brightness",
+    "steady",
+    "beside",
+    "quiet",
+    "gradual",
+    "others",
+    "motion",
+    "stays",
+    "stayed",
+    "filled",
+    "picture",
+    "before",
+    "after",
+    "again",
+    "alive",
+    "rectangle",
+)
+
+"""Names of the numbers of `measure_cut`."""
+
+SIDE = 3
+
+"""Number of frames compared on either side of a cut."""
+
+AROUND = 8
+
+"""Number of frames to either side whose rows and answers count."""
+
+# Frames in which movement before and after a cut is measured, at the places that change at the cut.
+_MOVING = 6
+
+# Columns of the band's rows.
+_STRUCTURE, _CONTRAST, _BRIGHTNESS_CHANGE = 0, 4 * len(BAND_LAGS) + 1, 4 * len(BAND_LAGS) + 4
+
+# Distances below this count as zero.
+_LITTLE = 4e-3
+
+
+def measure_cut(
+    frame: int,
+    vectors: FrameVectors,
+    rows: NDArray[np.float32],
+    answers: NDArray[np.float32],
+    *,
+    first_row: int,
+    side: int,
+) -> tuple[float, ...]:
+    """Measure `HARD_NUMBERS` of a cut before this frame.
+
+    Args:
+        frame: First frame of the new shot, at least 1.
+        vectors: Vectors of the film's last frames.
+        rows: [N, 48] band features from frame ``first_row`` on.
+        answers: [T, 5] answers of the network for all frames so far.
+        first_row: Frame of the first row.
+        side: Number of frames examined before and after; 0 assumes that nothing moves there.
+    """
+    count, place = vectors.count, frame - first_row
+    distance = vectors.distance(frame - 1, frame)
+
+    def step(one: int) -> float:
+        return vectors.distance(one - 1, one) if 1 <= one < count else np.nan
+
+    steps = np.array([step(one) for one in range(frame - side, frame + side + 1)])
+    usual = usual_distance(np.r_[np.nan, steps], side + 1)
+    before = range(max(0, frame - max(1, side)), frame)
+    after = range(frame, min(count, frame + max(1, side)))
+    across = min(vectors.distance(one, other) for one in before for other in after)
+    # How far the shots themselves change before and after the cut, if they last three frames.
+    steady = max(vectors.distance(before[0], before[-1]), vectors.distance(after[0], after[-1]))
+    beside = np.nan_to_num([step(frame - 1), step(frame + 1)]) if side else np.zeros(2)
+    others = np.delete(steps, side)
+    others = np.sort(others[~np.isnan(others)])
+    # The largest is left out because it can be the next cut.
+    quiet = float(np.median(others)) + float(others[-2]) / 2 if len(others) > 1 else 0.0
+    motion = np.r_[
+        rows[max(1, place - AROUND) : place, _STRUCTURE], rows[place + 1 : place + 1 + AROUND, _STRUCTURE]
+    ]
+    beyond = np.r_[answers[max(0, frame - 6) : frame - 1, 0], answers[frame + 2 : frame + 7, 0]]
+    # Repeated or shaking frames change just as much again soon after.
+    apart = [range(max(1, place - AROUND), max(1, place - 1)), range(place + 2, place + 1 + AROUND)]
+    nearby = np.concatenate([rows[part.start : part.stop, _STRUCTURE] for part in apart])
+    old, new = vectors.luma(frame - 1), vectors.luma(frame)
+    stays, filled = compare_regions(old, new)
+    changed = changed_blocks(old, new)
+    moving = changed_blocks(vectors.luma(max(0, frame - 1 - _MOVING)), old)
+    moving = moving | changed_blocks(new, vectors.luma(frame + _MOVING))
+    stayed = min(
+        compare_regions(vectors.luma(one - 1), vectors.luma(one))[0] if 1 <= one < count else 1.0
+        for one in (frame - 1, frame + 1)
+    )
+    numbers = (
+        np.log(distance + 1e-4),
+        np.log(distance / usual + 1e-2),
+        logit(answers[frame, 0]),
+        np.log(across + 1e-3),
+        across / distance,
+        rows[place, _STRUCTURE],
+        abs(rows[place, _BRIGHTNESS_CHANGE]) / 8,
+        np.log((across + 1e-3) / (steady + _LITTLE)),
+        np.log(distance / (beside.max() + _LITTLE)),
+        np.log(distance / (quiet + _LITTLE)),
+        logit(answers[frame, 1]),
+        logit(beyond.max(initial=0.0)),
+        np.log(np.median(motion) + 1e-2) if len(motion) else np.log(1e-2),
+        stays,
+        stayed,
+        filled,
+        np.log(rows[place - 1 : place + 1, _CONTRAST].min() * 128 + 1.0),
+        np.log(beside[0] + 1e-3),
+        np.log(beside[1] + 1e-3),
+        np.log((rows[place, _STRUCTURE] + 0.02) / (nearby.max(initial=0.0) + 0.02)),
+        (moving & changed).sum() / (changed.sum() + 1),
+        measure_rectangle(old, new),
+    )
+    return tuple(float(number) for number in numbers)
+
+
+def usual_distance(
+    distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004
+) -> float:
+    """Reference for a distance: ``times * (median + maximum / 2 + floor)`` over three distances to either side.
+
+    Near the ends fewer distances are used; NaN means an unknown distance.
+    """
+    around = np.concatenate(
+        [distances[max(1, frame - SIDE) : frame], distances[frame + 1 : frame + 1 + SIDE]]
+    )
+    around = around[~np.isnan(around)]
+    if not len(around):
+        return times * floor
+    return times * (float(np.median(around)) + float(around.max()) / 2 + floor)
+
+
+def logit(share: float | np.floating) -> float:
+    """Logarithm of the odds of a probability, which is limited to .001 through .999."""
+    share = min(max(float(share), 1e-3), 1 - 1e-3)
+    return float(np.log(share / (1 - share)))
+
+
+# Measurements of a stretch that can be a transition.
+
+
+GRADUAL_NUMBERS = (
+    "ends",
+    "before",
+    "after",
+    "network",
+    "peak",
+    "length",
+    "picture",
+    "dark",
+    "middle",
+    "excess",
+    "hold",
+    "dissolve",
+    "wipe",
+    "hard",
+    "steps",
+    "stays",
+    "stayed",
+    "filled",
+    "ramp",
+    "differ",
+    "divided",
+    "swept",
+)
+
+"""Names of the numbers of `measure_transition`."""
+
+# Frames beyond a stretch at which the shots are examined, and how far the shots themselves are followed.
+_BEYOND, _FOLLOWED = 2, 6
+
+# Places in the stretch whose vectors are compared: quarters of the way.
+_MARKS = 5
+
+
+def measure_transition(
+    first: int,
+    last: int,
+    vectors: FrameVectors,
+    answers: NDArray[np.float32],
+    seen: NDArray[np.float32],
+) -> tuple[float, ...]:
+    """Measure `GRADUAL_NUMBERS` of a transition.
+
+    Args:
+        first, last: First and last frame of the transition.
+        vectors: Vectors of the film's last frames.
+        answers: [T, 5] answers of the network for all frames so far.
+        seen: [T, 2] change of structure, and contrast, of all frames so far.
+    """
+    one, other, middle = first - _BEYOND, last + _BEYOND, (first + last) // 2
+    marks = [one, *(first + round((last - first) * part / (_MARKS - 1)) for part in range(_MARKS)), other]
+    vectors.encode((*marks, one - _FOLLOWED, other + _FOLLOWED, middle))
+    ends = vectors.distance(one, other)
+    before, after = vectors.distance(one - _FOLLOWED, one), vectors.distance(other, other + _FOLLOWED)
+    to_middle = min(vectors.distance(one, middle), vectors.distance(middle, other))
+    # A transition progresses from place to place, away from one shot and toward the other.
+    steps = [vectors.distance(*pair) for pair in itertools.pairwise(marks)]
+    way = [vectors.distance(one, mark) - vectors.distance(mark, other) for mark in marks[1:-1]]
+    own = answers[first : last + 1]
+    inside, around = seen[first : last + 1], seen[max(0, first - 3) : last + 4, 1] * 128
+    stays, filled = compare_regions(vectors.luma(one), vectors.luma(other))
+    stayed = min(
+        compare_regions(vectors.luma(start), vectors.luma(start + _FOLLOWED))[0]
+        for start in (one - _FOLLOWED, other)
+    )
+    kinds = own[:, 2:].mean(0)
+    wiped = measure_wipe([vectors.luma(mark) for mark in marks])
+    numbers = (
+        np.log(ends + 1e-3),
+        np.log(before + 1e-3),
+        np.log(after + 1e-3),
+        logit(own[:, 1].mean()),
+        logit(own[:, 1].max()),
+        np.log(last - first + 1),
+        np.log(around.max() + 1.0),
+        np.log(inside[:, 1].min() * 128 + 1.0),
+        np.log(to_middle + 1e-3),
+        np.log((ends + 1e-3) / (before + after + 1e-2)),
+        inside[:, 0].max(),
+        kinds[0],
+        kinds[2],
+        logit(own[:, 0].max()),
+        max(steps) / (sum(steps) + 1e-2),
+        stays,
+        stayed,
+        filled,
+        (way[-1] - way[0]) / (_MARKS - 1),
+        *wiped,
+    )
+    return tuple(float(number) for number in numbers)
+
+
+def measure_wipe(frames: Sequence[NDArray[np.uint8]]) -> tuple[float, float, float]:
+    """How far frames within a transition are divided into blocks of either shot, as in a wipe; values in 0..1.
+
+    Args:
+        frames: Luma [128, 128] of the shot before, of the transition's first frame, of frames within it, of its last
+            frame, and of the shot after.
+
+    Returns:
+        The share of blocks that differ between the shots; the share of these that match exactly one of the shots in
+        frames within the transition; and how many more match the shot after in its last frame than in its first.
+    """
+    before, after = frames[0], frames[-1]
+    differ = changed_blocks(before, after)
+    if not differ.any():
+        return 0.0, 0.0, 0.0
+    old, new = (
+        np.array([~changed_blocks(shot, frame)[differ] for frame in frames[2:-2]]) for shot in (before, after)
+    )
+    over = (new & ~old).mean(1)
+    return float(differ.mean()), float((new ^ old).mean()), float(max(0.0, over[-1] - over[0]))

@@ -1,1 +1,0 @@
-"""Training of a clip encoder's head on labeled shots."""

@@ -1,0 +1,158 @@
+"""The frames of a video that a detector examines, as small squares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import MediaError
+from vidkin.media import iter_frames
+from vidkin.media.frames import fit_to_square
+from vidkin.media.time import SAME_TIME
+
+if TYPE_CHECKING:
+    from vidkin.media.frames import Fit
+
+__all__ = ["Squares", "VideoFrames", "iter_squares", "read_video_frames"]
+
+_BATCH = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Squares:
+    """Some frames of a video.
+
+    Attributes:
+        images: [n, S, S, 3] uint8 RGB images.
+        numbers: [n] int64, numbers of these frames in the video, counting from 0 in order of presentation.
+        times: [n] float64 times in seconds.
+        read: Number of frames of the video decoded so far.
+    """
+
+    images: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+    times: NDArray[np.float64]
+    read: int
+
+
+def iter_squares(
+    path: str | os.PathLike[str], *, size: int, fit: Fit = "stretch", rate: float | None = None
+) -> Iterator[Squares]:
+    """Yield frames of a video in pieces: all of them, or at most ``rate`` per second.
+
+    Frame k at a rate is the first one at or after k / rate seconds that was not taken before, which is how the learned
+    detector chooses frames, too. A video with fewer frames per second yields all of them.
+
+    Raises:
+        MediaError: The file cannot be read as video.
+    """
+    read = taken = 0
+    for batch in iter_frames(path, rate=None, short_side=size, batch=_BATCH):
+        places = []
+        for place, time in enumerate(batch.timestamps.tolist()):
+            if rate is None or time + SAME_TIME >= taken / rate:
+                places.append(place)
+                taken += 1
+        numbers = np.array([read + place for place in places], dtype=np.int64)
+        read += len(batch.images)
+        if places:
+            images = np.stack([fit_to_square(batch.images[place], size, fit) for place in places])
+            yield Squares(images, numbers, batch.timestamps[places], read)
+
+
+@dataclass(frozen=True, eq=False)
+class VideoFrames:
+    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when needed.
+
+    Attributes:
+        path: The video.
+        numbers: [T] int64, numbers of the frames in the video.
+        times: [T] float64 times in seconds.
+        size: S, side of the images.
+        fit: How frames are made square.
+        images: [T, S, S, 3] uint8 images; None: decoded again for each slice.
+    """
+
+    path: Path
+    numbers: NDArray[np.int64]
+    times: NDArray[np.float64]
+    size: int
+    fit: Fit
+    images: NDArray[np.uint8] | None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of the images in memory."""
+        return 0 if self.images is None else self.images.nbytes
+
+    def __getitem__(self, part: slice) -> NDArray[np.uint8]:
+        """Images [n, S, S, 3] of consecutive frames.
+
+        Raises:
+            MediaError: The images are not kept, and the file can no longer be read or has changed.
+        """
+        if self.images is not None:
+            return self.images[part]
+        times = self.times[part]
+        if len(times) == 0:
+            return np.zeros((0, self.size, self.size, 3), dtype=np.uint8)
+        images: list[NDArray[np.uint8]] = []
+        frames = iter_frames(
+            self.path,
+            rate=None,
+            start=max(0.0, float(times[0]) - SAME_TIME),
+            end=float(times[-1]) + 2 * SAME_TIME,
+            short_side=self.size,
+            batch=_BATCH,
+        )
+        for batch in frames:
+            for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
+                if len(images) < len(times) and abs(time - times[len(images)]) <= 2 * SAME_TIME:
+                    images.append(fit_to_square(image, self.size, self.fit))
+        if len(images) < len(times):
+            raise MediaError(self.path, "has other frames than when it was read first")
+        return np.stack(images)
+
+
+def read_video_frames(
+    path: str | os.PathLike[str],
+    *,
+    size: int,
+    fit: Fit = "stretch",
+    rate: float | None = None,
+    most_bytes: int | None = None,
+) -> tuple[VideoFrames, int]:
+    """Read the frames of a video at a rate, and count all its frames.
+
+    Args:
+        path: The video.
+        size: S, side of the square images.
+        fit: How frames are made square, see `fit_to_square`.
+        rate: Maximum frames per second; None: all frames.
+        most_bytes: Total size in bytes up to which images are kept; None keeps them all.
+
+    Raises:
+        MediaError: The file cannot be read as video.
+    """
+    images, numbers, times = [], [], []
+    used = read = 0
+    for squares in iter_squares(path, size=size, fit=fit, rate=rate):
+        numbers.append(squares.numbers)
+        times.append(squares.times)
+        used += squares.images.nbytes
+        read = squares.read
+        if most_bytes is None or used <= most_bytes:
+            images.append(squares.images)
+        else:
+            images.clear()
+    kept = np.concatenate(images) if most_bytes is None or used <= most_bytes else None
+    return VideoFrames(Path(path), np.concatenate(numbers), np.concatenate(times), size, fit, kept), read

@@ -1,0 +1,449 @@
+"""From a map of frame similarities to the segments that match, in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.frame_features import Segment
+from vidkin.similarity.lines import (
+    PREFERENCE,
+    EvidenceMap,
+    Line,
+    LineSearch,
+    NearestFrame,
+    Run,
+    best_run,
+    best_runs,
+    check_times,
+    clear_adjoining,
+)
+
+__all__ = ["align", "shorten_gaps"]
+
+SPEEDS = (0.5, 0.667, 0.8, 1.0, 1.25, 1.5, 2.0)
+
+# Seconds of unrelated frames that split a match into two.
+_LONGEST_GAP = 5.0
+
+# How far the map must be above the threshold, on average over the minimum duration.
+_LEAST_EXCESS = 0.1
+
+# Columns on either side of a line that are searched for its cells while it is fitted.
+_FIT_REACH = 2
+
+_FIT_ROUNDS = 8
+
+_FEWEST_FOR_SPEED = 4
+
+# Lines between the given speeds: a factor of up to exp(.2), in steps of a hundredth.
+_LARGEST_TURN = 0.2
+
+_TURNS = 41
+
+# Maps of up to this many columns have whole rows examined before lines are turned.
+_LOOKS = 1024
+
+# Isolated bright cells are cleared one by one, at most this many per requested segment.
+_ATTEMPTS = 8
+
+# Share of the evidence at full weight that a run of frames with little weight needs.
+_LEAST_WEIGHT = 0.25
+
+
+def align(
+    similarity: torch.Tensor,
+    query_times: torch.Tensor,
+    target_times: torch.Tensor,
+    *,
+    query_weights: torch.Tensor | None = None,
+    target_weights: torch.Tensor | None = None,
+    threshold: float = 0.3,
+    speeds: Sequence[float] = SPEEDS,
+    maximum_segments: int = 8,
+    minimum_duration: float = 2.0,
+    mirrored: bool = False,
+) -> list[Segment]:
+    """Find stretches of the query that appear in the target: straight lines in the map, strongest first.
+
+    With ``e[x, y] = (map[x, y] - threshold) * min(w_x, w_y) * seconds of x``: over all lines ``target time =
+    offset + speed * query time`` (speeds as given, offsets half a target period apart) and all runs on them,
+    the largest ``min(1, speed) * sum of e`` is taken, cells being the nearest target frame to the line in
+    seconds. Speeds other than 1 must win by 5 %. The line is then fitted to the brightest cells beside it,
+    which finds speeds between the given ones. The cells it explains are cleared (its own, and those above the
+    threshold that adjoin them along either axis: a static scene is a block), and the search continues. One part of the
+    query can thus match several places of the target, and vice versa.
+
+    Args:
+        similarity: [Tq, Tt] calibrated similarities, unrelated frames near 0 to 0.2, copies 0.4 to 1.
+        query_times: [Tq] times in seconds, increasing; they can be irregular and have another rate than the target's.
+        target_times: [Tt] times in seconds, increasing.
+        query_weights: [Tq] in [0, 1], how much each frame counts; frames of weight 0 are bridged without loss. None if
+            all count fully.
+        target_weights: [Tt] in [0, 1], the same for the target.
+        threshold: Least similarity at which frames speak for a match. Lower values find more and longer segments.
+        speeds: Speeds to look for, in seconds of target per second of query.
+        maximum_segments: Maximum number of segments to return.
+        minimum_duration: Duration in seconds below which runs are dropped, unless everything that one of the videos
+            shows is shorter (black frames show nothing).
+        mirrored: Stored in the segments.
+
+    Gaps of more than a minute between frames are shortened first if they make the videos too long to align.
+
+    Returns:
+        Segments whose ends lie half a sampling period of the query beyond the first and the last matching
+        frame (on both sides of the line), within [first frame, last frame + period] of each video; a match with no
+        frame between it and the start or end of a video extends to that point. The score is the weighted mean of the
+        map along the segment. Empty if nothing matches.
+
+    Raises:
+        InvalidArgumentError: Shapes do not match, the map is empty, times do not increase, or a number is out of
+            range.
+    """
+    if not 0.0 < threshold < 1.0:
+        raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
+    if not speeds or min(speeds) <= 0.0:
+        raise InvalidArgumentError(f"speeds must be one or more numbers above 0, got {tuple(speeds)}")
+    if maximum_segments < 1:
+        raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
+    if not minimum_duration >= 0.0:
+        raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
+    times = shorten_gaps(query_times, target_times, speeds)
+    # Nothing here is ever trained, and small operations are faster without gradient bookkeeping.
+    with torch.inference_mode():
+        evidence, weights = _evidence(
+            similarity, times.query, times.target, query_weights, target_weights, threshold
+        )
+        shortest = min(
+            minimum_duration,
+            _duration(weights[0], evidence.query_period),
+            _duration(weights[1], evidence.target_period),
+        )
+        # Weights below 1 do not make a run that is long enough less credible, but a fourth must remain.
+        lightest = min(weights[0].min().item(), weights[1].min().item())
+        least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
+        if _most_evidence(evidence) < least:
+            return []
+        # A line fitted to its cells explains more than the line that was found, but not twice as much.
+        search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
+        segments: list[Segment] = []
+        against = -threshold * evidence.query_period
+        for _ in range(_ATTEMPTS * maximum_segments):
+            best = search.best(longest_gap=_LONGEST_GAP * threshold)
+            if best is None:
+                break
+            run = _fitted(evidence, best, speeds, _LONGEST_GAP * threshold)
+            rows, columns = run.cells()
+            counted = torch.minimum(weights[0].take(rows), weights[1].take(columns))
+            explained = _Stretch(run, rows, columns, counted)
+            part = _trimmed(evidence, explained, threshold)
+            if _is_believable(evidence, part, shortest):
+                segments.append(_segment(evidence, part, similarity, mirrored))
+                if len(segments) == maximum_segments:
+                    break
+                positive = evidence.excess > 0
+                values = evidence.at(explained.rows, explained.columns).clamp_(max=against)
+                evidence.excess[explained.rows, explained.columns] = values
+                # Often nothing is left already, and there is no need to examine the cells beside the line.
+                if search.is_exhausted():
+                    break
+                clear_adjoining(evidence, positive, explained.rows, explained.columns, against)
+            else:
+                # Remove the evidence of a run, and nothing else.
+                if bool((evidence.at(explained.rows, explained.columns) < against).any()):
+                    search.forget()
+                evidence.excess[explained.rows, explained.columns] = against
+    return [times.restore(segment) for segment in segments]
+
+
+def _evidence(
+    similarity: torch.Tensor,
+    query_times: torch.Tensor,
+    target_times: torch.Tensor,
+    query_weights: torch.Tensor | None,
+    target_weights: torch.Tensor | None,
+    threshold: float,
+) -> tuple[EvidenceMap, tuple[torch.Tensor, torch.Tensor]]:
+    """The evidence map, and the weights of query (times seconds) and target frames."""
+    if similarity.ndim != 2 or 0 in similarity.shape or not similarity.is_floating_point():
+        raise InvalidArgumentError(
+            f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, got "
+            f"{list(similarity.shape)} {similarity.dtype}"
+        )
+    query_times = check_times("query_times", query_times, similarity.shape[0])
+    target_times = check_times("target_times", target_times, similarity.shape[1])
+    # Median distances of frames; a single frame takes the other side's, two single ones take a second.
+    known = [
+        times.diff().median().item() if times.numel() > 1 else None for times in (query_times, target_times)
+    ]
+    query_period, target_period = known[0] or known[1] or 1.0, known[1] or known[0] or 1.0
+    sides = []
+    for name, given, times in (
+        ("query_weights", query_weights, query_times),
+        ("target_weights", target_weights, target_times),
+    ):
+        if given is not None and given.shape != times.shape:
+            raise InvalidArgumentError(f"{name} must be {list(times.shape)}, got {list(given.shape)}")
+        sides.append(
+            torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32).contiguous()
+        )
+    excess = similarity.detach().to("cpu", torch.float32).contiguous() - threshold
+    if query_weights is not None or target_weights is not None:
+        excess *= torch.minimum(sides[0][:, None], sides[1])
+    # How long each frame is shown, [T] float32: half the distance to its neighbors, without gaps.
+    gaps = query_times.diff().clamp(max=2 * query_period)
+    edge = torch.full((1,), query_period, dtype=query_times.dtype)
+    seconds = ((torch.cat([edge, gaps]) + torch.cat([gaps, edge])) / 2).float()
+    excess *= seconds[:, None]
+    nearest = NearestFrame(target_times, target_period)
+    return (
+        EvidenceMap(
+            excess,
+            query_times,
+            target_times,
+            query_seconds=seconds,
+            query_period=query_period,
+            target_period=target_period,
+            nearest=nearest,
+        ),
+        (sides[0], sides[1]),
+    )
+
+
+def _most_evidence(evidence: EvidenceMap) -> float:
+    """An upper bound on the evidence of any line: the brightest cell of each query frame, or of each target frame for
+    as long as it is shown."""
+    columns = evidence.excess.amax(0).clamp_(min=0.0).sum().item()
+    return min(evidence.most_of_rows(), columns * (1 + evidence.target_period / evidence.query_period))
+
+
+def _duration(weights: torch.Tensor, period: float) -> float:
+    """Seconds of a video that show something: a video that fades to black early cannot have a longer match."""
+    return max(1.0, (weights / _LEAST_WEIGHT).clamp(max=1.0).sum().item()) * period
+
+
+def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
+    """Fit the line to the cells beside it and take its best run; repeat while that explains more."""
+    best = run
+    rows, columns = evidence.excess.shape
+    # Turning the line cannot make the run longer if one video ends before it and the other after it.
+    starts = best.first == 0 or int(best.trace.columns[best.first]) == 0
+    if not starts or not (best.last == rows - 1 or int(best.trace.columns[best.last]) == columns - 1):
+        best = _turned(evidence, best, longest_gap)
+    for _ in range(_FIT_ROUNDS):
+        line = _fitted_line(evidence, best, speeds)
+        if line == best.line:
+            break
+        fitted = best_run(evidence, evidence.trace(line), longest_gap=longest_gap)
+        # A line through the middle of its cells can lose a cell or two to rounding and is still the more accurate one.
+        if fitted is None or fitted.evidence < 0.98 * best.evidence:
+            break
+        best = fitted
+    return best
+
+
+def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:
+    """The best of lines turned a little about the middle of a run: speeds between those searched for.
+
+    Read at whole frames, a line of speed 1.1 is ten frames of speed 1, then a step, which no fit to a run detects.
+    """
+    # Nor can it if there is not that much evidence anywhere, which takes a single pass over the map.
+    few = evidence.excess.shape[1] <= _LOOKS
+    if few and evidence.most_of_rows() <= run.evidence / PREFERENCE:
+        return run
+    turns = torch.linspace(-_LARGEST_TURN, _LARGEST_TURN, _TURNS, dtype=torch.float64).exp()
+    middle = (evidence.query_times[run.first] + evidence.query_times[run.last]).item() / 2
+    shifts = torch.tensor([-0.5, 0.0, 0.5], dtype=torch.float64) * evidence.target_period
+    speeds = (run.line.speed * turns).repeat_interleave(len(shifts))
+    height = run.line.offset + run.line.speed * middle + shifts.repeat(len(turns))
+    offsets = height - speeds * middle
+    totals = best_runs(evidence.along(speeds, offsets))[0]
+    leader = int(totals.argmax())
+    if totals[leader].item() <= run.evidence / PREFERENCE:
+        return run
+    line = Line(speeds[leader].item(), offsets[leader].item())
+    turned = best_run(evidence, evidence.trace(line), longest_gap=longest_gap)
+    return turned if turned is not None and turned.evidence > run.evidence / PREFERENCE else run
+
+
+def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Line:
+    """Weighted least squares through the brightest cell beside the line at each query frame of a run."""
+    line, stretch = run.line, slice(run.first, run.last + 1)
+    times = evidence.query_times[stretch]
+    columns = run.trace.columns[stretch, None] + torch.arange(-_FIT_REACH, _FIT_REACH + 1)
+    places = columns.clamp(0, evidence.excess.shape[1] - 1)
+    outside = (columns != places).logical_or_(~run.trace.near[stretch, None])
+    seconds = evidence.target_times.take(places)
+    rows = torch.arange(run.first, run.last + 1)[:, None]
+    values = evidence.at(rows, places).double().masked_fill_(outside, -torch.inf)
+    # Among equally bright cells, take the one nearest to the line.
+    distance = (seconds - (line.offset + line.speed * times)[:, None]).abs_()
+    chosen = (values - distance.mul_(1e-6)).argmax(1, keepdim=True)
+    weight = values.gather(1, chosen)[:, 0].clamp_(min=0.0)
+    place = seconds.gather(1, chosen)[:, 0]
+    weight /= weight.sum()
+    middle, speed = weight.dot(times).item(), line.speed
+    if int(weight.count_nonzero()) >= _FEWEST_FOR_SPEED:
+        centered = times - middle
+        weighed = weight * centered
+        speed = weighed.dot(place).item() / weighed.dot(centered).item()
+        speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
+        span = (times[-1] - times[0]).item()
+        # Speed 1, or the nearest given speed, if the run is too short to distinguish it from the fitted one.
+        for known in (1.0, min(speeds, key=lambda item: abs(item - speed))):
+            if abs(speed - known) * span <= max(evidence.target_period, known * evidence.query_period) / 2:
+                speed = known
+                break
+    return Line(speed, weight.dot(place).item() - speed * middle)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A run and its cells: query and target frames and the smaller of their weights, [n] each."""
+
+    run: Run
+    rows: torch.Tensor
+    columns: torch.Tensor
+    weight: torch.Tensor
+
+
+def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Stretch:
+    """Cut off the ends of a run that are below half of its mean: frames next to a match still look alike."""
+    run, rows, columns = stretch.run, stretch.rows, stretch.columns
+    weight = stretch.weight * evidence.query_seconds.take(rows)
+    values = evidence.at(rows, columns)
+    mean = threshold + values.sum().item() / max(weight.sum().item(), 1e-9)
+    if mean <= 2 * threshold:
+        return stretch
+    _, first, last = best_runs((values - weight.mul_(mean / 2 - threshold))[None])
+    kept = slice(int(first), int(last) + 1)
+    rows = rows[kept]
+    total = values[kept].sum().item() * run.line.weight
+    cut = replace(run, first=int(rows[0]), last=int(rows[-1]), evidence=total)
+    return _Stretch(cut, rows, columns[kept], stretch.weight[kept])
+
+
+def _is_believable(evidence: EvidenceMap, stretch: _Stretch, shortest: float) -> bool:
+    """Whether a run is long enough on both sides, and similar enough given the weight of its frames."""
+    run, times = stretch.run, evidence.query_times
+    length = times[run.last].item() - times[run.first].item() + evidence.query_period
+    if length * run.line.weight < shortest * 0.999 - 1e-6:
+        return False
+    weight = stretch.weight.mean().item() if len(stretch.rows) else 0.0
+    return run.evidence >= _LEAST_EXCESS * shortest * max(weight, _LEAST_WEIGHT) * run.line.weight
+
+
+def _segment(evidence: EvidenceMap, stretch: _Stretch, similarity: torch.Tensor, mirrored: bool) -> Segment:
+    line = stretch.run.line
+    start, end = _span(evidence, stretch.run)
+    values = similarity.detach()[stretch.rows.to(similarity.device), stretch.columns.to(similarity.device)]
+    weight = stretch.weight.double()
+    score = ((weight * values.cpu().double()).sum() / weight.sum()).item()
+    return Segment(
+        query_start=start,
+        query_end=max(start, end),
+        target_start=max(0.0, line.offset + line.speed * start),
+        target_end=max(0.0, line.offset + line.speed * max(start, end)),
+        score=min(1.0, max(0.0, score)),
+        speed=line.speed,
+        mirrored=mirrored,
+    )
+
+
+def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
+    """Start and end of a run in seconds of the query; both sides are cut together to stay on the line.
+
+    A run extends half a period beyond its outermost matching frames, but all the way to the start or end of a video if
+    there is no frame in between to contradict that.
+    """
+    line, half = run.line, evidence.query_period / 2
+    times, targets = evidence.query_times.tolist(), evidence.target_times
+    first = max(times[0], (targets[0].item() - line.offset) / line.speed)
+    last = min(
+        times[-1] + evidence.query_period,
+        (targets[-1].item() + evidence.target_period - line.offset) / line.speed,
+    )
+    start, end = max(first, times[run.first] - half), min(last, times[run.last] + half)
+    # Frames of a finer target in the added stretch can still contradict it.
+    if start > first and (run.first == 0 or times[run.first - 1] < first):
+        unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.first] < 0]
+        unlike = unlike[(unlike > first) & (unlike <= start)]
+        start = unlike[-1].item() if len(unlike) else first
+    if end < last and (run.last == len(times) - 1 or times[run.last + 1] >= last):
+        unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.last] < 0]
+        unlike = unlike[(unlike >= end) & (unlike < last)]
+        end = unlike[0].item() if len(unlike) else last
+    return start, end
+
+
+# Times that jump: gaps without frames are shortened for the alignment, because its work grows with video length.
+#
+# A file of a few frames can claim that months lie between two of them.
+
+
+# Number of lines above which gaps are shortened: two twelve-hour videos at one frame per second have 1.4 million.
+_MANY_LINES = 1 << 23
+
+# Seconds to which a longer gap is shortened.
+_LONGEST_PAUSE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShortenedTimes:
+    """Times of two videos without their long gaps, or unchanged.
+
+    Attributes:
+        query, target: [T] seconds, increasing.
+        query_before, target_before: Times of the same frames with the gaps.
+    """
+
+    query: torch.Tensor
+    target: torch.Tensor
+    query_before: torch.Tensor
+    target_before: torch.Tensor
+
+    def restore(self, segment: Segment) -> Segment:
+        """Convert a segment from shortened times to the times of the files."""
+        if self.query is self.query_before:
+            return segment
+        return replace(
+            segment,
+            query_start=_restore(segment.query_start, self.query, self.query_before),
+            query_end=_restore(segment.query_end, self.query, self.query_before),
+            target_start=_restore(segment.target_start, self.target, self.target_before),
+            target_end=_restore(segment.target_end, self.target, self.target_before),
+        )
+
+
+def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[float]) -> ShortenedTimes:
+    """The times with no gap of more than a minute; unchanged if the alignment can handle them.
+
+    Args:
+        query, target: [T] seconds, increasing.
+        speeds: Speeds of the lines to search for.
+    """
+    unchanged = ShortenedTimes(query, target, query, target)
+    if query.ndim != 1 or target.ndim != 1 or not query.numel() or not target.numel():
+        return unchanged
+    times = query.double(), target.double()
+    gaps = [side.diff() for side in times]
+    steps = [float(gap.median()) for gap in reversed(gaps) if gap.numel()]
+    spans = [float(side[-1] - side[0]) for side in times]
+    if not steps or not sum(speeds) * spans[0] + len(speeds) * spans[1] > _MANY_LINES * steps[0] / 2:
+        return unchanged
+    if not any(bool((gap > _LONGEST_PAUSE).any()) for gap in gaps):
+        return unchanged
+    first, second = (
+        torch.cat([side[:1], side[0] + gap.clamp(max=_LONGEST_PAUSE).cumsum(0)])
+        for side, gap in zip(times, gaps, strict=True)
+    )
+    return ShortenedTimes(first, second, *times)
+
+
+def _restore(seconds: float, times: torch.Tensor, before: torch.Tensor) -> float:
+    """Ends lie within half a period of a frame and move with it."""
+    nearest = int((times - seconds).abs().argmin())
+    return float(before[nearest]) + (seconds - float(times[nearest]))

@@ -1,0 +1,367 @@
+"""From two videos' descriptors to one number that means the same for every pair, and to segments.
+
+Shapes: Tq, Tt frames of query and target; P pairs of views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+from torch.nn import functional
+
+from vidkin.similarity.alignment import align
+from vidkin.similarity.evidence import (
+    ROUNDING,
+    Evidence,
+    PairMaps,
+    ScoreSettings,
+    compare_changes,
+    find_news,
+    match_frames,
+    pair_maps,
+    split_by_changes,
+    stretch_score,
+)
+from vidkin.similarity.frame_features import WHOLE, FrameFeatures, Segment
+from vidkin.similarity.scorer import UNRELATED, PairScore
+
+__all__ = ["CopyScorer", "follow_window", "side_by_side"]
+
+# Ratio of periods above which the coarser side leads the alignment.
+_DENSER = 1.5
+
+# Pairs of views aligned in addition to the pair of whole pictures.
+_PARTS_ALIGNED = 3
+
+# Least seconds of similarity above the threshold for a pair of views to be examined.
+_LEAST_PROMISE = 0.05
+
+# How many times as promising as its best place a moving window must be.
+_MOVING = 1.25
+
+# How much more a part of a picture must score than the whole.
+_PART_MARGIN = 0.02
+
+# One view of query and target (None for the whole picture), and their map [Tq, Tt].
+_ViewPair = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
+
+
+class _ComparedVideo(NamedTuple):
+    """One of two videos, with what every pair of views needs.
+
+    Attributes:
+        features: Features in all views.
+        whole: Features of the whole picture only.
+        described: [T] bool, frames in which parts of the picture were described; elsewhere nothing is known about
+            parts.
+        frames_a_part: Number of frames per frame with described parts.
+    """
+
+    features: FrameFeatures
+    whole: FrameFeatures
+    described: torch.Tensor
+    frames_a_part: float
+
+    @classmethod
+    def of(cls, features: FrameFeatures) -> _ComparedVideo:
+        described = features.described_parts
+        return cls(features, features.views([0]), described, len(features) / max(int(described.sum()), 1))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyScorer:
+    """Scores how certain it is that two videos contain the same material, and finds where.
+
+    Each pair gets a symmetric TopK-Chamfer map, which is calibrated by both sides' baselines and aligned to segments.
+    Along the segments, with w the frames' information: ``s`` = weighted mean of the map, less the doubt where no
+    change confirms it (:meth:`Evidence.doubted`); ``g = max(coverage of the query, coverage of the target, 1 -
+    exp(-news / evidence))`` where ``news`` is the weighted number of seconds that differ from the second before; ``c``
+    = agreement of what changes in both (1 where too little changes to tell). Segments whose changes disagree are
+    divided where their pieces come in another order. ``score = 1 - (1 - s g c)^2``.
+
+    Attributes:
+        settings: The constants of the score.
+    """
+
+    settings: ScoreSettings = field(default_factory=ScoreSettings)
+
+    @property
+    def name(self) -> str:
+        """``copies``."""
+        return "copies"
+
+    @property
+    def needs_background(self) -> bool:
+        """Yes: similarities count from those of unrelated pictures on."""
+        return True
+
+    @property
+    def has_segments(self) -> bool:
+        """Yes: the score comes from them."""
+        return True
+
+    def score(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore]:
+        """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
+        maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
+        side = _ComparedVideo.of(query)
+        return [
+            self._best_views(side, _ComparedVideo.of(target), pairs, mirrored)
+            for target, pairs in zip(targets, maps, strict=True)
+        ]
+
+    def _best_views(
+        self, query: _ComparedVideo, target: _ComparedVideo, pairs: PairMaps, mirrored: bool
+    ) -> PairScore:
+        """The score of the best pair of views; parts of a picture must score higher than the whole."""
+        best: PairScore | None = None
+        of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
+        rows, columns = query.described, target.described
+        for first, second, frame_map in _candidates(pairs, query, target, self.settings):
+            if best is not None and best.score >= 1.0 - _PART_MARGIN:
+                break  # nothing can be better by the margin
+            of_part = first is not None or second is not None
+            one = query.whole if first is None else first.frames(rows)
+            other = target.whole if second is None else second.frames(columns)
+            if first is not None:
+                frame_map = frame_map[rows]
+            if second is not None:
+                frame_map = frame_map[:, columns]
+            result = self._one_pair_of_views(
+                one, other, frame_map, mirrored, of_parts if of_part else self.settings
+            )
+            if best is None or result.score > best.score + _PART_MARGIN:
+                shown = _of_every_frame(
+                    result.map, rows if first is not None else None, columns if second is not None else None
+                )
+                best = replace(result, map=shown)
+        assert best is not None  # the pair of whole pictures is always examined
+        return best
+
+    def _one_pair_of_views(
+        self,
+        query: FrameFeatures,
+        target: FrameFeatures,
+        frame_map: torch.Tensor,
+        mirrored: bool,
+        settings: ScoreSettings,
+    ) -> PairScore:
+        if query.period * _DENSER < target.period:
+            # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
+            # of the query.
+            result = _score(target, query, frame_map.T.contiguous(), mirrored, settings)
+            segments = tuple(segment.swapped() for segment in result.segments)
+        else:
+            result = _score(query, target, frame_map, mirrored, settings)
+            segments = result.segments
+        ends = [math.inf if side.end is None else side.end for side in (query, target)]
+        placed = tuple(_placed(segment.cut(*ends), query, target) for segment in segments)
+        return PairScore(result.score, placed, frame_map)
+
+
+def _of_every_frame(
+    frame_map: torch.Tensor, rows: torch.Tensor | None, columns: torch.Tensor | None
+) -> torch.Tensor:
+    """The map [Tq, Tt] in which frames that were not described ([T] bool; None: all were) repeat the nearest described
+    one."""
+    for axis, described in enumerate((rows, columns)):
+        if described is not None and not bool(described.all()):
+            there = described.nonzero()[:, 0]
+            nearest = (torch.arange(len(described))[:, None] - there).abs().argmin(1)
+            frame_map = frame_map.index_select(axis, nearest)
+    return frame_map
+
+
+def _candidates(
+    pairs: PairMaps, query: _ComparedVideo, target: _ComparedVideo, settings: ScoreSettings
+) -> list[_ViewPair]:
+    """Pairs of views worth aligning, each with its map: that of whole pictures (None) first, then promising parts."""
+    if len(pairs.maps) == 1:
+        return [(None, None, pairs.maps[0])]
+    promise = _promise(pairs.maps, pairs.views, query, target, settings)
+    ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
+    least = max(float(promise[0]), _LEAST_PROMISE)
+    candidates: list[_ViewPair] = [(None, None, pairs.maps[0])]
+    for place in ranked.tolist():
+        if float(promise[place]) > least:
+            first, second = pairs.views[place]
+            candidates.append(
+                (
+                    query.features.views([first]) if first else None,
+                    target.features.views([second]) if second else None,
+                    pairs.maps[place],
+                )
+            )
+    return candidates + _moving(pairs, promise, least, query, target, settings)
+
+
+def _moving(
+    pairs: PairMaps,
+    promise: torch.Tensor,
+    least: float,
+    query: _ComparedVideo,
+    target: _ComparedVideo,
+    settings: ScoreSettings,
+) -> list[_ViewPair]:
+    """Windows that move over one of the pictures and are clearly more promising than each of their places."""
+    candidates: list[_ViewPair] = []
+    for side, features in enumerate((query.features, target.features)):
+        of_side = [at for at, pair in enumerate(pairs.views) if pair[side]]
+        if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
+            continue
+        for views in side_by_side(features):
+            places = [at for at in of_side if pairs.views[at][side] in views]
+            maps = pairs.maps[places] if side == 0 else pairs.maps[places].transpose(1, 2)
+            window, frame_map = follow_window(features, [pairs.views[at][side] for at in places], maps)
+            frame_map = frame_map if side == 0 else frame_map.T.contiguous()
+            view = (1, 0) if side == 0 else (0, 1)
+            moving = float(_promise(frame_map[None], [view], query, target, settings))
+            if moving > max(least, _MOVING * float(promise[places].max())):
+                candidates.append((window, None, frame_map) if side == 0 else (None, window, frame_map))
+    return candidates
+
+
+def _promise(
+    maps: torch.Tensor,
+    views: Sequence[tuple[int, int]],
+    query: _ComparedVideo,
+    target: _ComparedVideo,
+    settings: ScoreSettings,
+) -> torch.Tensor:
+    """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""
+    excess = (maps - settings.threshold).clamp(min=0)
+    excess *= torch.minimum(query.whole.information[:, None], target.whole.information[None, :])
+    promise = torch.minimum(
+        excess.amax(2).sum(1) * query.whole.period, excess.amax(1).sum(1) * target.whole.period
+    )
+    # If parts were described in every second frame, each of these frames counts for two.
+    of_query, of_target = query.frames_a_part, target.frames_a_part
+    return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
+
+
+def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
+    """The segments with the boxes of the compared views, each over the frames of its segment."""
+    rows = (query.timestamps >= segment.query_start - ROUNDING) & (
+        query.timestamps <= segment.query_end + ROUNDING
+    )
+    columns = (target.timestamps >= segment.target_start - ROUNDING) & (
+        target.timestamps <= segment.target_end + ROUNDING
+    )
+    return replace(
+        segment,
+        query_box=query.box(0, rows.nonzero()[:, 0]) if bool(rows.any()) else WHOLE,
+        target_box=target.box(0, columns.nonzero()[:, 0]) if bool(columns.any()) else WHOLE,
+    )
+
+
+def _score(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    mirrored: bool,
+    settings: ScoreSettings,
+) -> PairScore:
+    segments = align(
+        frame_map,
+        query.timestamps,
+        target.timestamps,
+        query_weights=query.information,
+        target_weights=target.information,
+        threshold=settings.threshold,
+        maximum_segments=settings.maximum_segments,
+        mirrored=mirrored,
+    )
+    if not segments:
+        return PairScore(0.0, (), frame_map)
+    news = find_news(query, settings.still), find_news(target, settings.still)
+    scored = []
+    total = Evidence.none(query, target)
+    best = 0.0
+    for segment in split_by_changes(query, target, frame_map, segments, settings):
+        rows, columns = match_frames(query, target, segment)
+        changes = compare_changes(query, target, rows, columns, settings)
+        part = Evidence.of(frame_map, query, target, rows, columns, news)
+        doubted = part.doubted(changes.confirmation, settings)
+        total = total.plus(doubted, changes.agreement)
+        best = max(best, doubted.score(changes.agreement, settings), total.score(1.0, settings))
+        left = doubted.similarity / part.similarity if part.similarity > 0 else 0.0
+        scored.append(
+            replace(segment, score=stretch_score(min(1.0, segment.score * left * changes.agreement)))
+        )
+    # Long segments count more than short ones that are slightly more certain.
+    ranked = sorted(
+        (segment for segment in scored if segment.score > 0),
+        key=lambda segment: -segment.score * (segment.query_end - segment.query_start + 1.0),
+    )
+    # Next to the best segment, one that says no more than unrelated videos do is noise.
+    kept = [s for place, s in enumerate(ranked) if place == 0 or s.score >= UNRELATED]
+    return PairScore(best if kept else 0.0, tuple(kept[: settings.maximum_segments]), frame_map)
+
+
+# A window that moves over the picture: the column (or row) that each frame of the other video shows.
+#
+# A reframe for an upright screen follows the action: its window is in one place in one second and elsewhere in the
+# next.
+# No single view shows it, but views of one size that lie side by side show it in turn.
+
+
+# Least number of views of one size for a window to move over.
+_FEWEST_PLACES = 4
+
+# Tolerance in shares of the picture: boxes that differ by less have the same size and position.
+_SAME = 0.02
+
+# Seconds over which a place of the window is averaged: it moves steadily.
+_STEADY = 2.0
+
+
+def side_by_side(features: FrameFeatures) -> list[list[int]]:
+    """Views of one size that span the whole height or the whole width: each list holds the places of one window."""
+    described = features.described_parts.nonzero()[:, 0]
+    if features.boxes is None or len(described) == 0:
+        return []
+    boxes = features.boxes[described[0]].float()
+    whole, corners, sizes = boxes[0], boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
+    groups: dict[tuple[int, int], list[int]] = {}
+    for axis in (0, 1):
+        across = 1 - axis
+        full = (corners[:, across] - whole[across]).abs() < _SAME
+        full &= (boxes[:, across + 2] - whole[across + 2]).abs() < _SAME
+        full &= (sizes[:, axis] > 0) & (sizes[:, axis] < sizes[0, axis] - _SAME)
+        for view in full.nonzero()[:, 0].tolist():
+            groups.setdefault((axis, round(float(sizes[view, axis]) / _SAME)), []).append(view)
+    return [views for views in groups.values() if len(views) >= _FEWEST_PLACES]
+
+
+def follow_window(
+    features: FrameFeatures, views: list[int], maps: torch.Tensor
+) -> tuple[FrameFeatures, torch.Tensor]:
+    """Features of the window in the place that each frame shows best, and their map.
+
+    Args:
+        features: T frames of the video with the whole picture.
+        views: The P places of the window, from :func:`side_by_side`.
+        maps: [P, T, To] similarity of each place to the To frames of the other video.
+
+    Returns:
+        Features with a single view, and its map [T, To].
+    """
+    strength = maps.amax(2)
+    width = 2 * round(_STEADY / 2 / features.period) + 1
+    if len(features) > width > 1:
+        strength = functional.avg_pool1d(strength, width, 1, width // 2, count_include_pad=False)
+    place = strength.argmax(0)
+    rows = torch.arange(len(features))
+    view = torch.tensor(views)[place]
+    window = replace(
+        features,
+        values=features.values[rows, view][:, None],
+        boxes=None if features.boxes is None else features.boxes[rows, view][:, None],
+        baseline=None if features.baseline is None else features.baseline[rows, view][:, None],
+    )
+    return window, maps[place, rows]

@@ -1,0 +1,551 @@
+"""Evidence from the matching frames of two videos: similarity, coverage, and how much is new.
+
+Shapes: Tq, Tt frames of query and target; n matched pairs of frames.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from vidkin.similarity.alignment import align
+from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
+
+__all__ = [
+    "Evidence",
+    "PairMaps",
+    "ScoreSettings",
+    "background_baseline",
+    "calibrated_map",
+    "compare_changes",
+    "find_news",
+    "match_frames",
+    "pair_maps",
+    "split_by_changes",
+    "stretch_score",
+]
+
+# Tolerance in seconds for rounding of computed times.
+ROUNDING = 1e-6
+
+# Most periods of the target between a line and its nearest frame, as in the line search.
+_NEAR = 0.501
+
+# Less than half a second of informative frames counts as no coverage.
+_SHORTEST = 0.5
+
+# A segment repeats another one that contains more than this share of its frames, on either side.
+_REPEATED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Sums over the matched frames of one or more segments.
+
+    Attributes:
+        similarity: Sum of weight * seconds * map.
+        seconds: Sum of weight * seconds, on the query's clock.
+        matched: Sum of seconds, whatever their weight.
+        news: Sum of weight * seconds that differ from the second before.
+        query_seen: [Tq] bool, matched frames of the query.
+        target_seen: [Tt] bool, matched frames of the target.
+        query, target: Features of the two videos.
+    """
+
+    similarity: float
+    seconds: float
+    matched: float
+    news: float
+    query_seen: torch.Tensor
+    target_seen: torch.Tensor
+    query: FrameFeatures
+    target: FrameFeatures
+
+    @classmethod
+    def none(cls, query: FrameFeatures, target: FrameFeatures) -> Evidence:
+        """Evidence of no match."""
+        unseen = [torch.zeros(len(side), dtype=torch.bool) for side in (query, target)]
+        return cls(0.0, 0.0, 0.0, 0.0, unseen[0], unseen[1], query, target)
+
+    @classmethod
+    def of(
+        cls,
+        frame_map: torch.Tensor,
+        query: FrameFeatures,
+        target: FrameFeatures,
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        news: tuple[torch.Tensor, torch.Tensor],
+    ) -> Evidence:
+        """Evidence of one segment: frames [n] of the query and the matching frames of the target; news [Tq] and
+        [Tt]."""
+        weights = torch.minimum(query.information[rows], target.information[columns]).float()
+        seconds = query.period * weights
+        new = torch.maximum(news[0][rows], news[1][columns])
+        # The first matching frame is always new, however still the video is.
+        first = float(weights[0]) * (1.0 - query.period * float(new[0])) if len(rows) else 0.0
+        evidence = cls.none(query, target)
+        evidence.query_seen[rows] = True
+        if len(columns):
+            evidence.target_seen[int(columns.min()) : int(columns.max()) + 1] = True
+        return replace(
+            evidence,
+            similarity=float((seconds * frame_map[rows, columns]).sum()),
+            seconds=float(seconds.sum()),
+            matched=query.period * len(rows),
+            # Many frames that match a single frame are one coincidence.
+            news=min(float((seconds * new).sum()) + max(0.0, first), float(count_different(columns))),
+        )
+
+    def doubted(self, confirmation: float, settings: ScoreSettings) -> Evidence:
+        """Reduce the similarity where no change confirms it.
+
+        Two pictures that are half alike can be unrelated, however long both stand still, and pictures with little
+        detail are half alike by chance: with i the mean information and c the confirmation, similarity s becomes
+        ``max(0, (s - d) / (1 - d))`` where ``d = (1 - c) (doubt + doubt_of_plain (1 - i))``.
+        """
+        if self.seconds <= 0:
+            return self
+        information = self.seconds / self.matched
+        doubt = (1.0 - confirmation) * (settings.doubt + settings.doubt_of_plain * (1.0 - information))
+        similarity = max(0.0, (self.similarity / self.seconds - doubt) / (1.0 - doubt))
+        return replace(self, similarity=similarity * self.seconds)
+
+    def plus(self, other: Evidence, agreement: float) -> Evidence:
+        """Add another segment, unless it only repeats this evidence: no second is counted twice.
+
+        An empty street matches an empty street any number of times.
+        """
+        repeated = max(_share(self.query_seen, other.query_seen), _share(self.target_seen, other.target_seen))
+        if repeated > _REPEATED:
+            return self
+        return replace(
+            self,
+            similarity=self.similarity + other.similarity * agreement,
+            seconds=self.seconds + other.seconds,
+            matched=self.matched + other.matched,
+            news=self.news + other.news,
+            query_seen=self.query_seen | other.query_seen,
+            target_seen=self.target_seen | other.target_seen,
+        )
+
+    def score(self, agreement: float, settings: ScoreSettings) -> float:
+        """Score in [0, 1]; see :class:`vidkin.similarity.CopyScorer`."""
+        if self.seconds <= 0:
+            return 0.0
+        covered = max(
+            _covered(self.query.information, self.query_seen),
+            _covered(self.target.information, self.target_seen),
+        )
+        covered *= min(1.0, self.seconds / min(_SHORTEST, self.query.period * len(self.query)))
+        believed = max(covered, 1.0 - math.exp(-self.news / settings.evidence))
+        return stretch_score(self.similarity / self.seconds * believed * agreement)
+
+
+def match_frames(
+    query: FrameFeatures, target: FrameFeatures, segment: Segment
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Indices [n] of the query's frames in a segment, and indices of the nearest frames of the target."""
+    places = segment.target_start + segment.speed * (query.timestamps - segment.query_start)
+    begun = query.timestamps >= segment.query_start - ROUNDING
+    # A segment is cut where the target begins, possibly after a frame of the query that shows the first frame.
+    first = float(target.timestamps[0])
+    if segment.target_start <= first + ROUNDING:
+        begun |= places >= first - target.period * _NEAR
+    rows = (begun & (query.timestamps <= segment.query_end + ROUNDING)).nonzero()[:, 0]
+    wanted = places[rows]
+    after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
+    before = (after - 1).clamp(min=0)
+    nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
+    return rows, torch.where(nearer, after, before)
+
+
+def count_different(frames: torch.Tensor) -> int:
+    """Number of distinct frames among [n] sorted frames."""
+    return int((frames.diff() != 0).sum()) + 1 if len(frames) else 0
+
+
+def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:
+    """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first frame."""
+    news = torch.ones(len(frames))
+    if len(frames) > 1:
+        values = frames.whole.float()
+        empty = (values == 0).all(-1)
+        alike = (values[1:] * values[:-1]).sum(-1) + (empty[1:] & empty[:-1])
+        difference = 1.0 - alike.mean(1)
+        allowed = still * frames.timestamps.diff().clamp(0.25, 1.0).float()
+        news[1:] = (difference / allowed).clamp(0, 1)
+    return news
+
+
+def stretch_score(value: float) -> float:
+    """Stretch a score monotonically from [0, 1] to [0, 1], so that copies with heavy edits reach the upper half of the
+    range."""
+    return 1.0 - (1.0 - min(1.0, max(0.0, value))) ** 2
+
+
+def _covered(weights: torch.Tensor, seen: torch.Tensor) -> float:
+    whole = float(weights.sum())
+    return float(weights[seen].sum()) / whole if whole > 0 else 0.0
+
+
+def _share(seen: torch.Tensor, frames: torch.Tensor) -> float:
+    """Share of these frames that were matched."""
+    return float((seen & frames).sum()) / max(1, int(frames.sum()))
+
+
+# Whether two stretches change together, which distinguishes copies from other moments before the same fixed camera.
+#
+# Shapes: Tq, Tt frames; n matched pairs of frames; R regions; D dimension.
+
+
+# A segment with less agreement can consist of pieces in another order.
+_DISAGREEMENT = 0.5
+
+# How much more the pieces must explain than the segment.
+_GAIN = 1.2
+
+# Least correlation and energy of changes of a piece: two still stretches say nothing about their order.
+_PIECE_CORRELATION = 0.7
+
+_PIECE_ENERGY = 4.0
+
+_PIECE_THRESHOLD = 0.5
+
+# Least number of frames of a segment that is divided, and cells above which a segment is not examined.
+_FEWEST_FRAMES = 5
+
+_MOST_CELLS = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Evidence from the changes of two stretches.
+
+    Attributes:
+        agreement: Share of their similarity that remains, in [0, 1]: 1 if they change together or too little to tell.
+        confirmation: How far changes prove them to be the same, in [0, 1]: 0 if too little changes to tell.
+    """
+
+    agreement: float
+    confirmation: float
+
+
+def compare_changes(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    settings: ScoreSettings,
+) -> Changes:
+    """Compare how two stretches change.
+
+    With r the descriptors minus their mean over the stretch, ``rho = <r_q, r_t> / (|r_q| |r_t|)`` over all regions and
+    frames, minus the value that so few frames reach by chance, and scaled to [0, 1] between ``change_least`` and
+    ``change_full``. Two moments before a fixed camera look alike, but their changes are not correlated. The less a
+    stretch changes (energy e of the calmer side), the less this says: with the trust ``t = e^2 / (e^2 +
+    change_energy^2)`` the agreement is ``1 - change_share t (1 - rho)`` and the confirmation ``t rho``.
+
+    Args:
+        query, target: Features of the two videos.
+        rows: [n] frames of the query.
+        columns: [n] the matching frames of the target, in order.
+        settings: Constants of the score.
+    """
+    energy, correlation = _change(query.whole[rows], target.whole[columns])
+    if energy <= 0:
+        return Changes(1.0, 0.0)
+    correlation -= settings.change_chance / math.sqrt(max(count_different(columns) - 1, 1))
+    related = (correlation - settings.change_least) / (settings.change_full - settings.change_least)
+    related = min(1.0, max(0.0, related))
+    trust = energy**2 / (energy**2 + settings.change_energy**2)
+    return Changes(1.0 - settings.change_share * trust * (1.0 - related), trust * related)
+
+
+def split_by_changes(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    segments: Sequence[Segment],
+    settings: ScoreSettings,
+) -> list[Segment]:
+    """Divide segments whose pieces come in another order; return all segments.
+
+    Before a fixed camera all frames look alike, so one line through all of them explains more than the pieces. Only
+    the changes show where each piece is: the segment's part of the map is replaced by the correlation of changes and
+    aligned again.
+    """
+    result: list[Segment] = []
+    for segment in segments:
+        pieces = _find_pieces(query, target, frame_map, segment, settings)
+        result += pieces or [segment]
+    return result
+
+
+def _find_pieces(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    segment: Segment,
+    settings: ScoreSettings,
+) -> list[Segment]:
+    rows, columns = match_frames(query, target, segment)
+    if count_different(columns) < _FEWEST_FRAMES:
+        return []
+    explained, agreement = _explained(query, target, frame_map, segment, settings)
+    if agreement >= _DISAGREEMENT:
+        return []
+    stretch = torch.arange(int(columns.min()), int(columns.max()) + 1)
+    if len(rows) * len(stretch) > _MOST_CELLS:
+        return []
+    flat = [values.float().flatten(1) for values in (query.whole[rows], target.whole[stretch])]
+    changes = [torch.nn.functional.normalize(values - values.mean(0), dim=1) for values in flat]
+    similar = frame_map[rows][:, stretch] > settings.threshold
+    segments = align(
+        (changes[0] @ changes[1].T).clamp(0, 1) * similar,
+        query.timestamps[rows],
+        target.timestamps[stretch],
+        query_weights=query.information[rows],
+        target_weights=target.information[stretch],
+        threshold=_PIECE_THRESHOLD,
+        maximum_segments=settings.maximum_segments,
+        mirrored=segment.mirrored,
+    )
+    pieces = []
+    for piece in segments:
+        rows, columns = match_frames(query, target, piece)
+        energy, correlation = _change(query.whole[rows], target.whole[columns])
+        if correlation >= _PIECE_CORRELATION and energy >= _PIECE_ENERGY * settings.change_energy:
+            weights = torch.minimum(query.information[rows], target.information[columns])
+            mean = float((weights * frame_map[rows, columns]).sum() / weights.sum())
+            pieces.append(replace(piece, score=min(1.0, mean)))
+    gained = sum(_explained(query, target, frame_map, piece, settings)[0] for piece in pieces)
+    return pieces if gained > _GAIN * explained else []
+
+
+def _explained(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: torch.Tensor,
+    segment: Segment,
+    settings: ScoreSettings,
+) -> tuple[float, float]:
+    """Informative similarity along a segment, scaled by the agreement of its changes, and that agreement."""
+    rows, columns = match_frames(query, target, segment)
+    agreement = compare_changes(query, target, rows, columns, settings).agreement
+    return agreement * float((query.information[rows] * frame_map[rows, columns]).sum()), agreement
+
+
+def _change(query: torch.Tensor, target: torch.Tensor) -> tuple[float, float]:
+    """Energy of change of the calmer of two stretches [n, R, D], and the correlation of their changes."""
+    if len(query) < 2:
+        return 0.0, 0.0
+    query_change = query.float() - query.float().mean(0, keepdim=True)
+    target_change = target.float() - target.float().mean(0, keepdim=True)
+    query_energy = float(query_change.square().sum())
+    target_energy = float(target_change.square().sum())
+    energy = min(query_energy, target_energy)
+    if energy <= 0:
+        return 0.0, 0.0
+    correlation = float((query_change * target_change).sum()) / math.sqrt(query_energy * target_energy)
+    return energy / (query.shape[0] * query.shape[1]), correlation
+
+
+# Which view of one video shows the other: maps of all view pairs in which one side is the whole picture.
+#
+# Shapes: Tq, Tt frames; Vq, Vt views; R regions; D dimension; P pairs of views.
+
+
+# Similarity that two parts reach by chance, as the best of dozens of pairs of views counts.
+_PART_FLOOR = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class PairMaps:
+    """Calibrated maps of one pair of videos.
+
+    Attributes:
+        views: P pairs (view of the query, view of the target), the pair of whole pictures first.
+        maps: [P, Tq, Tt] float32 in [0, 1].
+    """
+
+    views: tuple[tuple[int, int], ...]
+    maps: torch.Tensor
+
+
+def pair_maps(
+    query: FrameFeatures, targets: Sequence[FrameFeatures], *, spatial_share: float | None = None
+) -> list[PairMaps]:
+    """Maps of every view of the query with the whole target, and of the whole query with every view of the target.
+
+    Every map is calibrated by both sides' baselines in the compared views: ``clamp((s - b) / (1 - b), 0, 1)``
+    with b the larger baseline. The best of many parts is similar by chance, so for parts b is raised by .15 (1 - b).
+
+    Args:
+        query: [Tq, Vq, R, D], features of the query.
+        targets: Features of the targets, each [Tt, Vt, R, D].
+        spatial_share: k_s of the TopK-Chamfer similarity of two frames.
+    """
+    if not targets:
+        return []
+    whole = _compare(query.values, [target.values[:, :1] for target in targets], spatial_share)
+    parts: list[torch.Tensor | None] = [None] * len(targets)
+    seen = [at for at, target in enumerate(targets) if target.values.shape[1] > 1]
+    compared = _compare(query.values[:, :1], [targets[at].values[:, 1:] for at in seen], spatial_share)
+    for at, similarities in zip(seen, compared, strict=True):
+        parts[at] = similarities
+    results = []
+    for target, of_query, of_target in zip(targets, whole, parts, strict=True):
+        raw = of_query[:, 0] if of_target is None else torch.cat([of_query[:, 0], of_target[0]])
+        query_views, target_views = query.values.shape[1], target.values.shape[1]
+        views = (
+            *((view, 0) for view in range(query_views)),
+            *((0, view) for view in range(1, target_views)),
+        )
+        first, second = (torch.tensor(side) for side in zip(*views, strict=True))
+        baseline = torch.maximum(query.baselines.T[first, :, None], target.baselines.T[second, None, :])
+        baseline[1:] += _PART_FLOOR * (1 - baseline[1:])
+        results.append(PairMaps(views, ((raw - baseline) / (1 - baseline)).clamp(0, 1)))
+    return results
+
+
+def _compare(
+    query: torch.Tensor, targets: Sequence[torch.Tensor], spatial_share: float | None
+) -> list[torch.Tensor]:
+    """Similarities [Vq, Vt, Tq, Tt] of every view [Tq, Vq, R, D] with every view [Tt, Vt, R, D]."""
+    if not targets:
+        return []
+    rows = query.flatten(0, 1)
+    columns = [target.to(query.dtype).flatten(0, 1) for target in targets]
+    maps = frame_similarity_many(
+        rows,
+        columns,
+        symmetric=True,
+        spatial_share=spatial_share,
+        query_mask=content(rows),
+        target_masks=contents(columns),
+    )
+    return [
+        raw.float().reshape(*query.shape[:2], *target.shape[:2]).permute(1, 3, 0, 2)
+        for raw, target in zip(maps, targets, strict=True)
+    ]
+
+
+def content(values: torch.Tensor) -> torch.Tensor | None:
+    """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
+    there = values.abs().amax(-1) > 0
+    return None if bool(there.all()) else there
+
+
+def contents(targets: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+    """The masks of :func:`content`; None if no target has an empty region."""
+    masks = [content(values) for values in targets]
+    if all(mask is None for mask in masks):
+        return None
+    return [
+        torch.ones(values.shape[:2], dtype=torch.bool) if mask is None else mask
+        for values, mask in zip(targets, masks, strict=True)
+    ]
+
+
+# Calibration: how similar unrelated frames are, and frame maps with that baseline removed.
+#
+# Shapes: Tq, Tt frames of query and target; R regions; D dimension; N background frames.
+
+
+def background_baseline(
+    values: torch.Tensor, background: torch.Tensor, *, share: float = 0.9, spatial_share: float | None = None
+) -> torch.Tensor:
+    """How similar unrelated frames are to each frame, [T]: the ``share`` quantile over a background set.
+
+    A quantile below one rather than the maximum, so that a few related frames in the background do no harm.
+
+    Args:
+        values: [T, R, D] descriptors of the frames.
+        background: [N, R, D], background photographs (:func:`vidkin.features.background_frames`).
+        share: Quantile in [0, 1].
+        spatial_share: k_s, the same as in the comparison.
+    """
+    if len(values) == 0:
+        return torch.zeros(0)
+    if values.shape[1] == 1 and background.shape[1] == 1:
+        # With one region this is a cosine. Most parts of the picture are not described, and zeros need no comparison.
+        rows = values.flatten(1).abs().amax(1) > 0
+        baseline = torch.zeros(len(values))
+        cosines = values[rows].flatten(1).float() @ background.flatten(1).float().T
+        baseline[rows] = _high_quantile(cosines, share).clamp(-1.0, 0.95)
+        return baseline
+    similarities = frame_similarity(
+        values.float(),
+        background.float(),
+        symmetric=True,
+        spatial_share=spatial_share,
+        query_mask=content(values),
+        target_mask=content(background),
+    )
+    return _high_quantile(similarities.float(), share).clamp(-1.0, 0.95)
+
+
+def calibrated_map(
+    similarities: torch.Tensor, query_baseline: torch.Tensor, target_baseline: torch.Tensor
+) -> torch.Tensor:
+    """Calibrated map [Tq, Tt]: ``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines.
+
+    Equal frames stay at 1; frames no more similar than unrelated ones get 0.
+    """
+    floor = torch.maximum(query_baseline[:, None], target_baseline[None, :]).to(similarities)
+    return ((similarities - floor) / (1 - floor)).clamp(0, 1)
+
+
+def _high_quantile(values: torch.Tensor, share: float) -> torch.Tensor:
+    """``torch.quantile(values, share, dim=1)`` of [T, N], faster for shares near 1: only the largest are sorted."""
+    place = share * (values.shape[1] - 1)
+    largest = values.topk(values.shape[1] - math.floor(place), dim=1).values
+    below, above = largest[:, -1], largest[:, -2 if largest.shape[1] > 1 else -1]
+    return torch.lerp(below, above, place - math.floor(place))
+
+
+# Constants of the score of copies.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSettings:
+    """Constants of the score; docs/scoring.md explains how they were chosen.
+
+    Attributes:
+        threshold: Least calibrated similarity at which two frames count toward a match.
+        evidence: Seconds of moving, informative, matching video that make a match credible by itself. A match that
+            covers one of the two videos does not need this length.
+        evidence_of_parts: The same for a part of one picture, which is the best of dozens of parts.
+        still: Least value of one minus the cosine of two frames a second apart at which the second counts as new.
+        change_energy: Mean squared change of the descriptors at which changes are half trusted: several times the
+            change that noise and compression cause in a still picture, so it depends on the extractor.
+        change_share: Share of the score, in [0, 1], that is lost when the changes in the two videos are unrelated (two
+            moments before one fixed camera).
+        change_least: Correlation up to which changes count as unrelated.
+        change_full: Correlation from which changes count as the same.
+        change_chance: Divided by the square root of the number of frames minus one, this is the correlation that
+            unrelated changes reach by chance; it is subtracted.
+        doubt: Similarity of two stretches, in [0, 1), that means nothing if no change confirms it.
+        doubt_of_plain: Similarity, in [0, 1), that in addition means nothing in pictures without detail.
+        spatial_share: k_s of the TopK-Chamfer similarity of two frames.
+        maximum_segments: Maximum number of segments reported per pair.
+    """
+
+    threshold: float = 0.3
+    evidence: float = 2.0
+    evidence_of_parts: float = 4.0
+    still: float = 0.15
+    change_energy: float = 0.005
+    change_share: float = 0.9
+    change_least: float = 0.25
+    change_full: float = 0.6
+    change_chance: float = 0.2
+    doubt: float = 0.4
+    doubt_of_plain: float = 0.4
+    spatial_share: float | None = None
+    maximum_segments: int = 8

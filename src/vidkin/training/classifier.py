@@ -1,0 +1,376 @@
+"""The training items of a classifier, stored with it: the nearest ones explain its predictions."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from vidkin._base.files import IMAGE_EXTENSIONS, write_bytes
+from vidkin._base.registry import import_part
+from vidkin._base.values import Result, check_at_least, parse_json
+from vidkin.datasets import LabelledItem, LabelledSet
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.metric.losses.base import squared_distances
+from vidkin.metric.measures import accuracy, accuracy_per_class, normalized_mutual_information, recall_at_k
+from vidkin.models import HeadOutputs, TwoHeadNetwork, load_model
+from vidkin.training.inputs import Inputs, OnItem, prepare_parts, read_input
+
+__all__ = [
+    "NEIGHBORS_FILE",
+    "ClassifiedFile",
+    "ClassifierEvaluation",
+    "DescribedParts",
+    "Neighbor",
+    "RetrievalFigures",
+    "TrainingItems",
+    "classify",
+    "describe_splits",
+    "evaluate_classifier",
+    "nearest",
+    "store_training_items",
+]
+
+PathLike = str | os.PathLike[str]
+
+NEIGHBORS_FILE = "neighbors.safetensors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingItems:
+    """N training items as stored with a model.
+
+    Attributes:
+        embeddings: [N, D] unit vectors.
+        labels: [N] class numbers.
+        keys: Keys of their files, see :meth:`vidkin.datasets.LabelledItem.key`.
+    """
+
+    embeddings: Tensor
+    labels: Tensor
+    keys: tuple[str, ...]
+
+    @classmethod
+    def load(cls, folder: PathLike) -> TrainingItems:
+        """Load the training items in a model's folder.
+
+        Raises:
+            InvalidArgumentError: The folder has none, or the file is damaged.
+        """
+        path = Path(folder).expanduser() / NEIGHBORS_FILE
+        try:
+            with safe_open(os.fspath(path), framework="pt") as file:
+                embeddings, labels = file.get_tensor("embeddings"), file.get_tensor("labels")
+                keys = parse_json((file.metadata() or {})["keys"])
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
+        damage = None
+        if (
+            embeddings.ndim != 2
+            or labels.ndim != 1
+            or labels.is_floating_point()
+            or not isinstance(keys, list)
+        ):
+            damage = "no list of vectors with a class and a file each"
+        elif len(embeddings) != len(labels) or len(labels) != len(keys):
+            damage = "lists of different lengths"
+        elif not bool(embeddings.isfinite().all()):
+            damage = "values that are not finite"
+        if damage is not None:
+            raise InvalidArgumentError(f"{path}: damaged: {damage}; train the model again")
+        return cls(embeddings, labels, tuple(map(str, keys)))
+
+
+def store_training_items(
+    model: TwoHeadNetwork, train: Inputs, folder: PathLike, *, device: torch.device
+) -> None:
+    """Embed the training items and write them beside the model.
+
+    Raises:
+        InvalidArgumentError: The folder cannot be written.
+    """
+    root = train.labelled.root
+    tensors = {"embeddings": train.embed(model, device=device), "labels": train.labels[:, 1].contiguous()}
+    keys = json.dumps([item.key(root) for item in train.labelled.items])
+    path = Path(folder).expanduser() / NEIGHBORS_FILE
+    try:
+        write_bytes(path, save(tensors, metadata={"keys": keys}))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: {error.strerror or error}") from error
+
+
+def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Squared Euclidean distances and places [Q, count] of the nearest gallery vectors, nearest first."""
+    distances = squared_distances(queries, gallery)
+    smallest = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
+    return smallest.values, smallest.indices
+
+
+# Classify files with a trained classifier, and explain the result with the nearest training items.
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor(Result):
+    """A training item near a file.
+
+    Attributes:
+        path: Path relative to the folder of the training data.
+        label: Class of the training item.
+        distance: Squared Euclidean distance of the embeddings, in [0, 4].
+    """
+
+    path: str
+    label: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedFile(Result):
+    """The prediction of a classifier for a file.
+
+    Attributes:
+        path: Path of the file.
+        label: Predicted class.
+        probability: Probability of that class in [0, 1], the softmax of the logits; not calibrated.
+        others: (class, probability) of the next classes, most likely first.
+        neighbors: Nearest training items, nearest first.
+    """
+
+    path: Path
+    label: str
+    probability: float
+    others: tuple[tuple[str, float], ...]
+    neighbors: tuple[Neighbor, ...]
+
+
+def classify(
+    model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
+) -> tuple[list[ClassifiedFile], list[MediaError]]:
+    """The class of each file with its nearest training items, and the errors of files that cannot be classified.
+
+    Args:
+        model: Folder of a model of kind ``two_head``.
+        files: Images, or videos: a model of images takes their middle frame, one of motion their first clip.
+        classes: Number of most likely classes to report, at least 1.
+        neighbors: Number of training items to report, at least 0.
+        device: Device of the model.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The folder holds a model of another kind.
+    """
+    check_at_least(1, classes=classes)
+    check_at_least(0, neighbors=neighbors)
+    network = load_model(model, device=device)
+    if not isinstance(network, TwoHeadNetwork):
+        raise InvalidArgumentError(
+            f"{os.fspath(model)}: must hold a model of kind 'two_head' to classify, got {network.config.kind!r}; "
+            "train one with `vidkin train two-head`"
+        )
+    known = TrainingItems.load(model)
+    names = network.class_names
+    of_classes = {*known.labels.tolist()} <= {*range(len(names))}
+    if known.embeddings.shape[1] != network.dimension or not of_classes:
+        raise InvalidArgumentError(
+            f"{Path(model) / NEIGHBORS_FILE}: must hold the training items of this model, got those of another; "
+            "train the model again"
+        )
+    done: list[ClassifiedFile] = []
+    broken: list[MediaError] = []
+    for file in map(Path, files):
+        kind = "image" if file.suffix.lower() in IMAGE_EXTENSIONS else "video"
+        if kind == "image" and network.config.takes_clips:
+            broken.append(MediaError(file, "is an image, but the model classifies motion; give it a video"))
+            continue
+        try:
+            item = LabelledItem(path=file, category="?", group="?")
+            images, _ = read_input(item, kind, network.config)
+        except MediaError as error:
+            broken.append(error)
+            continue
+        inputs = torch.tensor(images).movedim(-1, -3).float()[None] / 255
+        with torch.no_grad():
+            outputs = network(inputs.to(network.device))
+        shares = outputs.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
+        ranked = [
+            (names[position], value)
+            for position, value in zip(shares.indices.tolist(), shares.values.tolist(), strict=True)
+        ]
+        distances, positions = nearest(outputs.embeddings.float().cpu(), known.embeddings, neighbors)
+        done.append(
+            ClassifiedFile(
+                path=file,
+                label=ranked[0][0],
+                probability=ranked[0][1],
+                others=tuple(ranked[1:classes]),
+                neighbors=tuple(
+                    Neighbor(known.keys[position], names[int(known.labels[position])], distance)
+                    for position, distance in zip(positions[0].tolist(), distances[0].tolist(), strict=True)
+                ),
+            )
+        )
+    return done, broken
+
+
+# How well a classifier with an embedding head classifies and retrieves.
+
+
+RECALLS = (1, 4, 8, 16)
+
+"""Values of K for Recall@K."""
+
+
+@dataclass(frozen=True)
+class RetrievalFigures(Result):
+    """How well vectors group the test items; values in [0, 1], higher is better.
+
+    Attributes:
+        recalls: Recall@K by K among the test items: whether another item of the class is among the K nearest.
+        nmi: Normalized mutual information between classes and as many k-means clusters.
+        nearest_label: Share of test items whose nearest training item has their class.
+    """
+
+    recalls: Mapping[int, float]
+    nmi: float
+    nearest_label: float
+
+
+@dataclass(frozen=True)
+class ClassifierEvaluation(Result):
+    """Figures of a classifier in [0, 1], higher is better.
+
+    Attributes:
+        data: Name of the collection.
+        items: Number of test items.
+        top_1: Share of test items classified correctly (micro accuracy).
+        macro: Mean of that share over the classes.
+        per_class: (test items, share classified correctly) by class.
+        embedding: Retrieval with the embedding head.
+        penultimate: Retrieval with the penultimate layer.
+        wrong: Number of test items classified incorrectly.
+        explained: Share of these whose nearest training item has the predicted class; nan if there are none.
+        broken: (file, cause) of items that could not be read.
+    """
+
+    data: str
+    items: int
+    top_1: float
+    macro: float
+    per_class: Mapping[str, tuple[int, float]]
+    embedding: RetrievalFigures
+    penultimate: RetrievalFigures
+    wrong: int
+    explained: float
+    broken: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedParts:
+    """Test and training items with all outputs of a model.
+
+    Attributes:
+        test: Test items.
+        train: Training items.
+        test_outputs: Outputs of the test items, in their order.
+        train_outputs: Outputs of the training items, in their order.
+    """
+
+    test: Inputs
+    train: Inputs
+    test_outputs: HeadOutputs
+    train_outputs: HeadOutputs
+
+
+def describe_splits(
+    model: TwoHeadNetwork,
+    labelled: LabelledSet,
+    *,
+    query_split: str = "test",
+    gallery_split: str = "train",
+    cache: str | os.PathLike[str] | None = None,
+    threads: int = 1,
+    on_item: OnItem | None = None,
+) -> DescribedParts:
+    """All outputs of a model for the items of two splits.
+
+    Raises:
+        InvalidArgumentError: A split is missing, or the model takes another kind of item.
+        DatasetError: No item can be read.
+    """
+    test, train = prepare_parts(
+        model,
+        [labelled.part(query_split), labelled.part(gallery_split)],
+        cache=None if cache is None else Path(cache),
+        threads=threads,
+        on_item=on_item,
+    )
+    outputs = [part.outputs(model, device=model.device) for part in (test, train)]
+    return DescribedParts(test, train, *outputs)
+
+
+def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEvaluation:
+    """Compute the figures of described items.
+
+    Args:
+        parts: Test and training items.
+        seed: Seed of k-means.
+    """
+    labels, train_labels = parts.test.labels[:, 1], parts.train.labels[:, 1]
+    logits = parts.test_outputs.logits
+    counts = torch.bincount(labels)
+    names = parts.test.labelled.subcategories()
+    predicted = logits.argmax(dim=1)
+    wrong = predicted != labels
+    _, positions = nearest(parts.test_outputs.embeddings, parts.train_outputs.embeddings, 1)
+    agrees = train_labels[positions[:, 0]][wrong] == predicted[wrong]
+    normal = torch.nn.functional.normalize
+    return ClassifierEvaluation(
+        data=parts.test.labelled.name,
+        items=len(labels),
+        top_1=accuracy(logits, labels),
+        macro=accuracy(logits, labels, average="macro"),
+        per_class={
+            names[number]: (int(counts[number]), share)
+            for number, share in accuracy_per_class(logits, labels).items()
+        },
+        embedding=_retrieval(
+            parts.test_outputs.embeddings, labels, parts.train_outputs.embeddings, train_labels, seed
+        ),
+        penultimate=_retrieval(
+            normal(parts.test_outputs.pooled), labels, normal(parts.train_outputs.pooled), train_labels, seed
+        ),
+        wrong=int(wrong.sum()),
+        explained=float(agrees.double().mean()),
+        broken=tuple(
+            (error.path, error.cause) for part in (parts.test, parts.train) for error in part.broken
+        ),
+    )
+
+
+def _retrieval(
+    vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int
+) -> RetrievalFigures:
+    clustering = import_part("sklearn.cluster", extra="train")
+    scores = -squared_distances(vectors, vectors)
+    relevance = (labels[:, None] == labels[None, :]).long()
+    valid = ~torch.eye(len(labels), dtype=torch.bool)
+    recalls = {}
+    for k in RECALLS:
+        recall = recall_at_k(scores, relevance, k, valid=valid)
+        assert not isinstance(recall, Tensor)
+        recalls[k] = float(recall)
+    count = min(len(labels), len(torch.unique(labels)))
+    clusters = clustering.KMeans(count, n_init=3, random_state=seed).fit_predict(vectors.numpy())
+    _, positions = nearest(vectors, train, 1)
+    return RetrievalFigures(
+        recalls,
+        normalized_mutual_information(torch.from_numpy(clusters).long(), labels),
+        accuracy(train_labels[positions[:, 0]], labels),
+    )

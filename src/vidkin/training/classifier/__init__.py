@@ -1,1 +1,0 @@
-"""Use of classifiers with an embedding head: classes of files with their nearest training items, and evaluation."""

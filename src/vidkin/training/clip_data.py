@@ -1,0 +1,357 @@
+"""The batch of a comparator's training step: clips, and which of them show the same video."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import torch
+from torch import Tensor, nn
+
+from vidkin.metric.measures import mean_average_precision
+from vidkin.models.comparator import ClipComparison, Comparator
+from vidkin.models.processes import compute_in_shares, process_count
+from vidkin.similarity import length_mask
+from vidkin.training.batch import Draw
+from vidkin.training.clip_footage import Window
+from vidkin.training.clip_views import ClipFeatures, EditedClip, ViewMaker
+from vidkin.training.objectives import LossCall, find_loss, make_loss
+from vidkin.training.recipe import Measure, ObjectiveRecipe, ScheduleRecipe
+
+__all__ = [
+    "COMPARATOR_CALLS",
+    "ClipBatch",
+    "ClipData",
+    "ComparatorObjective",
+    "make_batch",
+    "raise_unrelated",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipBatch:
+    """N clips, each to be compared with each.
+
+    Attributes:
+        values: [N, T, R, D] float32 descriptors, zero beyond the lengths.
+        lengths: [N] int64, valid frames of each clip.
+        relevance: [N, N] int64: 1 if both show a common window, 0 if their videos are different, -1 (ignored) if they
+            show different windows of one video, which can look alike.
+        same_window: [N, N] bool, whether both were made from the same window.
+        labeled: [N, T] bool, frames that show a frame of the window rather than noise.
+        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames before editing; None without a teacher.
+    """
+
+    values: torch.Tensor
+    lengths: torch.Tensor
+    relevance: torch.Tensor
+    same_window: torch.Tensor
+    labeled: torch.Tensor
+    teacher: torch.Tensor | None = None
+
+    def to(self, device: torch.device) -> ClipBatch:
+        """The same batch on a device."""
+        return ClipBatch(
+            self.values.to(device),
+            self.lengths.to(device),
+            self.relevance.to(device),
+            self.same_window.to(device),
+            self.labeled.to(device),
+            None if self.teacher is None else self.teacher.to(device),
+        )
+
+
+def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | None = None) -> ClipBatch:
+    """Make a batch of clips.
+
+    Args:
+        clips: Views of windows.
+        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher.
+    """
+    lengths = torch.tensor([len(clip.values) for clip in clips])
+    pad = torch.nn.utils.rnn.pad_sequence
+    sources = pad([clip.sources for clip in clips], batch_first=True, padding_value=-1)
+    vectors = None
+    if teacher is not None:
+        seen = [teacher[clip.videos[0]][clip.sources.clamp(min=0)] for clip in clips]
+        vectors = pad(seen, batch_first=True)
+    own = torch.tensor([clip.windows[0] for clip in clips])
+    common = _any_common([clip.windows for clip in clips])
+    related = _any_common([clip.videos for clip in clips])
+    return ClipBatch(
+        values=pad([clip.values for clip in clips], batch_first=True),
+        lengths=lengths,
+        relevance=torch.where(common, 1, torch.where(related, -1, 0)),
+        same_window=own[:, None] == own,
+        labeled=(sources >= 0) & length_mask(lengths, sources.shape[1]),
+        teacher=vectors,
+    )
+
+
+def _any_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
+    """[N, N] bool, whether both have a number in common."""
+    rows = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(own) for own in numbers], batch_first=True, padding_value=-1
+    )
+    equal = (rows[:, None, :, None] == rows[None, :, None, :]) & (rows >= 0)[:, None, :, None]
+    return equal.flatten(2).any(2)
+
+
+# Unlabeled videos as batches of a comparator: a weak and a strong view of each window.
+
+
+# Most validation windows: the cost of comparison grows with the square of their number.
+_MOST_VALIDATION = 64
+
+
+@dataclass(eq=False)
+class ClipData:
+    """See :class:`vidkin.training.batch.TrainingData`.
+
+    Attributes:
+        name: Names of the folders with their number of videos.
+        broken: (file, cause) of files that could not be used.
+        windows: Training windows.
+        validation: Validation windows; empty without validation.
+        maker: Makes the views of the windows.
+        schedule: Number of windows per step, at most as many as there are, and the seed of the steps.
+        device: Device of the batches.
+        stored: Views made in advance by window number: the weak one, then strong ones; None makes new views at every
+            step.
+        teacher: Unit vectors [T, D'] of each video's frames; None without an objective that needs them.
+        threads: Number of threads that edit clips ahead of the steps.
+    """
+
+    name: str
+    broken: tuple[tuple[str, str], ...]
+    windows: Sequence[Window]
+    validation: Sequence[Window]
+    maker: ViewMaker
+    schedule: ScheduleRecipe
+    device: torch.device
+    stored: dict[int, list[ClipFeatures]] | None = None
+    teacher: Sequence[torch.Tensor] | None = None
+    threads: int = 1
+    _judged: ClipBatch | None = field(default=None, init=False)
+
+    def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[ClipBatch]:
+        """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
+        threads."""
+        assert tuple(draws) == ("clips",)
+        for clips in self._drawn(first) if self.stored is None else self._looked_up(first):
+            yield make_batch(clips, self.teacher).to(self.device)
+
+    def edited(self, step: int) -> list[EditedClip]:
+        """Remake the weak views of a step's windows, then their strong views."""
+        chosen, _ = self._choose(step)
+        weak = [self.maker.edit(window, 2 * step, chosen) for window in chosen]
+        strong = []
+        for position, window in enumerate(chosen):
+            others = [*chosen[position + 1 :], *chosen[:position]]
+            donors = [other for other in others if other.video != window.video]
+            strong.append(self.maker.edit(window, 2 * step + 1, donors or others))
+        return weak + strong
+
+    def measure(self, model: Comparator, measure: Measure) -> float:
+        """mAP of validation clips: each view is a query for the other view of its window among all others."""
+        assert measure == "map"
+        if self._judged is None:
+            clips = []
+            chosen = self.validation[:_MOST_VALIDATION]
+            for number in (0, 1):
+                for position, window in enumerate(chosen):
+                    donors = [other for other in (*chosen[position:], *chosen) if other.video != window.video]
+                    clips.append(self.maker.describe(self.maker.edit(window, number, donors)))
+            self._judged = make_batch(clips).to(self.device)
+        batch = self._judged
+        training = model.training
+        model.eval()
+        with torch.no_grad():
+            scores = model(batch.values, batch.lengths).scores.float().cpu()
+        model.train(training)
+        relevance = batch.relevance.cpu()
+        counts = (relevance >= 0) & ~torch.eye(len(scores), dtype=torch.bool)
+        return float(mean_average_precision(scores, relevance.clamp(min=0), valid=counts))
+
+    def identity(self) -> bytes:
+        """Content of the videos, their windows, and the extractor's fingerprint."""
+        keys = [video.key for video in self.maker.videos]
+        windows = [[window.number, window.start, window.stop] for window in self.windows]
+        return hashlib.sha256(json.dumps([keys, windows, self.maker.extractor.fingerprint]).encode()).digest()
+
+    def _choose(self, step: int) -> tuple[list[Window], torch.Generator]:
+        """The windows of a step, and the generator for its other draws."""
+        generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
+        order = torch.randperm(len(self.windows), generator=generator)[: self.schedule.pairs]
+        return [self.windows[position] for position in order.tolist()], generator
+
+    def _looked_up(self, first: int) -> Iterator[list[ClipFeatures]]:
+        """The clips of each step, from clips made in advance."""
+        assert self.stored is not None
+        for step in range(first, self.schedule.steps):
+            windows, generator = self._choose(step)
+            chosen = [self.stored[window.number] for window in windows]
+            picks = torch.randint(len(chosen[0]) - 1, (len(chosen),), generator=generator).tolist()
+            strong = [views[1 + pick] for views, pick in zip(chosen, picks, strict=True)]
+            yield [views[0] for views in chosen] + strong
+
+    def _drawn(self, first: int) -> Iterator[list[ClipFeatures]]:
+        """The clips of each step, edited ahead of time by threads."""
+        waiting: deque[Future[list[EditedClip]]] = deque()
+        with ThreadPoolExecutor(max_workers=self.threads) as pool:
+            ahead = iter(range(first, self.schedule.steps))
+            try:
+                for _ in range(first, self.schedule.steps):
+                    while len(waiting) <= self.threads and (step := next(ahead, None)) is not None:
+                        waiting.append(pool.submit(self.edited, step))
+                    yield [self.maker.describe(clip) for clip in waiting.popleft().result()]
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+# Scores of unrelated training videos, which set the scale of a comparator's scores beside background photographs.
+
+
+# Fewer videos say little about the 99th percentile of their pairs; more cost the square of their number.
+_FEWEST, _MOST = 12, 64
+
+
+@torch.no_grad()
+def raise_unrelated(
+    unrelated: tuple[float, float], comparator: Comparator, data: ClipData
+) -> tuple[float, float]:
+    """Raise the scores of unrelated photographs to those of unrelated training videos, where these are higher.
+
+    A clip of each of up to 64 videos is compared with those of all others. Pairs closer to the median score of a clip
+    with itself than to ``u`` are left out: copies that the folder holds say nothing about unrelated videos.
+
+    Args:
+        unrelated: Median m and 99th percentile u of photographs, raw scores in [-1, 1].
+        comparator: The trained comparator, on the CPU.
+        data: Its training videos.
+
+    Returns:
+        m, and the larger of u and the 99th percentile of the pairs; unchanged with fewer than 12 videos.
+    """
+    median, high = unrelated
+    windows = [next(own) for _, own in groupby(data.windows, key=lambda window: window.video)]
+    if len(windows) < _FEWEST:
+        return unrelated
+    chosen = (
+        [windows[position * len(windows) // _MOST] for position in range(_MOST)]
+        if len(windows) > _MOST
+        else windows
+    )
+    stored = data.stored
+    clips = [
+        data.maker.describe(data.maker.edit(window, 0, [window]))
+        if stored is None
+        else stored[window.number][0]
+        for window in chosen
+    ]
+    batch = make_batch(clips)
+    training = comparator.training
+    scores = comparator.eval()(batch.values, batch.lengths).scores * 2 - 1
+    comparator.train(training)
+    pairs = scores[batch.relevance == 0]
+    pairs = pairs[pairs < (high + float(scores.diagonal().median())) / 2]
+    return median, max(high, float(pairs.quantile(0.99))) if len(pairs) else high
+
+
+# The objective of a comparator: a weighted sum of losses on the scores and maps of all pairs of clips.
+
+
+COMPARATOR_CALLS: tuple[LossCall, ...] = ("fine_scores", "learned_maps", "frame_maps")
+
+"""Losses that can train a comparator: on scores, on the learned map, and on the map of frames."""
+
+
+class ComparatorObjective(nn.Module):
+    """A weighted sum of losses on one comparison of all clips with each other.
+
+    Losses on scores receive the scores [N, N] in [0, 1] with their relevance; ``learned_maps`` the learned maps before
+    they are bounded; ``frame_maps`` the similarities of frames and the teacher's, for the two views of each window.
+
+    Args:
+        parts: The terms of a recipe.
+    """
+
+    def __init__(self, parts: Sequence[ObjectiveRecipe]) -> None:
+        super().__init__()
+        self._parts = tuple(parts)
+        self._calls = tuple(find_loss(part.name).call for part in parts)
+        self.losses = nn.ModuleList(make_loss(part.name, part.parameters) for part in parts)
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """``clips``."""
+        return ("clips",)
+
+    @property
+    def needs_teacher(self) -> bool:
+        """Whether a term is on frames, whose labels come from a teacher."""
+        return "frame_maps" in self._calls
+
+    def forward(self, model: Comparator, batch: ClipBatch) -> dict[str, Tensor]:
+        """Terms of one step by the names of their objectives, before weighting; ``loss`` is minimized, and the mean
+        scores of ``positives`` and ``negatives`` are reported."""
+        comparison = _compare(model, batch)
+        terms: dict[str, Tensor] = {}
+        total: Tensor | None = None
+        with torch.autocast(comparison.scores.device.type, enabled=False):
+            for part, call, loss in zip(self._parts, self._calls, self.losses, strict=True):
+                value = _compute(loss, call, comparison, batch)
+                same = sum(name.split(" ")[0] == part.name for name in terms)
+                terms[f"{part.name} {same + 1}" if same else part.name] = value
+                total = value * part.weight if total is None else total + value * part.weight
+        assert total is not None
+        scores = comparison.scores.detach().float()
+        others = ~torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+        for name, relevance in (("positives", 1), ("negatives", 0)):
+            terms[name] = scores[(batch.relevance == relevance) & others].mean()
+        return {**terms, "loss": total}
+
+
+def _compare(model: Comparator, batch: ClipBatch) -> ClipComparison:
+    """Compare all clips with each other; with several processes, each compares its share with all."""
+    if process_count() == 1:
+        comparison: ClipComparison = model(batch.values, batch.lengths)
+        return comparison
+    shapes: list[torch.Size] = []
+
+    def compute(rows: slice) -> Tensor:
+        own: ClipComparison = model(batch.values, batch.lengths, rows)
+        parts = (own.scores, own.frame_maps, own.learned_maps)
+        shapes.extend(part.shape[1:] for part in parts)
+        return torch.cat([part.float().flatten(1) for part in parts], dim=1)
+
+    joined = compute_in_shares(compute, len(batch.values))
+    parts = torch.split(joined, [shape.numel() for shape in shapes], dim=1)
+    return ClipComparison(*(part.view(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
+
+
+def _compute(loss: nn.Module, call: LossCall, comparison: ClipComparison, batch: ClipBatch) -> Tensor:
+    value: Tensor
+    if call == "learned_maps":
+        value = loss(comparison.learned_maps)
+    elif call == "frame_maps":
+        assert batch.teacher is not None
+        count, frames = batch.labeled.shape
+        rows = batch.teacher.flatten(0, 1)
+        labels = (rows @ rows.T).view(count, frames, count, frames).transpose(1, 2)
+        value = loss(
+            comparison.frame_maps,
+            labels,
+            batch.same_window.long(),
+            query_mask=batch.labeled,
+            target_mask=batch.labeled,
+        )
+    else:
+        value = loss(comparison.scores, batch.relevance, self_offset=0)
+    return value

@@ -1,0 +1,225 @@
+"""Frames of videos as small squares, read once and stored in one file per video."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from PIL import Image
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+
+from vidkin._base.files import VIDEO_EXTENSIONS, replace_file
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+from vidkin.media import iter_frames
+from vidkin.training.image_set import find_media, to_square
+
+__all__ = ["VideoSquares", "Window", "cut_windows", "read_squares", "split_windows", "stored_tensors"]
+
+_log = logging.getLogger(__name__)
+
+# Part of the cache's key: increment it when the same file would give different squares.
+_REVISION = 1
+
+# Least number of frames in a clip.
+_LEAST_FRAMES = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoSquares:
+    """Frames of one video as squares.
+
+    Attributes:
+        path: Path of the video.
+        count: T, number of frames.
+        key: Identifies the content and the settings it was read with.
+        file: Safetensors file with the squares; None if ``values`` holds them.
+        values: [T, 3, side, side] uint8 squares; None if the file holds them.
+    """
+
+    path: str
+    count: int
+    key: str
+    file: Path | None
+    values: torch.Tensor | None = None
+
+    def read(self, start: int, stop: int) -> torch.Tensor:
+        """Frames [n, 3, side, side] uint8 from ``start`` to before ``stop``."""
+        if self.values is not None:
+            return self.values[start:stop]
+        assert self.file is not None
+        with safe_open(os.fspath(self.file), framework="pt") as file:
+            frames: torch.Tensor = file.get_slice("frames")[start:stop]
+        return frames
+
+
+def read_squares(
+    folders: Sequence[Path],
+    *,
+    rate: float,
+    side: int,
+    cache: Path | None,
+    on_video: Callable[[int, int], None] | None = None,
+) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
+    """Read every video below the folders as squares, in a fixed order, and (file, cause) of unusable ones.
+
+    Args:
+        folders: Folders or single files.
+        rate: Frames per second.
+        side: Side of the squares in pixels; the whole frame is squeezed into a square.
+        cache: Folder for one file per video; None keeps all squares in memory.
+        on_video: Callback that receives (videos done, total number of videos) after each video.
+
+    Raises:
+        DatasetError: A folder does not exist, or fewer than two videos can be used.
+    """
+    paths = [file.path for file in find_media(folders) if file.path.suffix.lower() in VIDEO_EXTENSIONS]
+    videos: list[VideoSquares] = []
+    broken: list[tuple[str, str]] = []
+    for done, path in enumerate(paths, 1):
+        try:
+            video = _read(path, rate, side, cache)
+        except MediaError as error:
+            broken.append((str(path), error.cause))
+        else:
+            if video.count >= _LEAST_FRAMES:
+                videos.append(video)
+            else:
+                cause = f"must have at least {_LEAST_FRAMES} frames at {rate:g} a second, got {video.count}"
+                broken.append((str(path), cause))
+        if on_video is not None:
+            on_video(done, len(paths))
+    if len(videos) < 2:
+        first = f"; the first that cannot be used is {': '.join(broken[0])}" if broken else ""
+        raise DatasetError(
+            f"{', '.join(map(str, folders))}: must hold at least 2 videos of {_LEAST_FRAMES} frames at {rate:g} a "
+            f"second (data.options.rate), got {len(videos)} of {len(paths)} videos{first}"
+        )
+    return videos, broken
+
+
+def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The tensors in a file; they are made and stored if the file is missing or damaged.
+
+    Args:
+        path: Path of the file; None stores nothing.
+        make: Function that makes the tensors.
+    """
+    if path is not None and path.is_file():
+        try:
+            return load_file(path)
+        except (OSError, SafetensorError) as error:
+            _log.warning("%s is damaged, its content is made again: %s", path, error)
+    tensors = make()
+    if path is not None:
+        _store(path, tensors)
+    return tensors
+
+
+def _read(path: Path, rate: float, side: int, cache: Path | None) -> VideoSquares:
+    state = path.stat()
+    facts = [_REVISION, str(path.absolute()), state.st_size, state.st_mtime_ns, rate, side]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    if cache is None:
+        values = _decode(path, rate, side)
+        return VideoSquares(str(path), len(values), key, None, values)
+    file = cache / f"{key}.safetensors"
+    count = _stored_count(file)
+    if count is None:
+        values = _decode(path, rate, side)
+        _store(file, {"frames": values})
+        count = len(values)
+    return VideoSquares(str(path), count, key, file)
+
+
+def _stored_count(path: Path) -> int | None:
+    """Number of frames in a file of squares; None if the file is missing or damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            return int(file.get_slice("frames").get_shape()[0])
+    except (OSError, SafetensorError) as error:
+        _log.warning("%s is damaged, the video is read again: %s", path, error)
+        return None
+
+
+def _store(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(path) as temporary:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"{path.parent}: cannot be written: {error}") from error
+
+
+def _decode(path: Path, rate: float, side: int) -> torch.Tensor:
+    squares = [
+        torch.from_numpy(to_square(Image.fromarray(image), side).copy()).permute(2, 0, 1)
+        for frames in iter_frames(path, rate=rate, short_side=2 * side, threads=1)
+        for image in frames.images
+    ]
+    return torch.stack(squares)
+
+
+# Stretches of videos from which the views of one clip are made.
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Frames ``start`` to before ``stop`` of one video.
+
+    Attributes:
+        number: Number of this window among all; windows with different numbers are different clips.
+        video: Number of the window's video.
+        start: First frame.
+        stop: First frame after the window.
+    """
+
+    number: int
+    video: int
+    start: int
+    stop: int
+
+
+def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
+    """Cut every video into equal stretches of about this many frames; a shorter video is one stretch."""
+    windows: list[Window] = []
+    for number, video in enumerate(videos):
+        parts = max(1, round(video.count / frames))
+        edges = [round(position * video.count / parts) for position in range(parts + 1)]
+        for start, stop in pairwise(edges):
+            windows.append(Window(len(windows), number, start, stop))
+    return windows
+
+
+def split_windows(
+    windows: Sequence[Window], *, share: float, seed: int
+) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
+    """Divide windows into (training, validation); each video is entirely in one part.
+
+    Args:
+        windows: All windows.
+        share: Share of the videos for validation, (0, 1).
+        seed: Seed of the choice.
+
+    Returns:
+        All windows and none, if one part would have fewer than two videos.
+    """
+    videos = sorted({window.video for window in windows})
+    count = round(share * len(videos))
+    if min(count, len(videos) - count) < 2:
+        return tuple(windows), ()
+    order = torch.randperm(len(videos), generator=torch.Generator().manual_seed(seed))
+    held = {videos[position] for position in order[:count].tolist()}
+    return (
+        tuple(window for window in windows if window.video not in held),
+        tuple(window for window in windows if window.video in held),
+    )

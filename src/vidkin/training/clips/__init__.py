@@ -1,1 +1,0 @@
-"""Training of a comparator on unlabeled videos: windows, views, batches and objective."""

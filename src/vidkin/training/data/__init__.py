@@ -1,1 +1,0 @@
-"""Training data: items read once and drawn as batches in a fixed order."""

@@ -1,1 +1,0 @@
-"""The items drawn for each step of a training."""

@@ -1,0 +1,604 @@
+"""Read labeled items as the input of an encoder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import functional
+
+from vidkin._base.files import replace_file
+from vidkin._base.values import parse_json
+from vidkin.datasets import LabelledItem, LabelledSet, LabelNames, middle_excerpt, read_item
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+from vidkin.models import Encoder, EncoderConfig, HeadOutputs, TwoHeadNetwork
+from vidkin.models.weights import add_weights
+
+__all__ = ["Inputs", "OnItem", "augment", "prepare_inputs", "prepare_parts", "read_input", "read_inputs"]
+
+
+def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
+    """(frames [T, S, S, 3], number of real frames); missing frames repeat the last; an image is [S, S, 3].
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    assert kind in ("image", "video", "strokes")
+    if not config.takes_clips:
+        frames = None if kind == "image" else 1
+        images = read_item(item, kind, size=config.size, frames=frames, fit=config.fit)  # type: ignore[arg-type]
+        return (images if kind == "image" else images[0]), 1
+    if config.seconds is not None and kind == "video":
+        item = middle_excerpt(item, config.seconds)
+    images = read_item(
+        item,
+        kind,  # type: ignore[arg-type]
+        size=config.size,
+        frames=config.frames,
+        rate=config.rate,
+        fit=config.fit,
+    )
+    missing = np.repeat(images[-1:], config.frames - len(images), axis=0)
+    return np.concatenate([images, missing]), len(images)
+
+
+def read_frames_at_rate(
+    item: LabelledItem, kind: str, config: EncoderConfig, *, most: int | None = None
+) -> NDArray[np.uint8]:
+    """Frames [T, S, S, 3] of an item at ``config.rate``, from its start to its end, or the first ``most`` of them.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    return read_item(item, kind, size=config.size, frames=most, rate=config.rate, fit=config.fit)  # type: ignore[arg-type]
+
+
+def read_inputs(
+    labelled: LabelledSet, config: EncoderConfig, *, threads: int, whole: bool = False
+) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
+    """Yield the result of :func:`read_input`, or the error it raised, for every item in order.
+
+    With ``whole``, the result is all frames of the item at the rate, and their number.
+    """
+
+    def read_whole(item: LabelledItem) -> tuple[NDArray[np.uint8], int]:
+        images = read_frames_at_rate(item, labelled.kind, config)
+        return images, len(images)
+
+    def read_clip(item: LabelledItem) -> tuple[NDArray[np.uint8], int]:
+        return read_input(item, labelled.kind, config)
+
+    read_one: Callable[[LabelledItem], tuple[NDArray[np.uint8], int]] = read_whole if whole else read_clip
+
+    def read(item: LabelledItem) -> tuple[NDArray[np.uint8], int] | MediaError:
+        try:
+            return read_one(item)
+        except MediaError as error:
+            return error
+
+    if threads == 1:
+        yield from map(read, labelled.items)
+        return
+    # In pieces, because a pool that gets all items at once would hold the frames of all in memory.
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        for start in range(0, len(labelled), 4 * threads):
+            yield from pool.map(read, labelled.items[start : start + 4 * threads])
+
+
+# Clips at random positions of labeled videos, from frames that are decoded once if memory allows.
+
+
+@dataclass(frozen=True, eq=False)
+class MovingClips:
+    """Items as all their frames at a rate, from which a clip takes ``config.frames`` consecutive ones.
+
+    N items, R kept frames, F length of a frame's features, S pixels per side, W frames per clip.
+
+    Attributes:
+        labelled: The items, in the order of the numbers.
+        config: Configuration with ``frames`` and ``rate``.
+        frames: [R, F] float32 features or [R, S, S, 3] uint8 images of the kept items, one after another.
+        first: [N] int64 row of each item's first frame; -1: not kept, so decoded again whenever it is drawn.
+        lengths: [N] int64 number of frames of each item.
+        describe: Function from images [T, S, S, 3] uint8 to the content of ``frames``: features, or the images
+            themselves.
+    """
+
+    labelled: LabelledSet
+    config: EncoderConfig
+    frames: Tensor
+    first: Tensor
+    lengths: Tensor
+    describe: Callable[[Tensor], Tensor]
+
+    def cut(self, indices: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Clips [B, W, ...] of some items, and the number of real frames of each [B]; the last frame is repeated.
+
+        Args:
+            indices: [B] int64.
+            generator: Source of the random start of each clip, uniform among all positions that leave room for it;
+                None: the start of the item.
+
+        Raises:
+            MediaError: An item that is not kept can no longer be read.
+        """
+        window = self.config.frames
+        starts = torch.zeros(len(indices), dtype=torch.int64)
+        if generator is not None:
+            positions = (self.lengths[indices] - window).clamp(min=0) + 1
+            # One number per item whatever its length, so that the draws do not depend on what is kept.
+            starts = (torch.rand(len(indices), generator=generator, dtype=torch.float64) * positions).long()
+        clips = []
+        for place, start in zip(indices.tolist(), starts.tolist(), strict=True):
+            end, first = min(start + window, int(self.lengths[place])), int(self.first[place])
+            if first >= 0:
+                rows = self.frames[first + start : first + end]
+            else:
+                # From the item's start, because a decoder that begins later can get other frames.
+                item = self.labelled.items[place]
+                images = read_frames_at_rate(item, self.labelled.kind, self.config, most=end)
+                rows = self.describe(torch.from_numpy(images[start:end]))
+            missing = window - len(rows)
+            clips.append(torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing else rows)
+        return torch.stack(clips), self.lengths[indices].clamp(max=window)
+
+
+# Random changes of labeled training items: flip, crop, color; the same for all frames of a clip.
+
+
+# Least side of a crop, as a share of the image's side.
+_SMALLEST_CROP = 0.7
+
+_COLOR = 0.3
+
+
+def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> Tensor:
+    """Clips or images [N, (T,) 3, S, S] from 0 to 1, each changed at random.
+
+    Args:
+        clips: Clips or images on the CPU.
+        names: Changes to apply. ``flip``: half of the items on average are flipped left to right. ``crop``: a square
+            of 70 to 100 % of the side, resized to S. ``color``: brightness, contrast and saturation times .7 to 1.3.
+        generator: Source of all random numbers.
+    """
+    shape = clips.shape
+    frames = clips if clips.ndim == 5 else clips.unsqueeze(1)
+    if "flip" in names:
+        mirrored = torch.rand(len(frames), generator=generator) < 0.5
+        frames = torch.where(mirrored[:, None, None, None, None], frames.flip(-1), frames)
+    if "crop" in names:
+        side = frames.shape[-1]
+        sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
+        positions = torch.rand(len(frames), 2, generator=generator)
+        parts = []
+        for clip, size, (x, y) in zip(frames, sizes.tolist(), positions.tolist(), strict=True):
+            width = max(1, round(size * side))
+            left, top = round(x * (side - width)), round(y * (side - width))
+            window = clip[..., top : top + width, left : left + width]
+            parts.append(functional.interpolate(window, (side, side), mode="bilinear", align_corners=False))
+        frames = torch.stack(parts)
+    if "color" in names:
+        factors = 1 + _COLOR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
+        brightness, contrast, saturation = (part[:, None, None, None, None] for part in factors.unbind(1))
+        changed = frames * brightness
+        middle = changed.mean(dim=(1, 2, 3, 4), keepdim=True)
+        changed = middle + (changed - middle) * contrast
+        gray = changed.mean(dim=2, keepdim=True)
+        frames = (gray + (changed - gray) * saturation).clamp(0.0, 1.0)
+    return frames.reshape(shape)
+
+
+# Features of a frozen backbone on disk, stored under a key of everything they depend on.
+
+
+logger = logging.getLogger(__name__)
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemRows:
+    """Items of a set that could be read, one row each.
+
+    Attributes:
+        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept. For whole
+            items [R, F] or [R, S, S, 3], all frames of the kept items, one item after another.
+        lengths: [N] frames of each item.
+        positions: [N] position of each row's item in the set; unreadable items have no row.
+        broken: Reasons why the other items cannot be read.
+        kept: [N] bool, which whole items are among the values; None: all.
+    """
+
+    values: Tensor | None
+    lengths: Tensor
+    positions: Tensor
+    broken: tuple[MediaError, ...]
+    kept: Tensor | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every item that could be read is among the values."""
+        return self.values is not None and (self.kept is None or bool(self.kept.all()))
+
+
+def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -> str:
+    """A name for everything the features depend on: the backbone with its weights, its input, the files.
+
+    With ``whole``, the features of all frames of the items rather than of clips.
+    """
+    config = model.config
+    digest = hashlib.sha256(f"{_VERSION} {labelled.kind}{' whole' if whole else ''}".encode())
+    settings = (config.kind, config.backbone, config.frames, config.rate, config.seconds, config.size)
+    digest.update(repr((*settings, config.fit, config.mean, config.std)).encode())
+    add_weights(digest, model.get_submodule("backbone"))
+    for item in labelled.items:
+        try:
+            status = os.stat(item.path)
+            state = f"{status.st_size} {status.st_mtime_ns}"
+        except OSError:
+            state = "missing"
+        digest.update(f"{item.key()} {state}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def store_features(path: Path, rows: ItemRows) -> None:
+    """Write features to a file; its folder is created if missing.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+    """
+    assert rows.values is not None
+    tensors = {
+        "features": rows.values.contiguous(),
+        "lengths": rows.lengths,
+        "kept": rows.positions,
+    }
+    broken = json.dumps([[error.path, error.cause] for error in rows.broken])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(path) as temporary:
+            save_file(tensors, temporary, metadata={"broken": broken})
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"{path.parent}: features cannot be stored here: {error}") from error
+
+
+def load_features(path: Path) -> ItemRows | None:
+    """Load features written by :func:`store_features`; None if the file is missing or damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            features, lengths, positions = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
+            broken = [MediaError(*pair) for pair in parse_json((file.metadata() or {})["broken"])]
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        logger.warning("%s is damaged, features are computed again: %s", path, error)
+        return None
+    return ItemRows(features, lengths.to(torch.int64), positions, tuple(broken))
+
+
+# Labeled items as inputs of an encoder: read once, and kept as images or as features of a frozen backbone.
+
+
+OnItem = Callable[[int, int], None]
+
+"""Callback that receives (items done, total number of items); it can raise to stop."""
+
+MOST_BYTES = 4 * 2**30
+
+"""Total size of the frames decoded once and kept; other frames are decoded whenever they are drawn."""
+
+_CHUNK = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Items of a labeled set, ready to draw.
+
+    N items, T frames of the longest item, F length of a frame's features, S pixels per side.
+
+    Attributes:
+        labelled: The items that could be read, in the order of the rows.
+        labels: [N, 2] int64 (category, subcategory).
+        broken: Reasons why the other items could not be read.
+        stored: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: too large to keep.
+        lengths: [N] frames of each item; None if all are full.
+        are_features: Whether ``stored`` are features.
+        config: Configuration of the encoder that uses them.
+        augmentation: Random changes applied to images taken for training.
+        moving: Whole items from which training takes clips at random positions; ``stored`` is then None.
+    """
+
+    labelled: LabelledSet
+    labels: Tensor
+    broken: tuple[MediaError, ...]
+    stored: Tensor | None
+    lengths: Tensor | None
+    are_features: bool
+    config: EncoderConfig
+    augmentation: tuple[str, ...] = ()
+    moving: MovingClips | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(
+        self, indices: Tensor, *, device: torch.device, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Inputs of some items and their lengths, on a device.
+
+        Args:
+            indices: [B] int64.
+            device: Device of the result.
+            generator: Source of random numbers for the positions of moving clips and for the augmentation; None takes
+                every clip at the start of its item, and changes nothing.
+        """
+        lengths = None if self.lengths is None else self.lengths[indices]
+        if self.moving is not None:
+            inputs, _ = self.moving.cut(indices, generator)
+        elif self.stored is not None:
+            inputs = self.stored[indices]
+        else:
+            items = [self.labelled.items[position] for position in indices.tolist()]
+            images = [read_input(item, self.labelled.kind, self.config)[0] for item in items]
+            inputs = torch.from_numpy(np.stack(images))
+        if not self.are_features:
+            inputs = inputs.movedim(-1, -3).float() / 255
+            if generator is not None and self.augmentation:
+                inputs = augment(inputs, self.augmentation, generator)
+        return inputs.to(device), None if lengths is None else lengths.to(device)
+
+    def embed(
+        self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None
+    ) -> Tensor:
+        """Embeddings [N, D] on the CPU, computed by the model in eval mode; its mode is restored afterwards.
+
+        Args:
+            model: The model that computes embeddings.
+            device: Device of the model.
+            chunk: Number of items per pass.
+            only: [M] numbers of the items to embed; None takes all.
+        """
+        training = model.training
+        model.eval()
+        parts = []
+        with torch.no_grad():
+            for indices in torch.split(torch.arange(len(self)) if only is None else only, chunk):
+                inputs, lengths = self.take(indices, device=device)
+                if self.are_features:
+                    parts.append(model.head(inputs, lengths).float().cpu())  # type: ignore[operator]
+                else:
+                    parts.append(model.embed(inputs, lengths).float().cpu())
+        model.train(training)
+        return torch.cat(parts)
+
+    def outputs(self, model: TwoHeadNetwork, *, device: torch.device, chunk: int = _CHUNK) -> HeadOutputs:
+        """Logits, embeddings and penultimate layer of all items on the CPU, computed by the model in eval mode."""
+        training = model.training
+        model.eval()
+        parts = []
+        with torch.no_grad():
+            for indices in torch.split(torch.arange(len(self)), chunk):
+                inputs, _ = self.take(indices, device=device)
+                outputs = model.outputs(inputs) if self.are_features else model(inputs)
+                parts.append(
+                    [part.float().cpu() for part in (outputs.logits, outputs.embeddings, outputs.pooled)]
+                )
+        model.train(training)
+        return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def prepare_parts(
+    model: Encoder,
+    parts: Sequence[LabelledSet],
+    *,
+    cache: Path | None = None,
+    augmentation: Sequence[str] = (),
+    moving: bool = False,
+    most_bytes: int = MOST_BYTES,
+    threads: int = 1,
+    on_item: OnItem | None = None,
+) -> list[Inputs]:
+    """:func:`prepare_inputs` for several sets with a common item count; features are kept if the backbone is frozen.
+
+    ``augmentation`` and ``moving`` apply to the first set, the training items; augmentation needs them as images.
+    """
+    total, before = sum(len(part) for part in parts), 0
+    prepared: list[Inputs] = []
+    for part in parts:
+        changes = augmentation if not prepared else ()
+        prepared.append(
+            prepare_inputs(
+                model,
+                part,
+                features=model.config.has_fixed_features and not augmentation,
+                cache=cache,
+                augmentation=changes,
+                moving=moving and not prepared,
+                most_bytes=most_bytes,
+                threads=threads,
+                on_item=None if on_item is None else _Shifted(on_item, before, total),
+            )
+        )
+        before += len(part)
+    return prepared
+
+
+def prepare_inputs(
+    model: Encoder,
+    labelled: LabelledSet,
+    *,
+    names: LabelNames | None = None,
+    features: bool,
+    cache: Path | None = None,
+    augmentation: Sequence[str] = (),
+    moving: bool = False,
+    most_bytes: int = MOST_BYTES,
+    threads: int = 1,
+    on_item: OnItem | None = None,
+) -> Inputs:
+    """Read all items of a set once.
+
+    Args:
+        model: The model whose configuration describes the input and whose backbone computes the features.
+        labelled: The items.
+        names: Names for the label numbers; None: those of the set.
+        features: Keep features of the backbone, which must then not change, instead of images.
+        cache: Folder for stored features; None: in memory only.
+        augmentation: Random changes, see :class:`vidkin.training.DataRecipe`; only for images.
+        moving: Keep whole items at the rate of the configuration, from which training takes clips at random positions.
+        most_bytes: Total size in bytes of the frames to keep; others are decoded again whenever they are drawn.
+        threads: Number of files decoded at the same time.
+        on_item: Callback after each item.
+
+    Raises:
+        DatasetError: No item can be read.
+        InvalidArgumentError: The model cannot take such items, or has no rate for moving clips.
+    """
+    config = model.config
+    if config.takes_clips and labelled.kind == "image":
+        raise InvalidArgumentError(
+            f"{labelled.name} contains images, but a model of kind {config.kind!r} takes clips; use kind 'image'"
+        )
+    if features and not config.has_fixed_features:
+        raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features that could be cached")
+    if moving and not (config.takes_clips and config.rate is not None):
+        raise InvalidArgumentError(
+            "moving clips need a model that takes clips, with a rate in frames a second"
+        )
+    path = None
+    if features and cache is not None:
+        path = cache / f"{feature_key(model, labelled, whole=moving)}.safetensors"
+    rows = None if path is None else load_features(path)
+    if rows is None:
+        rows = _read_all(model, labelled, features, threads, on_item, moving=moving, most_bytes=most_bytes)
+        if path is not None and rows.is_complete:
+            store_features(path, rows)
+    elif on_item is not None:
+        on_item(len(labelled), len(labelled))
+    chosen = labelled.with_items(labelled.items[position] for position in rows.positions.tolist())
+    coarse, fine = chosen.labels(names=names)
+    clips = rows.lengths.clamp(max=config.frames)
+    full = not config.takes_clips or bool((clips == config.frames).all())
+    whole = None
+    if moving:
+        assert rows.values is not None
+        kept = rows.kept if rows.kept is not None else torch.ones(len(rows.lengths), dtype=torch.bool)
+        ends = (rows.lengths * kept).cumsum(0)
+        whole = MovingClips(
+            labelled=chosen,
+            config=config,
+            frames=rows.values,
+            first=torch.where(kept, ends - rows.lengths, -1),
+            lengths=rows.lengths,
+            describe=partial(_backbone_features, model) if features else torch.nn.Identity(),
+        )
+    return Inputs(
+        labelled=chosen,
+        labels=torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1),
+        broken=rows.broken,
+        stored=None if moving else rows.values,
+        lengths=None if full else clips,
+        are_features=features,
+        config=config,
+        augmentation=tuple(augmentation),
+        moving=whole,
+    )
+
+
+def _read_all(
+    model: Encoder,
+    labelled: LabelledSet,
+    features: bool,
+    threads: int,
+    on_item: OnItem | None,
+    *,
+    moving: bool,
+    most_bytes: int,
+) -> ItemRows:
+    """Read every item once; keep as many whole items as fit into memory, but either all clips or none."""
+    config = model.config
+    size = len(labelled) * config.size**2 * 3 * (config.frames if config.takes_clips else 1)
+    positions: list[int] = []
+    broken: list[MediaError] = []
+    rows: list[Tensor] = []
+    lengths: list[int] = []
+    kept: list[bool] = []
+    left = most_bytes
+    for position, result in enumerate(read_inputs(labelled, config, threads=threads, whole=moving)):
+        if isinstance(result, MediaError):
+            broken.append(result)
+            logger.warning("left out: %s", result)
+        else:
+            images, length = result
+            positions.append(position)
+            lengths.append(length)
+            row = _backbone_features(model, torch.tensor(images)) if features else torch.tensor(images)
+            kept.append(row.nbytes <= left if moving else features or size <= most_bytes)
+            if kept[-1]:
+                rows.append(row)
+                left -= row.nbytes
+            elif moving and not rows:
+                rows.append(row[:0])  # the shape, for a collection of which nothing is kept
+        if on_item is not None:
+            on_item(position + 1, len(labelled))
+    if not positions:
+        raise DatasetError(
+            f"none of the {len(labelled)} items of {labelled.name} can be read; the first: {broken[0]}"
+            if broken
+            else f"{labelled.name} has no items"
+        )
+    values = (torch.cat(rows) if moving else torch.stack(rows)) if rows else None
+    if moving and not all(kept):
+        logger.warning(
+            "%d of the %d items of %s do not fit into %.1f GiB and are decoded again whenever they are drawn",
+            kept.count(False),
+            len(kept),
+            labelled.name,
+            most_bytes / 2**30,
+        )
+    return ItemRows(
+        values,
+        torch.tensor(lengths),
+        torch.tensor(positions),
+        tuple(broken),
+        kept=torch.tensor(kept) if moving else None,
+    )
+
+
+@torch.no_grad()
+def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
+    """Features [T, F] float32 of [T, S, S, 3] uint8, or [F] of [S, S, 3]; one item at a time, so that numbers are the
+    same."""
+    frames = images if images.ndim == 4 else images.unsqueeze(0)
+    inputs = (frames.movedim(-1, -3).float() / 255).to(model.device)
+    backbone = model.get_submodule("backbone")
+    training = backbone.training
+    backbone.eval()
+    features = model.backbone_features(inputs).float().cpu()
+    backbone.train(training)
+    return features if images.ndim == 4 else features[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shifted:
+    """Counts the items of one set as part of all sets."""
+
+    on_item: OnItem
+    before: int
+    total: int
+
+    def __call__(self, done: int, _: int) -> None:
+        self.on_item(self.before + done, self.total)

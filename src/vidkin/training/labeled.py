@@ -1,0 +1,165 @@
+"""Labeled training and validation items of a run, and the batches drawn from them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.measures import accuracy
+from vidkin.models import Encoder, TwoHeadNetwork
+from vidkin.training.batch import Batch, Draw, DrawnItems
+from vidkin.training.draws import (
+    ClusterDraws,
+    OnlineSettings,
+    check_drawable,
+    class_sizes,
+    draw_mined_triplets,
+    index_stream,
+)
+from vidkin.training.embedding_measures import measure_one
+from vidkin.training.inputs import Inputs
+from vidkin.training.recipe import Measure, ScheduleRecipe
+
+__all__ = ["LabeledData"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledData:
+    """See :class:`vidkin.training.batch.TrainingData`.
+
+    Attributes:
+        train: Training items.
+        validation: Validation items; None without validation.
+        schedule: Sizes and seed of the draws.
+        device: Device of the batches.
+        model: Model used by draws that depend on embeddings (``mined``, ``clusters``); None: there are no such draws.
+        clusters: State of the draw ``clusters``, part of a checkpoint; None: it is not used.
+        relevance: [N, N] relevance of the training items, for triplets drawn online; None: by labels.
+    """
+
+    train: Inputs
+    validation: Inputs | None
+    schedule: ScheduleRecipe
+    device: torch.device
+    model: Encoder | None = None
+    clusters: ClusterDraws | None = None
+    relevance: Tensor | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the collection."""
+        return self.train.labelled.name
+
+    @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """(file, cause) of items that could not be read."""
+        parts = [self.train] if self.validation is None else [self.train, self.validation]
+        return tuple((error.path, error.cause) for part in parts for error in part.broken)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of batches: those of the schedule, or classes and items of each for a model that classifies."""
+        schedule = self.schedule
+        if schedule.batch or self.train.config.kind != "two_head":
+            return schedule.batch
+        return class_sizes(self.train.labels[:, 1], 4 * schedule.quadlets)
+
+    def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
+        """The batches of all steps from ``first`` on."""
+        schedule = self.schedule
+        streams: dict[Draw, Iterator[Tensor]] = {
+            draw: index_stream(
+                draw,
+                self.train.labels,
+                steps=schedule.steps,
+                start=first,
+                quadlets=schedule.quadlets,
+                sizes=self.sizes,
+                seed=schedule.seed,
+                relevance=self.relevance,
+                online=OnlineSettings(schedule.buffer, schedule.relevance_margin, schedule.in_class),
+            )
+            for draw in draws
+            if draw not in ("mined", "clusters")
+        }
+        for step in range(first, schedule.steps):
+            generator = torch.Generator().manual_seed(schedule.seed * 1_000_003 + step)
+            draws_of_step = {}
+            for draw in draws:
+                indices, clusters = self._draw(draw, streams, step, generator)
+                inputs, lengths = self.train.take(indices, device=self.device, generator=generator)
+                labels = self.train.labels[indices].to(self.device)
+                draws_of_step[draw] = DrawnItems(inputs, lengths, labels, self.train.are_features, clusters)
+            yield Batch(draws_of_step)
+
+    def _draw(
+        self, draw: Draw, streams: Mapping[Draw, Iterator[Tensor]], step: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        """Indices of a step, and the clusters of the items if they are drawn by clusters."""
+        if draw in streams:
+            return next(streams[draw]), None
+        classes, sizes = self.train.labels[:, 1], self.sizes or class_sizes(self.train.labels[:, 1], 32)
+        if draw == "clusters":
+            assert self.clusters is not None
+            indices, clusters = self.clusters.draw(
+                self._embed, sizes=(sizes[0], sizes[-1]), step=step, generator=generator
+            )
+            return indices, clusters.to(self.device)
+        items = max(3, math.prod(sizes))
+        return draw_mined_triplets(classes, self._embed, items=items, generator=generator), None
+
+    def _embed(self, indices: Tensor) -> Tensor:
+        """Unit vectors of training items, computed by the current model."""
+        assert self.model is not None
+        return self.train.embed(self.model, device=self.device, only=indices)
+
+    def identity(self) -> bytes:
+        """Names and labels of the training items."""
+        keys = [item.key(self.train.labelled.root) for item in self.train.labelled.items]
+        listed = json.dumps([keys, self.train.labels.tolist()]).encode()
+        return listed if self.relevance is None else listed + self.relevance.numpy().tobytes()
+
+    def check(self, draws: Sequence[Draw], measure: Measure) -> None:
+        """Raise an error before any step if the labels do not support the draws, or the validation items the measure.
+
+        Raises:
+            InvalidArgumentError: They do not; the message says what is missing.
+        """
+        check_drawable(self.train.labelled, draws, sizes=self.sizes)
+        if self.validation is None or measure in ("accuracy", "macro_accuracy"):
+            return
+        queries, gallery = torch.zeros(len(self.validation), 1), torch.zeros(len(self.train), 1)
+        if math.isnan(measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)):
+            # No later value would count as better than nan.
+            reason = (
+                "no quadlet is among them (two items of a subcategory, another subcategory, another category)"
+                if measure in ("qp", "tp")
+                else "no training item is of their kind"
+            )
+            raise InvalidArgumentError(
+                f"validation.measure {measure!r} needs other validation items than these {len(self.validation)}: "
+                f"{reason}; choose another measure, for example 'map', which ranks the training items, or a larger "
+                "share (data.validation)"
+            )
+
+    def measure(self, model: Encoder, measure: Measure) -> float:
+        """The figure of the validation items in [0, 1], higher is better."""
+        assert self.validation is not None
+        if measure in ("accuracy", "macro_accuracy"):
+            if not isinstance(model, TwoHeadNetwork):
+                raise InvalidArgumentError(
+                    f"validation.measure {measure!r} needs a model of kind 'two_head', got {model.config.kind!r}"
+                )
+            logits = self.validation.outputs(model, device=self.device).logits
+            average: Literal["micro", "macro"] = "micro" if measure == "accuracy" else "macro"
+            return accuracy(logits, self.validation.labels[:, 1], average=average)
+        queries = self.validation.embed(model, device=self.device)
+        gallery = queries if measure in ("qp", "tp") else self.train.embed(model, device=self.device)
+        return measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)

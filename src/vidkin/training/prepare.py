@@ -1,0 +1,383 @@
+"""The parts of a comparator's training run, made from its recipe."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vidkin._base.toml import from_table
+from vidkin.datasets import LabelledSet, make_excerpts
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
+from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
+from vidkin.media import Frames
+from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
+from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
+from vidkin.models.comparator_folder import EXTRACTOR_WEIGHTS_FILE, measure_unrelated, save_comparator
+from vidkin.models.engine import CollapseWatch
+from vidkin.training.batch import Batch, TrainingData
+from vidkin.training.classifier import store_training_items
+from vidkin.training.clip_data import ClipData, ComparatorObjective, raise_unrelated
+from vidkin.training.clip_footage import cut_windows, read_squares, split_windows
+from vidkin.training.clip_views import ViewMaker, clip_settings, store_views, teacher_vectors
+from vidkin.training.division import divide_data
+from vidkin.training.draws import ClusterDraws, read_relevance
+from vidkin.training.evaluation import CACHE_FOLDER
+from vidkin.training.image_set import ImageSettings, read_images
+from vidkin.training.inputs import OnItem, prepare_parts
+from vidkin.training.labeled import LabeledData
+from vidkin.training.objectives import build_objective, find_loss
+from vidkin.training.recipe import Recipe
+from vidkin.training.state import TrainingRun, choose_device, make_optimizer, make_schedule
+from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
+
+__all__ = ["fit_recipe", "open_descriptors", "prepare_run", "read_clips"]
+
+logger = logging.getLogger(__name__)
+
+
+def prepare_comparator(
+    recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None
+) -> TrainingRun:
+    """Read the videos, prepare stored views and teacher vectors, and build the comparator.
+
+    Raises:
+        DatasetError: A folder does not exist, or holds fewer than two usable videos.
+        InvalidArgumentError: A setting is not allowed.
+        ExtractorError: The extractor cannot be opened.
+    """
+    extractor = open_descriptors(recipe, device)
+    objective = ComparatorObjective(recipe.objectives).to(device)
+    cache = folder / CACHE_FOLDER if recipe.data.cache == "disk" else None
+    data = read_clips(recipe, extractor, cache, device, on_item)
+    recipe, notes = fit_recipe(recipe, data)
+    for text in notes:
+        logger.warning("%s", text)
+    schedule = data.schedule = recipe.schedule
+    if data.maker.settings.views:
+        data.stored = store_views(
+            data.windows,
+            data.maker,
+            cache=None if cache is None else cache / "views",
+            most_bytes=round(recipe.data.memory * 2**30),
+            on_video=on_item,
+        )
+    if objective.needs_teacher:
+        name, weights = data.maker.settings.teacher, data.maker.settings.teacher_weights or None
+        teacher = open_extractor(name, weights=weights, device=device.type) if name else extractor
+        data.teacher = teacher_vectors(
+            data.maker.videos,
+            teacher,
+            cache=None if cache is None else cache / "teacher",
+            on_video=on_item,
+        )
+    comparator = build_comparator(recipe.comparator(), weights="random", seed=schedule.seed).to(device)
+    groups = [{"params": list(comparator.parameters()), "lr": schedule.learning_rate, "name": "comparator"}]
+    return TrainingRun(
+        notes=notes,
+        recipe=recipe,
+        folder=folder,
+        model=comparator,
+        objective=objective,
+        draws=objective.draws,
+        optimizer=make_optimizer(schedule, groups, objective),
+        schedule=make_schedule(schedule),
+        data=data,
+        device=device,
+        fingerprint=hashlib.sha256(recipe.digest().encode() + data.identity()).hexdigest(),
+        watch=CollapseWatch(schedule.collapse_below),
+        store=lambda metrics, notes: _store(recipe, comparator, data, folder, metrics, notes),
+    )
+
+
+def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
+    """Open the extractor of a recipe's comparator.
+
+    Raises:
+        InvalidArgumentError: The extractor describes clips, or the length of its descriptors differs from
+            ``model.dimension``.
+        ExtractorError: The extractor cannot be opened.
+    """
+    config = recipe.comparator()
+    extractor = open_extractor(
+        config.extractor,
+        weights=recipe.weights or None,
+        whitening=recipe.whitening or None,
+        device=device.type,
+    )
+    if isinstance(extractor, ClipExtractor):
+        raise InvalidArgumentError(
+            f"model.extractor must describe frames, got {config.extractor!r}, which takes clips"
+        )
+    side = extractor.short_side
+    values = extractor.extract(Frames(np.zeros((1, side, side, 3), np.uint8), np.zeros(1))).whole
+    if values.shape[-1] != config.dimension:
+        raise InvalidArgumentError(
+            f"model.dimension must be {values.shape[-1]}, the length of the descriptors of {config.extractor!r}, got "
+            f"{config.dimension}"
+        )
+    return extractor
+
+
+def read_clips(
+    recipe: Recipe,
+    extractor: FrameExtractor,
+    cache: Path | None,
+    device: torch.device,
+    on_item: OnItem | None,
+) -> ClipData:
+    """Read the windows of a recipe's videos, divided and ready to be edited."""
+    data, settings = recipe.data, clip_settings(recipe.data.options)
+    folders = [Path(folder).expanduser() for folder in (data.source, *data.folders)]
+    videos, broken = read_squares(
+        folders,
+        rate=settings.rate,
+        side=settings.side,
+        cache=None if cache is None else cache / "frames",
+        on_video=on_item,
+    )
+    windows = cut_windows(videos, settings.window)
+    share = data.validation if recipe.validation.every else 0.0
+    train, validation = split_windows(windows, share=share, seed=data.split_seed)
+    return ClipData(
+        name=f"{', '.join(folder.name for folder in folders)}: {len(videos)} videos",
+        broken=tuple(broken),
+        windows=train,
+        validation=validation,
+        maker=ViewMaker(videos, settings, extractor, data.split_seed),
+        schedule=recipe.schedule,
+        device=device,
+        threads=data.threads,
+    )
+
+
+def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]:
+    """The recipe adapted to a small folder, and notes on the changes."""
+    notes = []
+    if recipe.validation.every and not data.validation:
+        recipe = replace(recipe, validation=replace(recipe.validation, every=0, patience=0))
+        notes.append(
+            f"no validation: a share of {recipe.data.validation:g} (data.validation) of {data.name} leaves fewer than "
+            "2 for one part"
+        )
+    count = len(data.windows)
+    if count < recipe.schedule.pairs:
+        notes.append(
+            f"{count} clips a step instead of {recipe.schedule.pairs} (schedule.pairs): there are no more"
+        )
+        recipe = replace(recipe, schedule=replace(recipe.schedule, pairs=count))
+    return recipe, tuple(notes)
+
+
+def _store(
+    recipe: Recipe,
+    comparator: Comparator,
+    data: ClipData,
+    folder: Path,
+    metrics: Mapping[str, float],
+    notes: Mapping[str, Any],
+) -> None:
+    """Write the comparator with the files of its extractor and its scores of unrelated videos."""
+    weights = Path(recipe.weights).expanduser() if recipe.weights else None
+    if weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
+        # A later vidkin can come with another encoder, whose vectors this comparator does not know.
+        weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
+    comparator = comparator.cpu()
+    unrelated = raise_unrelated(measure_unrelated(comparator, data.maker.extractor), comparator, data)
+    values = {**recipe.comparator().to_mapping(), "unrelated": list(unrelated)}
+    comparator.config = ComparatorConfig.from_mapping(values)
+    save_comparator(
+        comparator, folder, weights=weights, whitening=recipe.whitening or None, metrics=metrics, notes=notes
+    )
+
+
+# The parts of a training run, made from its recipe: data, model, objective, optimizer, schedule.
+
+
+# Side of the stored squares of unlabeled data as a multiple of the model's input: crops keep their detail.
+_STORED_SIDE = 1.5
+
+
+def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> TrainingRun:
+    """Open the data, read the items, build the model. The random generators must have been seeded.
+
+    Raises:
+        DatasetError: The collection or the split is invalid, or no item can be read.
+        InvalidArgumentError: A setting is not allowed.
+    """
+    device = choose_device(recipe.schedule)
+    if recipe.is_comparator:
+        return prepare_comparator(recipe, folder, device, on_item=on_item)
+    if recipe.data.kind == "unlabeled":
+        recipe = replace(recipe, validation=replace(recipe.validation, measure="recall_at_1"))
+        model = _build(recipe, device, classes=2)
+        data: TrainingData[Encoder, Batch] = read_unlabeled(
+            recipe, model.config.size, folder, device, on_item
+        )
+        return _assemble(recipe, folder, model, data, device, classes=0)
+    division = divide_data(recipe)
+    for text in division.notes:
+        logger.warning("%s", text)
+    recipe, labelled = division.recipe, division.labelled
+    classes = len(labelled.subcategories())
+    model = _build(recipe, device, classes=classes)
+    model.class_names = labelled.subcategories()
+    data = _read_labeled(recipe, model, labelled, folder, device, on_item)
+    run = _assemble(recipe, folder, model, data, device, classes=classes)
+    data.check(run.draws, recipe.validation.figure)
+    if data.clusters is not None:
+        run.sampler = data.clusters
+    run.split = labelled if division.is_made else None
+    run.notes = division.notes
+    if isinstance(model, TwoHeadNetwork):
+        store_model, train = run.store, data.train
+
+        def store(metrics: Mapping[str, float], notes: Mapping[str, Any]) -> None:
+            store_model(metrics, notes)
+            store_training_items(model, train, folder, device=device)
+
+        run.store = store
+    return run
+
+
+def _build(recipe: Recipe, device: torch.device, *, classes: int) -> Encoder:
+    config = recipe.config(classes=classes)
+    return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed).to(device)
+
+
+def _read_labeled(
+    recipe: Recipe,
+    model: Encoder,
+    labelled: LabelledSet,
+    folder: Path,
+    device: torch.device,
+    on_item: OnItem | None,
+) -> LabeledData:
+    data = recipe.data
+    train = labelled.part("train")
+    if data.excerpts > 1:
+        train = make_excerpts(train, data.excerpts, share=data.excerpt_share)
+    prepared = prepare_parts(
+        model,
+        [train, labelled.part("validation")] if recipe.validation.every else [train],
+        cache=folder / CACHE_FOLDER if data.cache == "disk" else None,
+        augmentation=data.augmentation,
+        moving=data.moving,
+        most_bytes=round(data.memory * 2**30),
+        threads=data.threads,
+        on_item=on_item,
+    )
+    draws = {find_loss(part.name).draw for part in recipe.objectives}
+    train_items = prepared[0]
+    relevance = read_relevance(
+        data.relevance, train_items.stored if not train_items.are_features else None, train_items.labels[:, 0]
+    )
+    return LabeledData(
+        train_items,
+        prepared[1] if len(prepared) > 1 else None,
+        recipe.schedule,
+        device,
+        model=model,
+        relevance=relevance,
+        clusters=ClusterDraws(train_items.labels[:, 1], model.dimension) if "clusters" in draws else None,
+    )
+
+
+def read_unlabeled(
+    recipe: Recipe, side: int, folder: Path | None, device: torch.device, on_item: OnItem | None
+) -> UnlabeledData:
+    """Read the images of a recipe for unlabeled data.
+
+    Args:
+        recipe: The recipe.
+        side: Side in pixels of the images the network takes.
+        folder: Folder of the run, for the cache; None caches nothing.
+        device: Device of the batches.
+        on_item: Callback that receives (files read, total number of files).
+    """
+    data = recipe.data
+    settings = pair_settings(data.options, side=side)
+    # The table of the options gives a wrong type its message.
+    squares = from_table(
+        ImageSettings,
+        {
+            "side": round(_STORED_SIDE * side),
+            "frames_per_video": data.frames_per_video,
+            "neighbor_seconds": data.options.get("neighbor_seconds", 0.0),
+        },
+        "data.options",
+    )
+    cache = None
+    if folder is not None and data.cache == "disk":
+        cache = folder / CACHE_FOLDER / "images.safetensors"
+    if cache is not None:
+        cache.parent.mkdir(exist_ok=True)
+    images = read_images(
+        [Path(folder).expanduser() for folder in (data.source, *data.folders)],
+        squares,
+        cache=cache,
+        on_file=on_item,
+    )
+    if squares.neighbor_seconds and images.neighbors is None:
+        logger.warning(
+            "data.options.neighbor_seconds = %g has no effect: no video has two frames as close as that",
+            squares.neighbor_seconds,
+        )
+    train, validation = images, None
+    if recipe.validation.every:
+        train, validation = split_images(images, share=data.validation, seed=data.split_seed)
+    return UnlabeledData(
+        train,
+        validation,
+        settings,
+        recipe.schedule,
+        device,
+        seed=data.split_seed,
+        threads=data.threads,
+        scene_images=int(data.options.get("scene_images", 1)),
+    )
+
+
+def _assemble(
+    recipe: Recipe,
+    folder: Path,
+    model: Encoder,
+    data: TrainingData[Encoder, Batch],
+    device: torch.device,
+    *,
+    classes: int,
+) -> TrainingRun:
+    schedule = recipe.schedule
+    objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
+    # Hash of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run.
+    digest = hashlib.sha256(recipe.digest().encode())
+    digest.update(data.identity())
+    if model.config.trainable == "head":
+        for name, tensor in sorted(model.state_dict().items()):
+            if name.startswith("backbone."):
+                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return TrainingRun(
+        recipe=recipe,
+        folder=folder,
+        model=model,
+        objective=objective,
+        draws=objective.draws,
+        optimizer=make_optimizer(
+            schedule,
+            model.parameter_groups(schedule.learning_rate, head_factor=schedule.head_factor),
+            objective,
+        ),
+        schedule=make_schedule(schedule),
+        data=data,
+        device=device,
+        fingerprint=digest.hexdigest(),
+        watch=CollapseWatch(schedule.collapse_below),
+        store=lambda metrics, notes: save_model(model, folder, metrics=metrics, notes=notes),
+    )

@@ -1,0 +1,422 @@
+"""Progress and result of a training run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from vidkin._base.files import create_output_folder, write_text
+from vidkin._base.values import Result, fields_as_json, parse_json
+from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
+from vidkin.models.engine import Step
+from vidkin.models.processes import any_process, is_first, join_processes, read_in_turn
+from vidkin.models.randomness import seeded
+from vidkin.models.runner import (
+    CHECKPOINT_FILE,
+    Interrupt,
+    deferred_interrupt,
+    follow_steps,
+    hold_training_folder,
+)
+from vidkin.training.prepare import prepare_run
+from vidkin.training.recipe import Recipe
+from vidkin.training.recipe_file import load_recipe, show_recipe
+from vidkin.training.state import TrainingRun
+
+__all__ = [
+    "LOG_FILE",
+    "OnTrainingProgress",
+    "RunLog",
+    "TrainingInterrupted",
+    "TrainingProgress",
+    "TrainingReport",
+    "train",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProgress:
+    """The progress of a run.
+
+    Attributes:
+        phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: a validation was made.
+        done: Items read, or steps taken.
+        total: Number of all items or steps.
+        terms: Terms of the step, or the measured validation figure.
+        learning_rate: Learning rate of the step for the first parameter group.
+        warning: A problem to report; usually empty.
+    """
+
+    phase: Literal["reading", "training", "validating"]
+    done: int
+    total: int
+    terms: Mapping[str, float] = field(default_factory=dict)
+    learning_rate: float = 0.0
+    warning: str = ""
+
+
+OnTrainingProgress = Callable[[TrainingProgress], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingReport(Result):
+    """The result of a training run.
+
+    Attributes:
+        output: Folder of the model.
+        steps: Number of steps taken.
+        planned: Number of steps in the recipe.
+        resumed_from: Step of the checkpoint the run continued from; 0 if there was none.
+        stopped_early: Whether training ended because ``validation.patience`` validations brought no improvement.
+        terms: Means of the loss terms over the last steps.
+        measure: Name of the validation figure; empty without validation.
+        best: Highest value of that figure; None without validation.
+        best_step: Step of that value.
+        distance_start: Mean distance of pairs of embeddings at the start, in [0, 2].
+        distance_end: Mean distance of pairs of embeddings at the end.
+        collapsed_at: Step at which the mean distance fell below the threshold; None if never.
+        recovered: Whether the mean distance rose above the threshold again later.
+        notes: Choices that differ from the recipe, such as the split, with their reasons.
+        broken: (file, cause) of items that could not be read and were left out.
+        seconds: Wall-clock time of this call.
+    """
+
+    output: Path
+    steps: int
+    planned: int
+    resumed_from: int = 0
+    stopped_early: bool = False
+    terms: Mapping[str, float] = field(default_factory=dict)
+    measure: str = ""
+    best: float | None = None
+    best_step: int | None = None
+    distance_start: float | None = None
+    distance_end: float | None = None
+    collapsed_at: int | None = None
+    recovered: bool = False
+    notes: tuple[str, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether all embeddings ended up at nearly one point and stayed there."""
+        return self.collapsed_at is not None and not self.recovered
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``collapsed`` as plain values, as ``vidkin train --json`` prints them."""
+        return {**fields_as_json(self), "collapsed": self.collapsed}
+
+    def __str__(self) -> str:
+        return f"step {self.steps} of {self.planned}"
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was interrupted with Ctrl-C; everything so far has been stored.
+
+    Attributes:
+        report: Report of the steps taken.
+    """
+
+    def __init__(self, report: TrainingReport) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+# The log of a run: JSON lines, and TensorBoard events on request.
+
+
+LOG_FILE = "run.jsonl"
+
+
+class RunLog:
+    """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
+
+    Args:
+        folder: Folder of the run; None writes nothing, as in all processes except the first.
+        resume_after: Keep the lines up to this step and drop those that a killed run wrote after its last checkpoint;
+            None starts over.
+        tensorboard: Also write events into ``tensorboard/``.
+
+    Raises:
+        MissingPartError: TensorBoard is requested but not installed.
+    """
+
+    def __init__(
+        self, folder: Path | None, *, resume_after: int | None = None, tensorboard: bool = False
+    ) -> None:
+        self.path = Path(os.devnull) if folder is None else folder / LOG_FILE
+        kept = "" if resume_after is None else _lines_up_to(self.path, resume_after)
+        self._writer: Any = None
+        if tensorboard and folder is not None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise MissingPartError(
+                    "the TensorBoard log needs tensorboard; install with: pip install 'vidkin[tensorboard]'"
+                ) from error
+            purge = None if resume_after is None else resume_after + 1
+            self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
+        try:
+            self.path.write_text(kept, encoding="utf-8")
+            self._file = self.path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"{self.path}: cannot be written: {error.strerror or error}"
+            ) from error
+
+    def write(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
+        """Add one line; NaN and infinity become null."""
+        finite = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in values.items()
+        }
+        self._file.write(json.dumps({"step": step, "kind": kind, **finite}) + "\n")
+        self._file.flush()
+        if self._writer is not None:
+            for name, value in values.items():
+                if isinstance(value, float):
+                    self._writer.add_scalar(f"{kind}/{name}", value, step)
+
+    def close(self) -> None:
+        """Write pending lines and close the files."""
+        self._file.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _lines_up_to(path: Path, step: int) -> str:
+    """Whole lines of steps up to this one; a line that a kill cut short is dropped."""
+    if not path.is_file():
+        return ""
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            values = parse_json(line)
+        except ValueError:
+            continue
+        if values["step"] <= step:
+            kept.append(line + "\n")
+    return "".join(kept)
+
+
+# Train a model by a recipe: read the data, take the steps, and write a folder with the model.
+
+
+logger = logging.getLogger(__name__)
+
+RECIPE_FILE = "recipe.toml"
+
+REPORT_FILE = "report.json"
+
+# The terms in the report are means over this many steps.
+_LAST = 20
+
+
+def train(
+    recipe: str | os.PathLike[str] | Mapping[str, Any] | Recipe,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    on_progress: OnTrainingProgress | None = None,
+) -> TrainingReport:
+    """Train a model by a recipe.
+
+    The folder gets ``model.safetensors`` and ``config.toml`` (the model), ``recipe.toml`` with every default,
+    ``run.jsonl``, ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if the split was
+    made here, ``split.json``. Training is deterministic: on one machine with the same number of threads, the same
+    recipe and data give the same weights, bit for bit, even if the run was killed in between and resumed.
+
+    Called in several processes started by `torchrun`, it trains on all of them with common steps: each computes its
+    share of every batch, and the losses see the whole batch. Only the first process writes and reports; all return the
+    report. The folder must be visible to every process.
+
+    Args:
+        recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
+        output: Folder of the run, created if missing; None: ``<name of the recipe>-model`` in the current folder.
+        resume: Continue from the folder's checkpoint; False starts over.
+        on_progress: Callback after items, steps and validations; on a GPU steps are reported in groups.
+
+    Returns:
+        The report; a run that is already complete is only reported.
+
+    Raises:
+        InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process trains in it.
+        DatasetError: The data do not fit the reader, or no item can be read.
+        TrainingError: The loss is no longer a finite number.
+        TrainingInterrupted: Ctrl-C was pressed; the state has been stored.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    folder = create_output_folder(Path(output or f"{recipe.name}-model").expanduser())
+    began = time.monotonic()
+
+    with (
+        join_processes(recipe.schedule.device),
+        hold_training_folder(folder) if is_first() else nullcontext(),
+        deferred_interrupt() as interrupt,
+        seeded(recipe.schedule.seed),
+    ):
+        writes = is_first()
+        tell = on_progress if on_progress and writes else (lambda progress: None)
+
+        def on_item(done: int, total: int) -> None:
+            if interrupt:
+                raise TrainingInterrupted(
+                    TrainingReport(output=folder, steps=0, planned=recipe.schedule.steps)
+                )
+            tell(TrainingProgress(phase="reading", done=done, total=total))
+
+        with read_in_turn():
+            run = prepare_run(recipe, folder, on_item=on_item)
+        # Nothing of an earlier run is replaced before this point, so a refusal or an invalid setting costs nothing.
+        resumed = resume and run.restore()
+        # All processes have read the checkpoint before the first one replaces it.
+        any_process(resumed)
+        if writes:
+            _write_start(run, resumed=resumed)
+        first = run.step
+        log = RunLog(
+            folder if writes else None,
+            resume_after=first if resumed else None,
+            tensorboard=recipe.schedule.tensorboard,
+        )
+        recorder = _Recorder(run, log, tell)
+        try:
+            if not _follow(run, recorder, interrupt):
+                run.checkpoint()
+            if any_process(bool(interrupt)):
+                raise TrainingInterrupted(_report(run, recorder, first, began))
+            if writes:
+                run.save()
+        finally:
+            log.close()
+        report = _report(run, recorder, first, began)
+        # A call with nothing left to do knows less than the call that finished.
+        if writes and (run.step > first or not (folder / REPORT_FILE).is_file()):
+            values = {**asdict(report), "output": os.fspath(folder), "collapsed": report.collapsed}
+            try:
+                write_text(folder / REPORT_FILE, json.dumps(values, indent=2) + "\n")
+            except OSError as error:
+                raise VidkinError(f"{folder / REPORT_FILE}: {error.strerror or error}") from error
+    return report
+
+
+class _Recorder:
+    """Checks steps for a collapse, and writes and reports the results."""
+
+    def __init__(self, run: TrainingRun, log: RunLog, tell: OnTrainingProgress) -> None:
+        self.run, self.log, self.tell = run, log, tell
+        self.planned = run.recipe.schedule.steps
+        self.last: deque[dict[str, float]] = deque(maxlen=_LAST)
+
+    def record(self, step: Step, terms: dict[str, float]) -> None:
+        """Record a step in order."""
+        self.last.append(terms)
+        warning = self._watch(step.number, terms)
+        if step.number % self.run.recipe.schedule.log_every == 0 or step.number == self.planned:
+            self.log.write(step.number, "step", {**terms, "learning_rate": step.learning_rate})
+        self.tell(
+            TrainingProgress(
+                phase="training",
+                done=step.number,
+                total=self.planned,
+                terms=terms,
+                learning_rate=step.learning_rate,
+                warning=warning,
+            )
+        )
+
+    def validate(self) -> None:
+        """Measure the validation items and report the result."""
+        measured: dict[str, float] = {self.run.recipe.validation.measure: self.run.validate()}
+        self.log.write(self.run.step, "validation", measured)
+        self.tell(
+            TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured)
+        )
+
+    def _watch(self, step: int, terms: Mapping[str, float]) -> str:
+        watch = self.run.watch
+        if "distance" not in terms or not watch.add(terms["distance"], step):
+            return ""
+        warning = (
+            f"the embeddings have collapsed: at step {step} their mean distance is {watch.now:.3f}, at the start it "
+            f"was {watch.start:.3f}; lower the learning rate, or choose an objective that pushes negatives away "
+            "(radial_detached instead of radial)"
+        )
+        logger.warning("%s", warning)
+        self.log.write(step, "warning", {"text": warning})
+        return warning
+
+
+def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool:
+    """Take the remaining steps and do what is due after each; True if Ctrl-C ended the run, which is then stored."""
+    schedule, every = run.recipe.schedule, run.recipe.validation.every
+    if run.stopped_early:
+        return False
+
+    def is_validated(number: int) -> bool:
+        return every > 0 and number % every == 0
+
+    def is_read(number: int) -> bool:
+        # Reading waits for the device, so on a GPU it is done only when something depends on it.
+        is_logged = number % schedule.log_every == 0 or number == schedule.steps
+        return run.device.type == "cpu" or is_logged or is_validated(number)
+
+    def ends_after(number: int) -> bool:
+        if is_validated(number):
+            recorder.validate()
+        return run.stopped_early
+
+    return follow_steps(
+        run.steps(),
+        interrupt,
+        record=recorder.record,
+        store=lambda number: run.checkpoint(),
+        every=schedule.checkpoint_every,
+        is_read=is_read,
+        ends_after=ends_after,
+    )
+
+
+def _write_start(run: TrainingRun, *, resumed: bool) -> None:
+    """Write everything known before the first step, and remove the checkpoint of the run that this one replaces."""
+    try:
+        if not resumed:
+            (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+        run.store_split()
+        (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{run.folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error
+
+
+def _report(run: TrainingRun, recorder: _Recorder, first: int, began: float) -> TrainingReport:
+    last = recorder.last
+    return TrainingReport(
+        output=run.folder,
+        steps=run.step,
+        planned=run.recipe.schedule.steps,
+        resumed_from=first,
+        stopped_early=run.stopped_early,
+        terms={name: sum(step[name] for step in last) / len(last) for name in last[-1]} if last else {},
+        measure=run.recipe.validation.measure if run.best is not None else "",
+        best=run.best,
+        best_step=run.best_step,
+        distance_start=run.watch.start,
+        distance_end=run.watch.now,
+        collapsed_at=run.watch.collapsed_at,
+        recovered=run.watch.collapsed_at is not None and not run.watch.is_collapsed,
+        notes=run.notes,
+        broken=run.data.broken,
+        seconds=time.monotonic() - began,
+    )

@@ -1,1 +1,0 @@
-"""A training run: prepared, followed step by step, stored and resumed."""

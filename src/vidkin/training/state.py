@@ -1,0 +1,234 @@
+"""A training run: its parts, its state, and how it is stored and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn, optim
+
+from vidkin.datasets import LabelledSet, write_split
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.engine import CollapseWatch, Decay, OneCycle, Schedule, Step, take_steps
+from vidkin.models.processes import average_gradients, first_value, is_first, share_steps
+from vidkin.models.runner import StepStore, learned_state, load_learned
+from vidkin.training.batch import Draw, TrainingData
+from vidkin.training.recipe import Recipe, ScheduleRecipe
+
+__all__ = ["TrainingRun", "choose_device", "make_optimizer", "make_schedule"]
+
+SPLIT_FILE = "split.json"
+
+# Attributes of a run that are stored with its state.
+_STORED = ("best", "best_step", "waited", "stopped_early")
+
+StoreModel = Callable[[Mapping[str, float], Mapping[str, Any]], object]
+
+"""Writes the trained model with its metrics and notes into the folder of the run."""
+
+
+@dataclass(eq=False)
+class TrainingRun:
+    """Parts of a run, and everything that changes while its recipe is followed.
+
+    Attributes:
+        recipe: The recipe.
+        folder: Folder of the run.
+        model: The model to train.
+        objective: Function of (model, batch) to minimize.
+        draws: The draws of items the objective needs.
+        optimizer: Optimizer of model and objective.
+        schedule: Learning rates.
+        data: Training and validation items.
+        device: Device of the model.
+        fingerprint: Hash of recipe, items and frozen weights.
+        watch: Detects a collapse.
+        store: Function that writes the model.
+        split: All items with their split, if the split was made here.
+        notes: Choices that differ from the recipe, with their reasons.
+        sampler: State of draws that depend on earlier weights.
+        step: Number of steps taken.
+        best: Highest validation figure so far.
+        best_step: Step of the best validation.
+        best_state: Weights at that step.
+        waited: Number of validations since then.
+        stopped_early: Whether ``patience`` validations have brought no improvement.
+    """
+
+    recipe: Recipe
+    folder: Path
+    model: nn.Module
+    objective: nn.Module
+    draws: tuple[Draw, ...]
+    optimizer: optim.Optimizer
+    schedule: Schedule
+    data: TrainingData[Any, Any]
+    device: torch.device
+    fingerprint: str
+    watch: CollapseWatch
+    store: StoreModel
+    split: LabelledSet | None = None
+    notes: tuple[str, ...] = ()
+    sampler: nn.Module = field(default_factory=nn.Module)
+    step: int = 0
+    best: float | None = None
+    best_step: int | None = None
+    best_state: dict[str, Tensor] = field(default_factory=dict)
+    waited: int = 0
+    stopped_early: bool = False
+
+    def steps(self) -> Iterator[Step]:
+        """Take the remaining steps, which are the same whether the run was interrupted or not."""
+        for step in take_steps(
+            self.model,
+            share_steps(self.objective, self.recipe.schedule.seed, self.step),
+            self.optimizer,
+            self.data.batches(self.draws, first=self.step),
+            schedule=self.schedule,
+            clip=self.recipe.schedule.clip,
+            precision=self.recipe.schedule.precision,
+            first=self.step,
+            on_gradients=average_gradients,
+        ):
+            self.step = step.number
+            yield step
+
+    def validate(self) -> float:
+        """Measure the validation items, remember the best weights, and count the patience down."""
+        rules = self.recipe.validation
+        value = first_value(self.data.measure(self.model, rules.figure) if is_first() else 0.0)
+        if self.best is None or value > self.best:
+            self.best, self.best_step, self.waited = value, self.step, 0
+            if rules.keep == "best":
+                self.best_state = {
+                    name: tensor.detach().cpu().clone() for name, tensor in learned_state(self.model).items()
+                }
+        else:
+            self.waited += 1
+        self.stopped_early = bool(rules.patience) and self.waited >= rules.patience
+        return value
+
+    def store_split(self) -> None:
+        """Write the split made here beside the model, once the folder is known to belong to this run."""
+        if self.split is not None:
+            write_split(self.split, self.folder / SPLIT_FILE)
+
+    def checkpoint(self) -> None:
+        """Store everything the run needs to continue exactly."""
+        self._checkpoints.write(
+            self.step,
+            self.model,
+            self.optimizer,
+            modules=self._modules,
+            tensors={f"best.{name}": tensor for name, tensor in self.best_state.items()},
+            values={
+                "recipe": self.recipe.digest(),
+                "watch": asdict(self.watch),
+                **{name: getattr(self, name) for name in _STORED},
+            },
+        )
+
+    def restore(self) -> bool:
+        """Continue from the folder's checkpoint; False if there is none.
+
+        Raises:
+            InvalidArgumentError: The checkpoint is damaged, or belongs to another recipe, other items or other frozen
+                weights.
+        """
+        stored = self._checkpoints.read(self.model, self.optimizer, modules=self._modules)
+        if stored is None:
+            return False
+        self.best_state = stored.below("best.")
+        self.step = stored.step
+        self.watch = CollapseWatch(**stored.values["watch"])
+        for name in _STORED:
+            setattr(self, name, stored.values[name])
+        return True
+
+    @property
+    def _checkpoints(self) -> StepStore:
+        return StepStore(
+            self.folder,
+            self.fingerprint,
+            describe_other=lambda values: (
+                "a run with another "
+                + ("recipe" if values["recipe"] != self.recipe.digest() else "items or frozen weights")
+            ),
+        )
+
+    @property
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"objective": self.objective, "sampler": self.sampler}
+
+    def save(self) -> None:
+        """Write the model, with the best weights if validation selected any."""
+        if self.best_state:
+            load_learned(self.model, self.best_state)
+        metrics = {} if self.best is None else {f"validation_{self.recipe.validation.measure}": self.best}
+        notes = {
+            "recipe": self.recipe.name,
+            "data": self.data.name,
+            "objective": [part.name for part in self.recipe.objectives],
+            "seed": self.recipe.schedule.seed,
+            "steps": self.step,
+        }
+        self.model.eval()
+        self.store(metrics, notes)
+
+
+# Device, learning rates and optimizer of a training run, from its recipe.
+
+
+def choose_device(schedule: ScheduleRecipe) -> torch.device:
+    """The device for ``schedule.device``.
+
+    Raises:
+        InvalidArgumentError: CUDA is requested but not available.
+    """
+    available = torch.cuda.is_available()
+    if schedule.device == "cuda" and not available:
+        raise InvalidArgumentError(
+            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
+        )
+    return torch.device("cuda" if available and schedule.device != "cpu" else "cpu")
+
+
+def make_schedule(schedule: ScheduleRecipe) -> Schedule:
+    """The learning rate schedule of a recipe."""
+    if schedule.decay == "one_cycle":
+        return OneCycle(schedule.steps)
+    return Decay(
+        kind=schedule.decay,
+        steps=schedule.steps,
+        warm_up=schedule.warm_up,
+        final_factor=schedule.final_factor,
+        step_every=schedule.step_every,
+        step_factor=schedule.step_factor,
+    )
+
+
+def make_optimizer(
+    schedule: ScheduleRecipe, groups: list[dict[str, Any]], objective: nn.Module
+) -> optim.Optimizer:
+    """The optimizer of a recipe for groups of weights and for the weights of the objective."""
+    own = list(objective.parameters())
+    if own:
+        groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})
+    if not schedule.decay_biases:
+        parts = []
+        for group in groups:
+            matrices = [weight for weight in group["params"] if weight.ndim > 1]
+            rest = [weight for weight in group["params"] if weight.ndim <= 1]
+            parts += [{**group, "params": matrices}, {**group, "params": rest, "weight_decay": 0.0}]
+        groups = [group for group in parts if group["params"]]
+    if schedule.optimizer == "sgd":
+        return optim.SGD(
+            groups,
+            lr=schedule.learning_rate,
+            momentum=schedule.momentum,
+            weight_decay=schedule.weight_decay,
+        )
+    return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)

@@ -1,0 +1,208 @@
+"""Unlabeled images: a batch consists of a nearly plain and a heavily edited view of each image in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vidkin._base.toml import check_names, from_table
+from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings, make_pairs
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import Encoder
+from vidkin.training.batch import Batch, Draw, DrawnItems
+from vidkin.training.image_set import ImageSet
+from vidkin.training.recipe import Measure, ScheduleRecipe
+
+__all__ = ["UnlabeledData", "draw_by_scene", "pair_settings", "split_images"]
+
+_CHUNK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class UnlabeledData:
+    """See :class:`vidkin.training.batch.TrainingData`.
+
+    Attributes:
+        images: Training images. If they have neighbors, the heavily edited views are made from the neighbors.
+        validation: Validation images; None without validation.
+        settings: How their views are edited.
+        schedule: Number of images per step, and the seed of the steps.
+        device: Device of the batches.
+        seed: Seed of the edits of validation images.
+        threads: Number of threads that edit images ahead of the steps.
+        scene_images: Number of images of one scene drawn together, as each other's hardest negatives; 1 draws all
+            images independently.
+    """
+
+    images: ImageSet
+    validation: ImageSet | None
+    settings: PairSettings
+    schedule: ScheduleRecipe
+    device: torch.device
+    seed: int = 0
+    threads: int = 1
+    scene_images: int = 1
+
+    def __post_init__(self) -> None:
+        if self.scene_images < 1:
+            raise InvalidArgumentError(
+                f"data.options.scene_images must be at least 1, got {self.scene_images}"
+            )
+        if len(self.images) < self.schedule.pairs:
+            raise InvalidArgumentError(
+                f"schedule.pairs must be at most {len(self.images)}, the number of images, got {self.schedule.pairs}"
+            )
+
+    @property
+    def name(self) -> str:
+        """The folders with their numbers of images."""
+        return ", ".join(f"{name}: {count}" for name, count in self.images.counts().items())
+
+    @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """(file, cause) of files that could not be read."""
+        return tuple((file.path, file.cause) for file in self.images.broken)
+
+    def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
+        """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
+        threads."""
+        assert tuple(draws) == ("views",)
+        labels = torch.arange(self.schedule.pairs).repeat(2)[:, None].expand(-1, 2).to(self.device)
+        waiting: deque[Future[Tensor]] = deque()
+        with ThreadPoolExecutor(max_workers=self.threads) as pool:
+            ahead = iter(range(first, self.schedule.steps))
+            try:
+                for _ in range(first, self.schedule.steps):
+                    while len(waiting) <= self.threads and (step := next(ahead, None)) is not None:
+                        waiting.append(pool.submit(self.views, step))
+                    views = waiting.popleft().result().to(self.device)
+                    yield Batch({"views": DrawnItems(views, None, labels, are_features=False)})
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def views(self, step: int) -> Tensor:
+        """Views [2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
+        return torch.cat(self.pairs(step)[1])
+
+    def pairs(self, step: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Indices [N] of a step's images, and both views [N, 3, side, side] of each."""
+        generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
+        chosen = draw_by_scene(self.images.groups, self.scene_images, generator)[: self.schedule.pairs]
+        images, neighbors = self.images.images, self.images.neighbors
+        other = None if neighbors is None else neighbors.of(images, chosen)
+        return chosen, make_pairs(images[chosen], self.settings, generator, other)
+
+    def measure(self, model: Encoder, measure: Measure) -> float:
+        """Share of validation images whose heavily edited view is nearest to their own plain view.
+
+        Both views are made from the image itself, also if images have neighbors: figures remain comparable.
+        """
+        assert measure == "recall_at_1"
+        assert self.validation is not None
+        generator = torch.Generator().manual_seed(self.seed)
+        training = model.training
+        model.eval()
+        plain, heavy = [], []
+        with torch.no_grad():
+            for images in torch.split(self.validation.images, _CHUNK):
+                views = torch.cat(make_pairs(images, self.settings, generator))
+                first, second = model.embed(views.to(self.device)).float().cpu().chunk(2)
+                plain.append(first)
+                heavy.append(second)
+        model.train(training)
+        nearest = (torch.cat(heavy) @ torch.cat(plain).T).argmax(dim=1)
+        return (nearest == torch.arange(len(nearest))).float().mean().item()
+
+    def identity(self) -> bytes:
+        """Groups and pixels of the images, and of their neighbors."""
+        groups = json.dumps([self.images.group_names, self.images.groups.tolist()])
+        pixels = hashlib.sha256(self.images.images.numpy().tobytes())
+        if self.images.neighbors is not None:
+            pixels.update(self.images.neighbors.squares.numpy().tobytes())
+            pixels.update(self.images.neighbors.positions.numpy().tobytes())
+        return groups.encode() + pixels.digest()
+
+
+def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> Tensor:
+    """A random order [N] in which up to ``together`` images of one scene are adjacent.
+
+    Args:
+        scenes: [N] int64, the scene of each image.
+        together: Images of one scene in a row; 1 is a plain random order.
+        generator: Source of random numbers.
+    """
+    order = torch.randperm(len(scenes), generator=generator)
+    if together == 1:
+        return order
+    by_scene = order[scenes[order].argsort(stable=True)]
+    sizes = torch.bincount(scenes)
+    # The place of each image in its scene: its distance from the first one.
+    rank = torch.arange(len(scenes)) - (sizes.cumsum(0) - sizes)[scenes[by_scene]]
+    starts = (rank % together == 0).long()
+    row = starts.cumsum(0) - 1
+    position = torch.randperm(int(starts.sum()), generator=generator)
+    return by_scene[position[row].argsort(stable=True)]
+
+
+def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
+    """The edits of a recipe: the defaults of :class:`PairSettings` with the changes in ``data.options``.
+
+    Args:
+        options: ``mirror_both``, and tables ``plain`` and ``heavy`` with settings of :class:`EditSettings`, in which
+            ``warp`` is a table with settings of :class:`WarpSettings`; ``scene_images`` and ``neighbor_seconds``, which
+            are no edits, are allowed.
+        side: Side of the views in pixels.
+
+    Raises:
+        InvalidArgumentError: A setting is unknown or not allowed.
+    """
+    check_names(
+        options, ("mirror_both", "scene_images", "neighbor_seconds", "plain", "heavy"), "data.options"
+    )
+    settings = PairSettings(side=side)
+    if "mirror_both" in options:
+        settings = replace(settings, mirror_both=float(options["mirror_both"]))
+    return replace(
+        settings,
+        plain=_edit_settings(settings.plain, options.get("plain", {}), "data.options.plain"),
+        heavy=_edit_settings(settings.heavy, options.get("heavy", {}), "data.options.heavy"),
+    )
+
+
+def _edit_settings(defaults: EditSettings, table: Mapping[str, Any], where: str) -> EditSettings:
+    if not isinstance(table, Mapping):
+        raise InvalidArgumentError(f"[{where}] must be a table of settings, got {table!r}")
+    changed = {name: value for name, value in table.items() if name != "warp"}
+    names = [entry.name for entry in fields(EditSettings) if entry.name != "warp"]
+    edits = from_table(EditSettings, {**{n: getattr(defaults, n) for n in names}, **changed}, where)
+    warp = {entry.name: getattr(defaults.warp, entry.name) for entry in fields(WarpSettings)}
+    return replace(edits, warp=from_table(WarpSettings, {**warp, **table.get("warp", {})}, f"{where}.warp"))
+
+
+def split_images(images: ImageSet, *, share: float, seed: int) -> tuple[ImageSet, ImageSet]:
+    """Divide images into (training, validation), each in the original order.
+
+    Args:
+        images: All images.
+        share: Share of the validation images, (0, 1).
+        seed: Seed of the choice.
+
+    Raises:
+        InvalidArgumentError: One part would have fewer than two images.
+    """
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
+    count = round(share * len(images))
+    if min(count, len(images) - count) < 2:
+        raise InvalidArgumentError(
+            f"data.validation must leave at least two images in both parts, got {share} of {len(images)} images"
+        )
+    return images.select(order[count:].sort().values), images.select(order[:count].sort().values)

@@ -1,0 +1,283 @@
+"""What can be played and searched for: a video of the index, or a dropped file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as PathPart
+from fastapi.responses import Response
+
+from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
+from vidkin.index import VideoRecord
+from vidkin.media import write_clip, write_thumbnail
+from vidkin.web.files import media_type, open_record, stream_file, stream_path
+from vidkin.web.site import CurrentSite, Page, Site, base_name
+
+__all__ = ["Source", "media_page", "open_source", "source_item"]
+
+# Where in a video its picture is from, as a share: the begin is often black.
+_SHARE = 1 / 3
+
+# At most one picture is made per tenth of a second, so that sliding does not fill the disk.
+_STEPS_A_SECOND = 10
+
+_SMALL, _LARGE = 180, 720
+
+_CRF = 27
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that pages show.
+
+    Attributes:
+        path: Path of the file.
+        key: Names its content, for the cache.
+        duration: Duration in seconds.
+        record: Record in the index; None for a dropped file.
+    """
+
+    path: str
+    key: str
+    duration: float
+    record: VideoRecord | None = None
+
+    def open(self) -> BinaryIO:
+        """The file, open for reading, unless it was replaced.
+
+        Raises:
+            MediaError: It is not.
+        """
+        return open_regular_file(self.path) if self.record is None else open_record(self.record)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceItem:
+    """What a player needs of a source.
+
+    Attributes:
+        address: Beginning of its addresses: ``/file``, ``/thumbnail`` and ``/preview`` follow.
+        key: How searches name it: ``{"video": 12}`` or ``{"upload": "..."}``.
+        name: Name of the file in printable form.
+        duration: Duration in seconds.
+        width, height: Pixels as displayed.
+        still: Whether it is a still image.
+    """
+
+    address: str
+    key: dict[str, int | str]
+    name: str
+    duration: float
+    width: int
+    height: int
+    still: bool
+
+
+def open_source(site: Site, *, video: int | None = None, upload: str | None = None) -> Source:
+    """The video of a number, or the dropped file of an id.
+
+    Raises:
+        NotIndexedError: There is no such video.
+        InvalidArgumentError: The file does not exist.
+    """
+    if upload is not None:
+        dropped = site.uploads.get(upload)
+        return Source(
+            str(dropped.path), f"upload\0{dropped.id}", 0.0 if dropped.info.still else dropped.info.duration
+        )
+    record = site.collection.record(-1 if video is None else video)
+    return Source(record.path, f"{record.path}\0{record.size}\0{record.mtime_ns}", record.duration, record)
+
+
+def source_item(site: Site, *, video: int | None = None, upload: str | None = None) -> SourceItem:
+    """What a player needs; errors as :func:`open_source`."""
+    if upload is not None:
+        dropped = site.uploads.get(upload)
+        info = dropped.info
+        length = 0.0 if info.still else info.duration
+        return SourceItem(
+            f"/uploads/{dropped.id}",
+            {"upload": dropped.id},
+            dropped.name,
+            length,
+            info.width,
+            info.height,
+            info.still,
+        )
+    record = site.collection.record(-1 if video is None else video)
+    return SourceItem(
+        f"/videos/{record.id}",
+        {"video": record.id},
+        base_name(record.path),
+        record.duration,
+        record.width,
+        record.height,
+        Path(record.path).suffix.lower() in IMAGE_EXTENSIONS,
+    )
+
+
+def make_thumbnail(site: Site, source: Source, time: float | None, side: int) -> bytes:
+    """A picture in WebP.
+
+    Args:
+        site: Keeps it.
+        source: The video or dropped file.
+        time: Time in seconds; default: a third of the duration.
+        side: Pixels at the shorter side; rounded up to one of two sizes.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    source.open().close()  # a file other than the indexed one is not shown either
+    seconds = source.duration * _SHARE if time is None else min(time, max(source.duration - 0.1, 0.0))
+    seconds = int(seconds * _STEPS_A_SECOND) / _STEPS_A_SECOND
+    side = _SMALL if side <= _SMALL else _LARGE
+    path = site.cache.get(
+        f"{source.key}\0{seconds}\0{side}",
+        ".webp",
+        lambda partial: write_thumbnail(source.path, partial, seconds, short_side=side, threads=1),
+    )
+    return path.read_bytes()
+
+
+def make_preview(site: Site, source: Source, piece: int) -> Path:
+    """A piece of a video that any browser plays: H.264 in MP4, small, without sound.
+
+    Args:
+        site: Keeps it.
+        source: The video or dropped file.
+        piece: Number of the piece, each ``preview_seconds`` long.
+
+    Raises:
+        MediaError: The file cannot be read, or ends before the piece.
+    """
+    source.open().close()
+    seconds, side = site.settings.preview_seconds, site.settings.preview_side
+    start = piece * seconds
+    return site.cache.get(
+        f"{source.key}\0preview\0{start}\0{seconds}\0{side}",
+        ".mp4",
+        lambda partial: _write(source.path, partial, start, start + seconds, side),
+    )
+
+
+def _write(path: str, partial: Path, start: float, end: float, side: int) -> None:
+    write_clip(path, partial, start=start, end=end, crf=_CRF, short_side=side, from_screen=True, threads=1)
+
+
+# Pictures and bytes of videos and dropped files: thumbnails, files in ranges, converted pieces.
+
+
+router = APIRouter(tags=["media"])
+
+media_page = Page(router)
+
+_FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
+
+_IMAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/webp": {}}}}
+
+_RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The range that was asked for."}}
+
+# A day of video in pieces of ten seconds is less.
+_MOST_PIECES = 10_000
+
+VideoNumber = Annotated[int, PathPart(description="Number of the video.")]
+
+UploadId = Annotated[str, PathPart(description="Id of the dropped file.")]
+
+Moment = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
+
+Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
+
+PieceNumber = Annotated[
+    int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")
+]
+
+
+@router.get("/videos/{video}/thumbnail", responses=_IMAGE)
+async def get_thumbnail(
+    site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180
+) -> Response:
+    """A picture of a video."""
+    return await _thumbnail(site, partial(open_source, site, video=video), time, side)
+
+
+@router.get("/uploads/{upload}/thumbnail", responses=_IMAGE)
+async def get_upload_thumbnail(
+    site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180
+) -> Response:
+    """A picture of a dropped file."""
+    return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
+
+
+@router.get("/videos/{video}/file", responses=_RANGES)
+@router.head("/videos/{video}/file", include_in_schema=False)
+async def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
+    """The bytes of a video, whole or a range of them."""
+    return await _file(request, site, await site.lists.run(partial(open_source, site, video=video)))
+
+
+@router.get("/uploads/{upload}/file", responses=_RANGES)
+async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
+    """The bytes of a dropped file, whole or a range of them."""
+    return await _file(request, site, open_source(site, upload=upload))
+
+
+@router.get("/videos/{video}/preview", responses=_RANGES)
+async def get_preview(
+    request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0
+) -> Response:
+    """Ten seconds of a video, converted to what every browser plays; small and without sound."""
+    return await _preview(request, site, partial(open_source, site, video=video), piece)
+
+
+@router.get("/uploads/{upload}/preview", responses=_RANGES)
+async def get_upload_preview(
+    request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0
+) -> Response:
+    """Ten seconds of a dropped file, converted in the same way."""
+    return await _preview(request, site, partial(open_source, site, upload=upload), piece)
+
+
+@router.post("/api/uploads", status_code=201)
+async def drop_file(
+    request: Request,
+    site: CurrentSite,
+    name: Annotated[str, Query(max_length=500, description="Name of the file.")] = "file",
+) -> SourceItem:
+    """Keep a file for searches; its bytes are the body. It is deleted when nobody uses it any more."""
+    announced = request.headers.get("content-length", "")
+    size = int(announced) if announced.isdecimal() else None
+    upload = await site.uploads.receive(name, size, aiter(request.stream()), site.streams)
+    return source_item(site, upload=upload.id)
+
+
+@router.delete("/api/uploads/{upload}", status_code=204)
+async def delete_upload(site: CurrentSite, upload: UploadId) -> None:
+    """Delete a dropped file now."""
+    await site.lists.run(partial(site.uploads.remove, upload))
+
+
+@router.get("/api/videos/{video}/source")
+async def get_source(site: CurrentSite, video: VideoNumber) -> SourceItem:
+    """What a player needs to show a video."""
+    return await site.lists.run(partial(source_item, site, video=video))
+
+
+async def _thumbnail(site: Site, find: partial[Source], time: float | None, side: int) -> Response:
+    content = await site.pictures.run(lambda: make_thumbnail(site, find(), time, side))
+    return Response(content, headers=_FOR_A_DAY, media_type="image/webp")
+
+
+async def _file(request: Request, site: Site, source: Source) -> Response:
+    file = await site.streams.run(source.open)
+    return await stream_file(request, site.streams, file, media_type(source.path))
+
+
+async def _preview(request: Request, site: Site, find: partial[Source], piece: int) -> Response:
+    path = await site.conversions.run(lambda: make_preview(site, find(), piece))
+    return await stream_path(request, site.streams, path)

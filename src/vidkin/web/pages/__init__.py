@@ -1,1 +1,0 @@
-"""One file a page: its addresses, and the HTTP API behind it."""

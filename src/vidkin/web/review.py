@@ -1,0 +1,186 @@
+"""Review: verdicts on pairs and cuts, training on them, and the switch to the trained result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from vidkin.errors import NotIndexedError
+from vidkin.index import Index
+from vidkin.index.storage.manifest import Manifest
+from vidkin.review import (
+    CutReview,
+    Labels,
+    MeasureReview,
+    read_detector,
+    read_reviews,
+    suggest_pairs,
+    train_cuts,
+    train_measure,
+    use_detector,
+    use_measure,
+)
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.library import VideoModel, video_values
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
+
+__all__ = ["review_page"]
+
+router = APIRouter(tags=["review"])
+review_page = Page(router, "Review", "/review")
+
+_SOURCE = "review page"
+
+
+PairToJudge: Any = answer_model(
+    "PairToJudge", "Two videos that nobody judged yet.", first=VideoModel, second=VideoModel
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """What a person says of two videos of the index.
+
+    Attributes:
+        first, second: Numbers of the two videos.
+        verdict: How alike they are.
+    """
+
+    first: int
+    second: int
+    verdict: Literal["same", "same kind", "different"]
+
+
+_MeasureRun: Any = result_model(MeasureReview, kind=Literal["measure"])
+_CutRun: Any = result_model(CutReview, kind=Literal["cuts"])
+# ``same``, ``same_kind``, ``different``, ``cut``, ``no_cut``: numbers of verdicts; ``runs``: the last one first;
+# ``measure_in_use``: searches use the trained measure; ``detector``: what the shots page uses.
+ReviewState: Any = answer_model(
+    "ReviewState",
+    "The verdicts so far, the trainings on them, and what is in use.",
+    same=int,
+    same_kind=int,
+    different=int,
+    cut=int,
+    no_cut=int,
+    runs=list[_MeasureRun | _CutRun],
+    measure_in_use=bool,
+    detector=str,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What to train.
+
+    Attributes:
+        what: ``measure`` on verdicts on pairs, ``cuts`` on those on cuts.
+    """
+
+    what: Literal["measure", "cuts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What to use from now on.
+
+    Attributes:
+        what: ``measure`` in searches, ``cuts`` on the shots page.
+        use: The trained one, or the original again.
+    """
+
+    what: Literal["measure", "cuts"]
+    use: bool
+
+
+@router.get("/review", response_class=HTMLResponse, include_in_schema=False)
+async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
+    """Page with two videos to judge, and the trainings so far."""
+    values = {
+        "state": await site.lists.run(lambda: _state(site)),
+        "is_empty": await site.lists.run(site.is_empty),
+    }
+    return site.page("review.html", request, values)
+
+
+@router.get("/api/review", response_model=ReviewState)
+async def get_review(site: CurrentSite) -> ResultResponse:
+    """How many verdicts there are, what was trained on them, and what is in use."""
+    return ResultResponse(await site.lists.run(lambda: _state(site)))
+
+
+@router.get("/api/review/pairs", response_model=list[PairToJudge])
+async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> ResultResponse:
+    """Pairs to judge next, from near to far."""
+
+    def work() -> list[dict[str, Any]]:
+        with site.collection.reader() as index:
+            index.refresh()
+            pairs = suggest_pairs(index, Labels.open(site.collection.folder), limit=limit)
+        return [{"first": video_values(pair.first), "second": video_values(pair.second)} for pair in pairs]
+
+    return ResultResponse(await site.searches.run(work))
+
+
+@router.post("/api/review/pairs", response_model=ReviewState)
+async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
+    """Store a verdict on two videos as a label; a later one replaces it."""
+    site.check_writable()
+
+    def work() -> dict[str, Any]:
+        one, other = (site.collection.record(video).content_hash for video in (verdict.first, verdict.second))
+        if not (one and other):
+            raise NotIndexedError("a video changed while it was being read; index it again")
+        Labels.judge_pair(site.collection.folder, one, other, verdict.verdict, source=_SOURCE)
+        return _state(site)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.post("/api/review/train")
+async def train(site: CurrentSite, training: Training) -> JobState:
+    """Train on the verdicts, as a job; what is in use stays."""
+    site.check_writable()
+
+    def work(job: Job) -> object:
+        with Index.open(site.collection.location, read_only=True) as index:
+            run = train_measure if training.what == "measure" else train_cuts
+            return run(index, on_progress=lambda done, total: job.report(done, total, "training"))
+
+    return site.jobs.start("review", "Train on verdicts", work).state()
+
+
+@router.post("/api/review/use", response_model=ReviewState)
+async def switch(site: CurrentSite, switch: Switch) -> ResultResponse:
+    """Use what was trained last, or what was there before."""
+    site.check_writable()
+
+    def work() -> dict[str, Any]:
+        if switch.what == "measure":
+            use_measure(site.collection.folder, use=switch.use)
+            site.collection.reopen()
+        else:
+            use_detector(site.collection.folder, use=switch.use)
+        return _state(site)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+def _state(site: Site) -> dict[str, Any]:
+    path = site.collection.folder
+    labels = Labels.open(path)
+    pairs = [label.verdict for label in labels.pairs]
+    cuts = [label.verdict for label in labels.cuts]
+    return {
+        "same": pairs.count("same"),
+        "same_kind": pairs.count("same kind"),
+        "different": pairs.count("different"),
+        "cut": cuts.count("cut"),
+        "no_cut": cuts.count("no cut"),
+        "runs": read_reviews(path)[::-1],
+        "measure_in_use": Manifest.read(site.collection.place).reviewed,
+        "detector": read_detector(path),
+    }

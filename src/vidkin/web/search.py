@@ -1,0 +1,259 @@
+"""Search by example: a video, a dropped file, a stretch or a rectangle of either; and two videos side by side."""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Match, VideoRecord
+from vidkin.media import thumbnail
+from vidkin.rendering.matches import describe_parts
+from vidkin.rendering.pictures import pool_map
+from vidkin.rendering.text import match_as_json
+from vidkin.similarity import UNRELATED, Box, Segment
+from vidkin.web.library import VideoModel, video_values
+from vidkin.web.media import Source, open_source, source_item
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
+
+__all__ = ["SearchQuery", "SegmentModel", "search_page", "segment_values"]
+
+router = APIRouter(tags=["search"])
+search_page = Page(router, "Search", "/search")
+
+# Pixels of a side below which a rectangle shows nothing.
+_LEAST_SIDE = 16
+
+
+class SearchQuery(BaseModel):
+    """What is searched for: ``video`` or ``upload``, and which part of it."""
+
+    video: int | None = Field(None, description="Number of a video of the index.")
+    upload: str | None = Field(None, description="Id of a dropped file.")
+    start: float | None = Field(None, ge=0, description="Begin of a stretch, seconds.")
+    end: float | None = Field(None, gt=0, description="End of a stretch, seconds.")
+    time: float = Field(0.0, ge=0, description="Moment of the frame on which a rectangle is, seconds.")
+    box: Box | None = Field(
+        None, description="Rectangle: left, top, right, bottom, as shares of the picture."
+    )
+
+    def check(self) -> None:
+        """Raise InvalidArgumentError unless it names one thing, and one part of it."""
+        if (self.video is None) == (self.upload is None):
+            raise InvalidArgumentError("a search must name either a video or an upload")
+        if self.box is not None:
+            left, top, right, bottom = self.box
+            if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+                raise InvalidArgumentError(
+                    f"box must be left < right and top < bottom in [0, 1], got {list(self.box)}"
+                )
+            if self.start is not None or self.end is not None:
+                raise InvalidArgumentError("a search must have a box or a stretch, not both")
+
+
+class Search(SearchQuery):
+    """A query, and which of its matches to answer with."""
+
+    limit: int = Field(20, ge=1, le=200, description="Number of matches, at most.")
+    offset: int = Field(0, ge=0, le=10_000, description="Skip this many matches before the first one shown.")
+    threshold: float = Field(0.0, ge=0, le=1, description="Lowest score.")
+    mirrored: bool = Field(True, description="Also find copies that are flipped left to right.")
+
+
+SegmentModel: Any = result_model(Segment, part=str)
+MatchModel: Any = result_model(Match, rank=int, mirrored=bool, segments=list[SegmentModel], video=VideoModel)
+SearchResult: Any = answer_model(
+    "SearchResult",
+    "The matches of a search, best first; ``has_segments`` is false where scores order kinds of videos.",
+    matches=list[MatchModel],
+    has_segments=bool,
+    seconds=float,
+)
+
+
+def segment_values(segment: Segment) -> dict[str, Any]:
+    """A segment, and in words which part of the picture matches."""
+    return {**segment.to_dict(), "part": describe_parts(segment)}
+
+
+def _in_frame(segment: Segment, box: Box, moment: float) -> Segment:
+    """The segment of a query that is a part of a frame, in the picture and the time of the whole video."""
+    left, top, right, bottom = box
+    width, height = right - left, bottom - top
+    inner = segment.query_box
+    return replace(
+        segment,
+        query_start=segment.query_start + moment,
+        query_end=segment.query_end + moment,
+        query_box=(
+            left + inner[0] * width,
+            top + inner[1] * height,
+            left + inner[2] * width,
+            top + inner[3] * height,
+        ),
+    )
+
+
+@router.get("/search", response_class=HTMLResponse, include_in_schema=False)
+async def show_search(
+    request: Request, site: CurrentSite, video: int | None = None, upload: str | None = None
+) -> HTMLResponse:
+    """The page; its script runs the search that the address names."""
+    source = None
+    if video is not None or upload is not None:
+        source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
+    values = {"source": source, "has_segments": site.collection.has_segments, "unrelated": UNRELATED}
+    values["is_empty"] = await site.lists.run(site.is_empty)
+    return site.page("search.html", request, values)
+
+
+@router.post("/api/search", response_model=SearchResult)
+async def search(site: CurrentSite, query: Search) -> ResultResponse:
+    """The videos of the index that match, best first; a video does not match itself."""
+    query.check()
+    return ResultResponse(await site.searches.run(partial(_search, site, query)))
+
+
+def _search(site: Site, query: Search) -> dict[str, Any]:
+    began = time.monotonic()
+    source = open_source(site, video=query.video, upload=query.upload)
+    source.open().close()
+    last = query.offset + query.limit
+    with site.collection.reader() as index:
+        matches = index.search(
+            source.path if query.box is None else cut_out(source, query.time, query.box),
+            start=query.start,
+            end=query.end,
+            # One more: the video itself is left out, at whatever rank it is; so ranks are counted without it.
+            limit=last + 1,
+            threshold=query.threshold,
+            mirrored=query.mirrored,
+        )
+    others = [match for match in matches if match.video_id != query.video]
+    records = site.collection.listing().by_id
+    return {
+        "matches": [
+            _match_values(match, rank, records[match.video_id], query)
+            for rank, match in enumerate(others[query.offset : last], start=query.offset + 1)
+            if match.video_id in records  # not removed meanwhile
+        ],
+        "has_segments": site.collection.has_segments,
+        "seconds": round(time.monotonic() - began, 2),
+    }
+
+
+def _match_values(match: Match, rank: int, record: VideoRecord, query: SearchQuery) -> dict[str, Any]:
+    segments = match.segments
+    if query.box is not None:
+        segments = tuple(_in_frame(segment, query.box, query.time) for segment in segments)
+    return {
+        **match_as_json(match, rank),
+        "segments": [segment_values(segment) for segment in segments],
+        "video": video_values(record),
+    }
+
+
+def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
+    """A part of the frame at a time, [H, W, 3].
+
+    Raises:
+        InvalidArgumentError: It is too small to show anything.
+    """
+    frame = thumbnail(source.path, seconds, short_side=None, threads=1)
+    height, width = frame.shape[:2]
+    left, top, right, bottom = (
+        round(share * side) for share, side in zip(box, (width, height) * 2, strict=True)
+    )
+    if min(right - left, bottom - top) < _LEAST_SIDE:
+        raise InvalidArgumentError(
+            f"a rectangle must have at least {_LEAST_SIDE} pixels a side, got {right - left}x{bottom - top}"
+        )
+    return np.ascontiguousarray(frame[top:bottom, left:right])
+
+
+class Pair(SearchQuery):
+    """A query without a rectangle, and the video that it is compared with."""
+
+    target: int = Field(description="Number of a video of the index.")
+    mirrored: bool = Field(True, description="Also compare either one flipped left to right.")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMap:
+    """Similarity of every frame with every frame, pooled to at most 1,000 cells per side.
+
+    Attributes:
+        rows, columns: Number of cells.
+        query_times, target_times: When rows and columns start, seconds.
+        cells: Base64 of one byte a cell, row by row: 255 is 1.0.
+    """
+
+    rows: int
+    columns: int
+    query_times: list[float]
+    target_times: list[float]
+    cells: str
+
+
+MatchResult: Any = answer_model(
+    "MatchResult",
+    "Score in [0, 1], where two videos match (best first), and their frame map.",
+    score=float,
+    has_segments=bool,
+    segments=list[SegmentModel],
+    map=FrameMap,
+)
+
+
+@router.get("/match", response_class=HTMLResponse, include_in_schema=False)
+async def show_match(
+    request: Request,
+    site: CurrentSite,
+    target: Annotated[int, Query()],
+    video: int | None = None,
+    upload: str | None = None,
+) -> HTMLResponse:
+    """Page of two videos side by side; its script asks for the map."""
+    query = await site.lists.run(partial(source_item, site, video=video, upload=upload))
+    other = await site.lists.run(partial(source_item, site, video=target))
+    return site.page("match.html", request, {"query": query, "target": other})
+
+
+@router.post("/api/match", response_model=MatchResult)
+async def match(site: CurrentSite, pair: Pair) -> ResultResponse:
+    """One video (or dropped file) against one video of the index."""
+    pair.check()
+    if pair.box is not None:
+        raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
+    return ResultResponse(await site.searches.run(partial(_match, site, pair)))
+
+
+def _match(site: Site, pair: Pair) -> dict[str, Any]:
+    source = open_source(site, video=pair.video, upload=pair.upload)
+    target = open_source(site, video=pair.target)
+    for either in (source, target):
+        either.open().close()  # what is not the file that was indexed is not looked at
+    with site.collection.reader() as index:
+        comparison = index.match(
+            source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored
+        )
+    values, rows, columns = pool_map(comparison)
+    cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()
+    frame_map = FrameMap(
+        len(rows), len(columns), rows.tolist(), columns.tolist(), base64.b64encode(cells).decode("ascii")
+    )
+    return {
+        "score": comparison.score,
+        "has_segments": comparison.has_segments,
+        "segments": [segment_values(segment) for segment in comparison.segments],
+        "map": frame_map,
+    }

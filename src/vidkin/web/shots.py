@@ -1,0 +1,341 @@
+"""Shots: a timeline with typed transitions, critical clips and the curve; cuts are corrected and exported."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
+
+from vidkin._base.values import parse_json
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import VideoRecord
+from vidkin.review import forget_corrected, read_corrected, read_detector, write_corrected
+from vidkin.shots import (
+    Curve,
+    Cut,
+    DetectedCut,
+    DetectedCuts,
+    Shot,
+    ShotDetection,
+    Transition,
+    build_detection,
+    detect,
+    find_shot_format,
+    shot_format_names,
+)
+from vidkin.web.files import open_record
+from vidkin.web.jobs import Job, JobRunningError, JobState
+from vidkin.web.library import video_values
+from vidkin.web.media import source_item
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    base_name,
+    result_model,
+    thumbnail_address,
+)
+
+__all__ = ["shots_page"]
+
+router = APIRouter(tags=["shots"])
+shots_page = Page(router, "Shots", "/shots")
+
+_MOST_POINTS = 2000
+_A_PAGE = 60
+
+
+CutResult: Any = result_model(Cut)
+ShotResult: Any = result_model(Shot, is_critical=bool, thumbnail=str)
+# ``corrected``: by a person; ``curve``: (second, value) of the curve that shows cuts, at most some thousand points,
+# the highest of each stretch.
+ShotList: Any = result_model(
+    ShotDetection,
+    leave_out=("frame_times",),
+    frames=int,
+    frame_rate=float,
+    duration=float,
+    corrected=bool,
+    cuts=list[CutResult],
+    shots=list[ShotResult],
+    curve=list[tuple[float, float]],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCut:
+    """A cut as a person wants it.
+
+    Attributes:
+        time: Second of the first frame of the new shot; the nearest frame is taken.
+        kind: Kind of the transition; a gradual one detected there keeps its length.
+    """
+
+    time: Annotated[float, Field(ge=0)]
+    kind: Transition = "hard"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCuts:
+    """The cuts of a video as a person wants them, all of them."""
+
+    cuts: Annotated[tuple[WantedCut, ...], Field(max_length=100_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A detection as it is cached, and what a person made of it."""
+
+    detection: ShotDetection
+    detected: tuple[DetectedCut, ...]
+    corrected: bool
+
+
+class _NotDetectedError(HTTPException):
+    """Answered as 404 where shots are needed."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "the shots of this video have not been detected yet")
+
+
+@router.get("/shots", response_class=HTMLResponse, include_in_schema=False)
+async def choose_video(
+    request: Request,
+    site: CurrentSite,
+    q: str = "",
+    number: Annotated[int, Query(alias="page", ge=1)] = 1,
+) -> HTMLResponse:
+    """The page that lists videos to cut."""
+
+    def prepare() -> dict[str, Any]:
+        words = q.casefold().split()
+        records = [
+            record
+            for record in site.collection.listing().records
+            if record.status == "ok"
+            and record.frames > 1
+            and all(word in record.path.casefold() for word in words)
+        ]
+        videos = [video_values(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
+        return {
+            "is_empty": site.is_empty(),
+            "videos": [video for video in videos if not video["still"]],
+            "query": q,
+            "page": number,
+            "pages": max(-(-len(records) // _A_PAGE), 1),
+        }
+
+    return site.page("shots.html", request, await site.lists.run(prepare))
+
+
+@router.get("/videos/{video}/shots", response_class=HTMLResponse, include_in_schema=False)
+async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+    """Page with the timeline of a video; its script asks for the shots."""
+
+    def find() -> dict[str, Any]:
+        return {
+            "video": video_values(site.collection.record(video)),
+            "source": source_item(site, video=video),
+            "formats": {name: find_shot_format(name).label for name in shot_format_names()},
+        }
+
+    return site.page("video_shots.html", request, await site.lists.run(find))
+
+
+@router.post("/api/videos/{video}/shots")
+async def detect_shots(site: CurrentSite, video: int) -> JobState:
+    """Find the shots of a video, as a job; they are kept until the file or the detector changes.
+
+    Where that job is at work already, it is the answer.
+    """
+    record = await site.lists.run(lambda: site.collection.record(video))
+
+    def work(job: Job) -> dict[str, int]:
+        name = read_detector(site.collection.folder)
+
+        def make(path: Path) -> None:
+            open_record(record).close()  # what is not the file that was indexed is not looked at
+            detection = detect(
+                record.path,
+                name,
+                on_progress=lambda done, total: job.report(int(done), int(total or 0), "frames"),
+            )
+            path.write_text(json.dumps(_as_json(detection)), encoding="utf-8")
+
+        site.cache.get(_name(record, name), ".json", make)
+        return {"video": video}
+
+    try:
+        return site.jobs.start("shots", f"Shots of {base_name(record.path)}", work, video=video).state()
+    except JobRunningError as error:
+        if error.job.video != video:
+            raise
+        return error.job.state()
+
+
+@router.get("/api/videos/{video}/shots", response_model=ShotList | None)
+async def get_shots(site: CurrentSite, video: int) -> ResultResponse:
+    """The shots of a video, as they were corrected if they were; null until they are detected."""
+
+    def work() -> dict[str, Any] | None:
+        record = site.collection.record(video)
+        try:
+            return _list(site, record)
+        except _NotDetectedError:
+            return None
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.put("/api/videos/{video}/shots", response_model=ShotList)
+async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> ResultResponse:
+    """Store corrected cuts. Each cut in the list is a label ``cut``, each detected one that is missing ``no cut``."""
+    site.check_writable()
+
+    def work() -> dict[str, Any]:
+        record = site.collection.record(video)
+        stored = _open(site, record)
+        times = stored.detection.frame_times
+        nearest: dict[int, DetectedCut] = {}
+        for cut in wanted.cuts:
+            frame = int(np.abs(times - cut.time).argmin())
+            if frame < 1:
+                raise InvalidArgumentError(f"a cut must be after the first frame, got {cut.time:g} s")
+            old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
+            nearest[frame] = old or DetectedCut(frame, cut.kind)
+        cuts = [nearest[frame] for frame in sorted(nearest)]
+        write_corrected(
+            site.collection.folder, record.content_hash, cuts, detected=stored.detected, source="shots page"
+        )
+        return _list(site, record)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.delete("/api/videos/{video}/shots", response_model=ShotList)
+async def forget_shots(site: CurrentSite, video: int) -> ResultResponse:
+    """Discard corrections: the shots are those of the detector again; labels that were given stay."""
+    site.check_writable()
+
+    def work() -> dict[str, Any]:
+        record = site.collection.record(video)
+        forget_corrected(site.collection.folder, record.content_hash)
+        return _list(site, record)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.get("/api/videos/{video}/shots/{form}", response_class=Response)
+async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
+    """The shots as a file, corrected ones if there are any; ``form`` is a format of `vidkin shots --export`."""
+    kind = find_shot_format(form)
+
+    def work() -> tuple[bytes, str]:
+        record = site.collection.record(video)
+        detection = _open(site, record).detection
+        if kind.reads_video:
+            open_record(record).close()  # what is not the file that was indexed is not looked at
+        with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+            path = Path(folder, f"shots{kind.suffix}")
+            kind.write(detection, path)
+            return path.read_bytes(), Path(record.path).stem
+
+    content, stem = await (site.pictures if kind.reads_video else site.lists).run(work)
+    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in stem)
+    headers = {"Content-Disposition": f'attachment; filename="{name}{kind.suffix}"'}
+    return Response(content, media_type=kind.media_type, headers=headers)
+
+
+def _name(record: VideoRecord, detector: str) -> str:
+    return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
+
+
+def _as_json(detection: ShotDetection) -> dict[str, Any]:
+    """What :func:`_open` needs to build the detection again."""
+    return {
+        "detector": detection.detector,
+        "cuts": [
+            asdict(DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame))
+            for cut in detection.cuts
+        ],
+        "critical": [shot.critical for shot in detection.shots],
+        "times": np.asarray(detection.frame_times).round(6).tolist(),
+        "end": detection.shots[-1].end,
+        "curve": None
+        if detection.curve is None
+        else [
+            detection.curve.times.round(4).tolist(),
+            detection.curve.values.round(4).tolist(),
+            detection.curve.name,
+        ],
+    }
+
+
+def _open(site: Site, record: VideoRecord) -> _Stored:
+    """The shots that are kept; _NotDetectedError where there are none."""
+
+    def refuse(_: Path) -> None:
+        raise _NotDetectedError
+
+    path = site.cache.get(_name(record, read_detector(site.collection.folder)), ".json", refuse)
+    try:
+        table = parse_json(path.read_text(encoding="utf-8"))
+        detected = tuple(DetectedCut(**row) for row in table["cuts"])
+        detector = str(table["detector"])
+        times, end, critical = (
+            np.array(table["times"], dtype=float),
+            float(table["end"]),
+            list(table["critical"]),
+        )
+        curve = table["curve"] and Curve(
+            np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2]
+        )
+    except (ValueError, TypeError, LookupError):
+        # Damaged from outside. What is cached can be made again.
+        path.unlink(missing_ok=True)
+        raise _NotDetectedError from None
+    corrected = read_corrected(site.collection.folder, record.content_hash) if record.content_hash else None
+    cuts = detected if corrected is None else corrected
+    scores = None
+    if all(score is not None for score in critical):
+        # Something happens at the end of a shot: a corrected one is as critical as the detected one with its end.
+        ends = [cut.frame for cut in detected]
+        lasts = [cut.frame - 1 for cut in cuts] + [len(times) - 1]
+        scores = tuple(critical[sum(end <= last for end in ends)] for last in lasts)
+    detected_cuts = DetectedCuts(cuts, curve, scores)
+    detection = build_detection(record.path, detector, detected_cuts, times, end=end)
+    return _Stored(detection, detected, corrected is not None)
+
+
+def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
+    stored = _open(site, record)
+    detection = stored.detection
+    duration = detection.shots[-1].end
+    points: tuple[tuple[float, float], ...] = ()
+    if detection.curve is not None and len(detection.curve.times):
+        edges = np.linspace(
+            0, len(detection.curve.times), min(_MOST_POINTS, len(detection.curve.times)) + 1
+        ).astype(int)
+        tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
+        points = tuple(
+            (float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops
+        )
+    return {
+        **detection.to_dict(),
+        "corrected": stored.corrected,
+        "duration": duration,
+        "shots": [
+            {**shot.to_dict(), "thumbnail": thumbnail_address(record, (shot.start + shot.end) / 2)}
+            for shot in detection.shots
+        ],
+        "curve": points,
+    }

@@ -1,0 +1,105 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vidkin._base.files import replace_file, write_bytes, write_text
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def stop_while_writing(path: Path) -> None:
+    with replace_file(path) as temporary:
+        temporary.write_text("new, in part")
+        raise RuntimeError("stop")
+
+
+def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "one\r\nünë\n")
+    assert (tmp_path / "a.txt").read_bytes() == b"one\r\n\xc3\xbcn\xc3\xab\n"
+    write_bytes(tmp_path / "a.txt", b"\x00\xff")
+    assert (tmp_path / "a.txt").read_bytes() == b"\x00\xff"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for before in (None, "old"):
+        if before is not None:
+            path.write_text(before)
+        with pytest.raises(RuntimeError, match="stop"):
+            stop_while_writing(path)
+        assert names(tmp_path) == ([] if before is None else ["a.txt"])
+    assert path.read_text() == "old"
+
+
+def test_the_temporary_file_is_hidden_empty_and_beside_the_target_with_its_ending(tmp_path: Path) -> None:
+    seen = set()
+    for _ in range(2):
+        with replace_file(tmp_path / "clip.mp4") as temporary:
+            assert temporary.parent == tmp_path
+            assert temporary.name.startswith(".")
+            assert temporary.suffix == ".mp4"
+            assert temporary.read_bytes() == b""
+            seen.add(temporary.name)
+    assert len(seen) == 2
+
+
+def test_the_longest_names_are_possible(tmp_path: Path) -> None:
+    for name in ("x" * 251 + ".mp4", "a." + "y" * 253):
+        write_text(tmp_path / name, "z")
+        assert (tmp_path / name).read_text() == "z"
+
+
+def test_permissions_are_the_usual_ones_whatever_the_writer_does(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_text("")
+    usual = (tmp_path / "usual").stat().st_mode
+    with replace_file(tmp_path / "a") as temporary:
+        # As libraries do that write to a private file of their own and move it.
+        temporary.unlink()
+        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
+    assert (tmp_path / "a").stat().st_mode == usual
+
+
+def test_a_link_under_the_temporary_name_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (tmp_path / ".guessed.part.txt").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "a.txt", "new")
+    assert victim.read_text() == "untouched"
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_missing_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "none" / "a.txt", "")
+
+
+def test_the_content_is_on_disk_before_the_name_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    sync, rename = os.fsync, Path.replace
+
+    def fsync(descriptor: int) -> None:
+        steps.append("sync")
+        sync(descriptor)
+
+    def replace(self: Path, target: Path) -> Path:
+        steps.append("rename")
+        return rename(self, target)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    monkeypatch.setattr(Path, "replace", replace)
+    write_text(tmp_path / "a.txt", "x")
+    assert steps == ["sync", "rename", "sync"]

@@ -1,0 +1,45 @@
+"""Meanings of settings are read from docstrings."""
+
+from __future__ import annotations
+
+from vidkin._base.values import describe_settings
+
+
+class Pan:
+    """A pan.
+
+    Attributes:
+        size: Diameter in centimeters, see :func:`vidkin.kitchen.measure`;
+            ``auto`` asks.
+        lid, handle: What it has
+            besides.
+
+    Raises:
+        ValueError: not an attribute.
+    """
+
+
+def fry(pan: Pan, *, heat: int = 3) -> None:
+    """Fry.
+
+    Args:
+        pan: A :class:`Pan`.
+        heat: From 1 to 6: high is hot.
+    """
+
+
+class Bare:
+    pass
+
+
+def test_each_name_has_its_text_without_markup() -> None:
+    assert describe_settings(Pan) == {
+        "size": "Diameter in centimeters, see `measure`; `auto` asks.",
+        "lid": "What it has besides.",
+        "handle": "What it has besides.",
+    }
+    assert describe_settings(fry) == {"pan": "A `Pan`.", "heat": "From 1 to 6: high is hot."}
+
+
+def test_without_a_docstring_there_is_nothing() -> None:
+    assert describe_settings(Bare) == {}

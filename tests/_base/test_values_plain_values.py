@@ -1,0 +1,94 @@
+"""Results as plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import vidkin
+from vidkin._base.values import Result, as_json, fields_as_json, parse_json, replace_controls
+from vidkin.similarity import Segment
+
+
+class Color(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Box:
+    path: Path
+    values: tuple[float, ...]
+
+
+def test_results_become_plain_values() -> None:
+    assert as_json(Box(Path("a/b"), (1.0, float("nan")))) == {"path": "a/b", "values": [1.0, None]}
+    assert as_json({"t": torch.tensor([[1.0, 0.5]]), "n": np.float32(0.25)}) == {"t": [[1.0, 0.5]], "n": 0.25}
+    assert as_json([Color.RED, True, None, {2, 1}]) == ["red", True, None, [1, 2]]
+    assert as_json(Segment(0, 1, 2, 3, 0.5)) == {
+        "query_start": 0,
+        "query_end": 1,
+        "target_start": 2,
+        "target_end": 3,
+        "score": 0.5,
+        "speed": 1.0,
+        "mirrored": False,
+        "query_box": [0, 0, 1, 1],
+        "target_box": [0, 0, 1, 1],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Circle(Result):
+    radius: Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**fields_as_json(self), "diameter": float(2 * self.radius)}
+
+
+def test_a_result_gives_the_same_alone_and_inside_another() -> None:
+    assert Circle(Fraction(1, 2)).to_dict() == {"radius": 0.5, "diameter": 1.0}
+    assert as_json({"circles": (Circle(Fraction(1)),)}) == {"circles": [{"radius": 1.0, "diameter": 2.0}]}
+
+
+def test_everything_that_the_package_returns_is_a_result() -> None:
+    """Public dataclasses that hold findings; settings, plans of work and what is passed in are none."""
+    found = [
+        getattr(vidkin, name)
+        for name in vidkin.__all__
+        if dataclasses.is_dataclass(getattr(vidkin, name)) and isinstance(getattr(vidkin, name), type)
+    ]
+    assert len(found) >= 8
+    assert [cls for cls in found if not issubclass(cls, Result)] == []
+
+
+def test_what_has_no_form_is_refused() -> None:
+    with pytest.raises(TypeError, match="object cannot be expressed in JSON"):
+        as_json(object())
+
+
+def test_fields_become_a_dictionary() -> None:
+    assert fields_as_json(Box(Path("a"), (2.0,))) == {"path": "a", "values": [2.0]}
+
+
+def test_only_control_characters_are_replaced() -> None:
+    assert replace_controls("a\x1b[31m\nb\x00\x9b\x7f") == "a\ufffd[31m\ufffdb\ufffd\ufffd\ufffd"
+    for kept in ("día 山 [2].mp4", 'a, "b".mp4', os.fsdecode(b"film\xff.mp4"), ""):
+        assert replace_controls(kept) == kept
+
+
+def test_json_of_strangers_raises_nothing_but_a_value_error() -> None:
+    assert (
+        parse_json('{"a": [1, 2.5, null]}') == parse_json(b'{"a": [1, 2.5, null]}') == {"a": [1, 2.5, None]}
+    )
+    for text in ("[" * 100_000, '{"a":' * 100_000, "{", "", "9" * 5000, b"\xff", b"\xff\xfe["):
+        with pytest.raises(ValueError, match=r".+"):
+            parse_json(text)

@@ -1,0 +1,123 @@
+"""Tables in terminals of several widths."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from vidkin.cli.console import PathText, break_after_names, break_lines, lay_out, shorten
+
+NAME = "holidays in Norway/2024/sunset over the fjord, final cut.mp4"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("a.mp4", 5, "a.mp4"),
+        ("holidays/beach.mp4", 12, "hol…each.mp4"),
+        ("日本語の名前.mp4", 11, "日…名前.mp4"),  # each sign has two columns
+        ("beach.mp4", 1, "…"),
+        ("beach.mp4", 0, ""),
+    ],
+)
+def test_a_name_loses_its_middle(name: str, width: int, shown: str) -> None:
+    assert shorten(name, width) == shown
+    assert cell_len(shown) <= width
+
+
+def draw(width: int | None, *, name: str = NAME) -> list[str]:
+    columns = [("#", "right"), ("score", "right"), ("query", "right"), ("file", "left")]
+    rows = [
+        [Text("1"), Text("0.99"), Text("0:11.1-0:16.3"), PathText(name)],
+        [Text("2"), Text("0.12"), Text("0:01.0-0:02.0"), PathText("b.mp4")],
+    ]
+    file = io.StringIO()
+    console = Console(file=file, width=width or 1000, force_terminal=False)
+    console.print(lay_out(None, columns, rows, width=width))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_without_a_terminal_names_are_whole() -> None:
+    assert any(NAME in line for line in draw(None))
+
+
+def test_a_wide_terminal_has_lines_and_the_whole_name() -> None:
+    lines = draw(140)
+    assert lines[0].startswith("┏")
+    assert NAME in lines[3]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_keeps_the_numbers_and_both_ends_of_the_name(width: int) -> None:
+    heading, first, second = draw(width)
+    assert heading.split() == ["#", "score", "query", "file"]
+    assert max(map(cell_len, (heading, first, second))) <= width
+    assert first.split()[:3] == ["1", "0.99", "0:11.1-0:16.3"]
+    # All that is left of the line belongs to the name.
+    assert cell_len(first) == width
+    assert "…" in first
+    assert first.endswith("final cut.mp4")
+    assert second.endswith(" b.mp4")
+
+
+def test_a_name_that_fits_keeps_the_lines() -> None:
+    assert draw(60, name="a.mp4")[0].startswith("┏")
+
+
+def test_text_beside_a_name_is_folded_and_not_cut() -> None:
+    cause = "no video stream is in this file at all, only sound"
+    file = io.StringIO()
+    rows = [[PathText(NAME), Text(cause)]]
+    Console(file=file, width=60).print(lay_out(None, [("file", "left"), ("cause", "left")], rows, width=60))
+    _, *lines = file.getvalue().splitlines()
+    assert " ".join(line[-28:].strip() for line in lines if line.strip()).endswith("only sound")
+    assert len(lines) > 1
+
+
+def test_a_name_gets_twice_the_room_of_text_beside_it() -> None:
+    """18 + 40 columns and a gap of two in 60; a short text leaves the rest to the name."""
+
+    def widths(text: str) -> tuple[int, int]:
+        table = lay_out(None, [("", "left"), ("file", "left")], [[Text(text), PathText(NAME * 2)]], width=60)
+        first, second = (column.max_width for column in table.columns)
+        assert first is not None
+        assert second is not None
+        return first, second
+
+    assert widths("copy, doubtful: other takes of one scene?") == (19, 40)
+    assert widths("copy") == (4, 55)
+
+
+@pytest.mark.parametrize(
+    ("message", "lines"),
+    [
+        ("short", ["short"]),
+        ("8 of them can be removed, 12.7 MB", ["8 of them can be", "removed, 12.7 MB"]),
+        (
+            "Then `vidkin apply plan.json --undo`, all of it.",
+            ["Then", "`vidkin apply plan.json --undo`,", "all of it."],
+        ),
+        ("one ` alone is no command at all", ["one ` alone is no", "command at all"]),
+        ("/a/name/without/any/space.mp4: gone", ["/a/name/without/any/space.mp4:", "gone"]),
+    ],
+)
+def test_lines_break_between_words_and_not_in_commands(message: str, lines: list[str]) -> None:
+    assert break_lines(message, 20).split("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a.mp4", "a.mp4: 3 shots"),
+        ("names/eleven.mp4", "names/eleven.mp4:\n3 shots"),
+        # The terminal breaks a longer name; there is room behind its end.
+        ("videos/twenty/five.mp4", "videos/twenty/five.mp4: 3 shots"),
+    ],
+)
+def test_what_is_behind_a_name_is_not_torn(name: str, shown: str) -> None:
+    message = break_after_names(PathText(name, style="bold").append(": 3 shots"), 20)
+    assert message.plain == shown

@@ -1,0 +1,153 @@
+"""``vidkin demo``."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import vidkin.datasets
+from tests.cli.conftest import Library, run
+from vidkin.cli import demo as demo_steps
+from vidkin.cli.demo import _index
+
+
+def commands(shown: str) -> list[str]:
+    """The command lines that the demonstration prints."""
+    return [line for line in shown.splitlines() if line.startswith("$ ")]
+
+
+def counts(shown: str) -> list[str]:
+    """The row of the first table: added, unchanged, moved, broken, removed."""
+    row = next(line for line in shown.splitlines() if re.match(r"│\s+\d+ │\s+\d+ │\s+\d+ │\s+\d+ │", line))
+    return re.findall(r"\d+", row)
+
+
+@pytest.mark.large
+def test_it_shows_every_step_and_uses_again_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = functools.partial(
+        vidkin.datasets.build_samples,
+        videos=("astronaut", "rocket", "gravel"),
+        copies=(("rocket", "letterbox"),),
+        rate=10,
+        width=192,
+        height=144,
+    )
+    monkeypatch.setattr(vidkin.datasets, "build_samples", small)
+    monkeypatch.setattr(demo_steps, "_CLIPS", {"train": 2, "validation": 1, "test": 2})
+    monkeypatch.setattr(demo_steps, "_STEPS", 2)
+    folder = tmp_path / "the demo"
+    shown = run("demo", folder).out
+    assert [line.split()[2] for line in commands(shown)] == [
+        "index",
+        "search",
+        "match",
+        "duplicates",
+        "shots",
+        "train",
+        "evaluate",
+        # What to try next.
+        "index",
+        "search",
+        "duplicates",
+        "shots",
+        "train",
+        "serve",
+    ]
+    assert "'" in commands(shown)[0]  # the space in the folder's name is quoted
+    table = shown[shown.index(commands(shown)[1]) :]
+    first = next(line for line in table.splitlines() if re.match(r"│\s+1 │", line))
+    assert "astronaut.mp4" in first
+    for picture in ("map.png", "pairs.png"):
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG")
+        assert picture in shown
+    assert "rocket-letterbox.mp4" in shown[shown.index(commands(shown)[3]) :]
+    # Five shots, cut at 3.0, 5.4 and 8.2 s, and dissolved around 11 s.
+    shots = shown[shown.index(commands(shown)[4]) : shown.index(commands(shown)[5])]
+    assert re.findall(r"│ (\d) │ 0:(\d\d\.\d) │", shots)[1:4] == [("2", "03.0"), ("3", "05.4"), ("4", "08.2")]
+    assert "hard" in shots
+    assert re.search(r"[\d.]+ % of [\d,]+ quadlets are in order", shown)
+    assert (folder / "model" / "model.safetensors").is_file()
+    again = run("demo", folder).out
+    assert "(already there)" in again
+    assert counts(again) == ["0", "4", "0", "0", "0"]
+
+
+def test_an_index_of_an_older_vidkin_is_made_anew(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = Path(shutil.copytree(library.index, tmp_path / "index"))
+    facts = json.loads((index / "collection.json").read_text())
+    (index / "collection.json").write_text(json.dumps({**facts, "fingerprint": "classical-0-older"}))
+    usable = _index((library.folder / "rocket.mp4",), index)
+    assert [Path(record.path).name for record in usable] == ["rocket.mp4"]
+    assert "rebuilding it" in capsys.readouterr().err
+
+
+def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
+    folder, own = tmp_path / "demo", tmp_path / "my videos"
+    own.mkdir()
+    for name in ("coffee.mp4", "rocket.mp4"):
+        shutil.copy(library.folder / name, own)
+    shown = run("demo", folder, "--videos", own).out
+    assert sorted(path.name for path in own.iterdir()) == ["coffee.mp4", "rocket.mp4"]
+    assert "with a logo on it and encoded again" in shown
+    assert "coffee.mp4" in shown
+    assert len(list(folder.glob("clip-*.mp4"))) == 1
+    assert (folder / "map.png").is_file()
+
+
+def test_a_folder_without_videos_cannot_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    outcome = run("demo", tmp_path / "demo", "--videos", tmp_path / "empty", status=3)
+    assert "has no video that can be searched; choose another folder with --videos" in outcome.err
+    (tmp_path / "file").write_text("")
+    assert "is a file; choose a folder" in run("demo", tmp_path / "file", status=2).err
+
+
+@pytest.mark.slow
+def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+    }
+    code = "from vidkin.cli import main; main()"
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 240  # aimed at a minute on two idle cores; these tests share them
+    listed = subprocess.run(
+        [sys.executable, "-c", code, "duplicates", "--json", "-i", "vidkin-demo/collection.vidkin"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    groups = [
+        {Path(item["path"]).stem for item in group["members"]}
+        for group in json.loads(listed.stdout)["groups"]
+    ]
+    truth = [
+        {"astronaut", "astronaut-crop", "astronaut-grey"},
+        {"camera", "camera-caption"},
+        {"chelsea", "chelsea-letterbox"},
+        {"coffee", "coffee-logo"},
+        {"coins", "coins-reencode"},
+        {"motorcycle", "motorcycle-mirror"},
+        {"rocket", "rocket-faster"},
+    ]
+    # All copies, the cropped, mirrored and sped-up ones, too.
+    assert sorted(groups, key=min) == truth

@@ -1,0 +1,128 @@
+"""``vidkin duplicates`` to act on: a plan, ``vidkin apply``, ``--undo``, a page with pictures, ``vidkin decisions``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Library, run
+from tests.support.videos import encode, pan
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A library of its own, whose files may be moved."""
+    root = tmp_path_factory.mktemp("ówn")
+    folder = root / "videos"
+    folder.mkdir()
+    frames = list(pan("coffee", 60, width=320, height=240))
+    encode(folder / "coffee.mp4", frames, rate=5)
+    encode(folder / "coffee small [1].mp4", (frame[::2, ::2] for frame in frames), rate=5)
+    encode(folder / "coffee clip.mp4", frames[20:45], rate=5)
+    encode(folder / "rocket.mp4", pan("rocket", 40, width=320, height=240), rate=5)
+    run("index", folder, "--index", root / "i", "--workers", "1")
+    return Library(folder, root / "i", folder / "coffee clip.mp4")
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.iterdir())}
+
+
+def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
+    before = contents(own.folder)
+    plan, away = tmp_path / "plan.json", tmp_path / "away"
+    shown = run("duplicates", "--index", own.index, "--plan", plan)
+    assert "plan.json: 1 file to remove" in shown.out
+    assert f"carry it out: `vidkin apply {plan}`" in shown.err
+    planned = json.loads(plan.read_text())
+    assert [Path(item["path"]).name for item in planned["groups"][0]["remove"]] == ["coffee small [1].mp4"]
+    assert Path(planned["groups"][0]["keep"]["path"]).name == "coffee.mp4"
+    dry = run("apply", plan, "--move-to", away, "--dry-run").out
+    assert f"coffee small [1].mp4: would be moved to {away}" in dry
+    assert "1 file would be moved" in dry
+    assert contents(own.folder) == before
+    moved = run("apply", plan, "--move-to", away)
+    assert f"`vidkin apply {plan} --undo` takes it back" in moved.err
+    run("apply", plan, "--undo")
+    done = run("apply", plan, "--move-to", away, "--json").json
+    assert [item["outcome"] for item in done["files"]] == ["removed"]
+    assert "coffee small [1].mp4" not in contents(own.folder)
+    again = run("apply", plan, "--move-to", away, status=1).out
+    assert f"skipped, it was moved to {away}" in again
+    planned = run("apply", plan, "--undo", "--dry-run", "--json").json["files"]
+    assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
+    undone = run("apply", plan, "--undo").out
+    assert f"coffee small [1].mp4: restored from {away}" in undone
+    assert "1 file restored" in undone
+    assert contents(own.folder) == before
+    assert "0 files restored" in run("apply", plan, "--undo").out
+
+
+def test_a_reader_of_csv_that_stops_early_causes_no_error(own: Library) -> None:
+    words = [sys.executable, "-m", "vidkin", "duplicates", "--index", str(own.index), "--csv", "-"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(writing)
+    assert "cannot be written" not in done.stderr
+
+
+def test_wrong_uses_of_apply(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text("{}")
+    outcome = run("apply", tmp_path / "p.json", status=2)
+    assert "must be a plan from `vidkin duplicates --plan`" in outcome.err
+    outcome = run("apply", tmp_path / "p.json", "--hard-link", "--symlink", status=2)
+    assert "use --hard-link or --symlink, not both" in outcome.err
+    outcome = run("apply", tmp_path / "p.json", "--undo", status=3)
+    assert "there is no such log: nothing was done with this plan" in outcome.err
+
+
+def test_parts_and_keep_rules(own: Library) -> None:
+    whole = run("duplicates", "--index", own.index, "--json").json["groups"]
+    assert [len(group["members"]) for group in whole] == [2]
+    parts = run("duplicates", "--index", own.index, "--parts", "--keep", "best", "--json").json["groups"]
+    (excerpt,) = [item for item in parts[0]["members"] if item["relation"] == "excerpt"]
+    assert Path(excerpt["path"]).name == "coffee clip.mp4"
+    assert (excerpt["start"], excerpt["end"]) == (pytest.approx(4, abs=0.4), pytest.approx(9, abs=0.4))
+    assert "excerpt, from 0:0" in run("duplicates", "--index", own.index, "--parts").out
+    outcome = run("duplicates", "--index", own.index, "--keep", "prettiest", status=2)
+    assert "keep must be one of best, oldest, newest" in outcome.err
+
+
+def test_a_page_has_the_pictures_of_all_copies(own: Library, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert (
+        "page.html: the groups with pictures" in run("duplicates", "--index", own.index, "--html", page).out
+    )
+    text = page.read_text(encoding="utf-8")
+    assert text.count('src="data:image/jpeg;base64,') == 6
+    assert "coffee small [1].mp4" in text
+    assert not re.search(r'(src|href)="(?!data:)', text)  # nothing is loaded from elsewhere
+    outcome = run("duplicates", "--index", own.index, "--html", tmp_path / "none" / "page.html", status=2)
+    assert "no such folder; create it first" in outcome.err
+
+
+def test_decisions_are_listed_and_undone(own: Library, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(own.index, tmp_path / "index"))
+    pair = (own.folder / "coffee.mp4", own.folder / "coffee small [1].mp4")
+    assert "No decisions" in run("decisions", "--index", index).out
+    run("duplicates", "--index", index, "--not-a-match", *pair)
+    assert run("duplicates", "--index", index, "--json").json["groups"] == []
+    shown = run("decisions", "--index", index).out
+    assert "not duplicates" in shown
+    assert all(path.name in shown for path in pair)
+    (decision,) = run("decisions", "--index", index, "--json").json["decisions"]
+    assert decision["verdict"] == "not a match"
+    assert "decision undone" in run("decisions", "--index", index, "--undo", *pair).out
+    assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
+    outcome = run("decisions", "--index", index, "--undo", *pair, status=2)
+    assert "there is no decision on these two videos" in outcome.err

@@ -1,0 +1,136 @@
+"""``vidkin embed``."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors import safe_open
+
+from tests.cli.conftest import Library, run
+from vidkin.features import open_extractor
+from vidkin.media import read_frames
+
+
+def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -> None:
+    files = [library.folder / "rocket.mp4", library.clip]
+    output = tmp_path / "features.safetensors"
+    found = run("embed", *files, "-o", output, "--rate", "2", "--json").json
+    assert [item["frames"] for item in found["videos"]] == [16, 10]
+    with safe_open(output, "pt") as stored:
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - no mapping
+        metadata = stored.metadata()
+    assert tensors["lengths"].tolist() == [16, 10]
+    assert (
+        tensors["values"].shape[0] == tensors["timestamps"].shape[0] == tensors["information"].shape[0] == 26
+    )
+    extractor = open_extractor()
+    direct = extractor.extract(read_frames(files[1], rate=2, short_side=extractor.short_side))
+    torch.testing.assert_close(tensors["values"][16:], direct.whole.float())
+    assert torch.equal(tensors["timestamps"][16:], direct.timestamps)
+    assert metadata["fingerprint"] == extractor.fingerprint
+    assert json.loads(metadata["paths"]) == [str(path) for path in files]
+    assert list(tmp_path.glob("*.safetensors*")) == [output]
+
+
+def test_npz_holds_the_same_without_pickles(library: Library, tmp_path: Path) -> None:
+    words = ("embed", library.clip, library.folder / "rocket.mp4", "--rate", "1", "-o")
+    run(*words, tmp_path / "f.npz")
+    run(*words, tmp_path / "f.safetensors")
+    with safe_open(tmp_path / "f.safetensors", "pt") as stored:
+        tensors = {name: stored.get_tensor(name).numpy() for name in stored.keys()}  # noqa: SIM118 - no mapping
+        metadata = stored.metadata()
+    with np.load(tmp_path / "f.npz", allow_pickle=False) as arrays:
+        assert set(arrays.files) == set(tensors) | {"paths", "fingerprint", "extractor"}
+        for name, values in tensors.items():
+            np.testing.assert_array_equal(arrays[name], values)
+        assert arrays["paths"].tolist() == json.loads(metadata["paths"])
+        assert str(arrays["fingerprint"]) == metadata["fingerprint"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.npz", "f.safetensors"]
+
+
+def test_without_a_rate_short_videos_are_sampled_as_in_an_index(library: Library, tmp_path: Path) -> None:
+    found = run("embed", library.clip, "-o", tmp_path / "f.safetensors", "--json").json
+    assert found["videos"][0]["frames"] == 10  # five seconds, twice a second
+
+
+def test_broken_files_are_left_out(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "empty.mp4").write_bytes(b"")
+    output = tmp_path / "f.safetensors"
+    outcome = run("embed", tmp_path / "empty.mp4", library.clip, "-o", output, "--json", status=1)
+    assert [Path(item["path"]).name for item in outcome.json["broken"]] == ["empty.mp4"]
+    assert "empty.mp4" in outcome.err
+    assert output.is_file()
+    nothing = run("embed", tmp_path / "empty.mp4", "-o", tmp_path / "g.safetensors", status=3)
+    assert "empty.mp4" in nothing.err
+    assert not (tmp_path / "g.safetensors").exists()
+
+
+def test_the_folder_must_be_there(library: Library, tmp_path: Path) -> None:
+    outcome = run("embed", library.clip, "-o", tmp_path / "no" / "f.safetensors", status=2)
+    assert "no such folder" in outcome.err
+
+
+def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) -> None:
+    clip, other = tmp_path / "clip.mp4", tmp_path / "other.mp4"
+    shutil.copy(library.clip, clip)
+    shutil.copy(library.clip, other)
+    (tmp_path / "link.mp4").symlink_to(clip)
+    before = clip.read_bytes()
+    for words in (
+        ("embed", other, clip, "-o", clip),
+        ("embed", clip, "-o", tmp_path / "link.mp4"),
+        ("whiten", other, clip, "-o", clip, "--dimension", "8"),
+        ("whiten", tmp_path, "-o", clip, "--dimension", "8"),
+    ):
+        assert "is also an input; choose another output file" in run(*words, status=2).err
+    picture = tmp_path / "still.png"
+    Image.new("RGB", (64, 48), (200, 60, 20)).save(picture)
+    shown = picture.read_bytes()
+    for option in ("--picture", "--frames"):
+        told = run("match", picture, clip, option, picture, "--index", library.index, status=2).err
+        assert "is also an input" in told
+    told = run(
+        "match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2
+    )
+    assert "--picture and --frames must be different files" in told.err
+    assert (clip.read_bytes(), picture.read_bytes()) == (before, shown)
+
+
+def test_outputs_that_cannot_be_a_file_are_refused_before_any_work(library: Library, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in ("embed", "whiten"):
+        told = run(name, library.clip, "-o", pipe, status=2).err
+        assert "it is a device or a pipe; name a file" in told
+        assert "no such folder" in run(name, library.clip, "-o", tmp_path / "no" / "f", status=2).err
+    assert pipe.is_fifo()
+    output = tmp_path / "f.safetensors"
+    run("embed", library.clip, "-o", output)
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert output.stat().st_mode == plain.stat().st_mode  # others may read it as they may any file
+
+
+def test_a_full_disk_is_reported_and_the_old_output_is_kept(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "f.safetensors"
+    output.write_text("what was there")
+
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for words in (("embed", library.clip), ("whiten", library.clip, "--dimension", "8", "--pictures", "8")):
+        told = run(*words, "-o", output, status=3).err
+        assert "cannot be written: No space left on device" in told
+    assert output.read_text() == "what was there"
+    assert [path.name for path in tmp_path.iterdir()] == ["f.safetensors"]

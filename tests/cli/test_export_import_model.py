@@ -1,0 +1,28 @@
+"""``vidkin import-model``: a public checkpoint becomes a model that the other commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from tests.cli.conftest import Library, run
+from tests.support.comparators import passing
+from vidkin.models.comparator import ComparatorConfig
+
+
+def test_an_imported_checkpoint_compares_videos(library: Library, tmp_path: Path) -> None:
+    state = passing(ComparatorConfig(weighting="attention")).state_dict()
+    torch.save({"model": state}, tmp_path / "s2vs.pth")
+    words = ("import-model", tmp_path / "s2vs.pth", "--layout", "s2vs", "-o", tmp_path / "model")
+    imported = run(*words, "--extractor", "vidkin", "--json").json
+    assert imported["config"]["weighting"] == "attention"
+    clip = library.clip
+    assert run("match", clip, clip, "--model", tmp_path / "model", "--json").json["score"] == 1.0
+
+
+def test_import_refuses_a_checkpoint_of_another_layout(tmp_path: Path) -> None:
+    torch.save({"model": passing().state_dict()}, tmp_path / "s2vs.pth")
+    words = ("import-model", tmp_path / "s2vs.pth", "-o", tmp_path / "model", "--extractor", "vidkin")
+    outcome = run(*words, "--layout", "hap-vr", status=2)
+    assert "must hold weights named comparator_module.*, got" in outcome.err

@@ -1,0 +1,262 @@
+"""``vidkin index``, ``info`` and ``remove``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Library, run
+from tests.support.videos import encode, pan
+from vidkin.index import Index
+
+pytestmark = pytest.mark.usefixtures("library")
+
+
+def copied(library: Library, target: Path) -> Path:
+    """An index of one's own to change."""
+    return Path(shutil.copytree(library.index, target))
+
+
+def test_a_second_run_reads_nothing(library: Library) -> None:
+    again = run("index", library.folder, "--index", library.index)
+    header, counts = (line.split() for line in _rows(again.out)[:2])
+    assert header == ["added", "unchanged", "moved", "broken", "removed"]
+    assert counts == ["0", "4", "0", "0", "0"]
+    assert "4 videos" in again.out
+    assert again.err == ""
+
+
+def test_the_environment_names_the_index(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIDKIN_INDEX", str(library.index))
+    assert run("info", "--json").json["videos"] == 4
+
+
+def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    (folder / "empty.mp4").write_bytes(b"")
+    (folder / "text [x].mp4").write_text("no video")
+    index = tmp_path / "index"
+    outcome = run("index", folder, "--index", index, "--workers", "1", "--json", status=1)
+    report = outcome.json
+    assert [Path(item["path"]).name for item in report["added"]] == ["rocket.mp4"]
+    assert [Path(item["path"]).name for item in report["broken"]] == ["empty.mp4", "text [x].mp4"]
+    assert all(item["cause"] for item in report["broken"])
+    assert report["videos"] == 1
+    shown = run("index", folder, "--index", index, status=1).out
+    for item in report["broken"]:
+        assert any(Path(item["path"]).name in line and item["cause"] in line for line in shown.splitlines())
+
+
+def test_a_cluster_needs_ray_and_an_address(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("index", library.folder, "--index", tmp_path / "new")
+    outcome = run(*words, "--ray", "ray://head:10001", status=2)
+    assert "a Ray address must be HOST:PORT, auto" in outcome.err
+    assert "run vidkin on a machine of the cluster" in outcome.err
+    # Nobody listens at the port of the echo protocol.
+    assert "no Ray cluster answers there" in run(*words, "--ray", "127.0.0.1:7", status=3).err
+    monkeypatch.setitem(sys.modules, "ray", None)
+    outcome = run(*words[:2], "--ray", *words[2:], status=3)
+    assert 'run pip install "vidkin[ray]"' in outcome.err
+
+
+def test_a_folder_without_videos_is_nothing_usable(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing" / "notes.txt").write_text("hello")
+    outcome = run("index", tmp_path / "nothing", "--index", library.index, status=3)
+    assert "Error: no videos found; name folders or files with videos" in outcome.err
+
+
+def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> None:
+    outcome = run("index", tmp_path / "gone", "--index", library.index, "--json", status=3)
+    assert [item["path"] for item in outcome.json["broken"]] == [str(tmp_path / "gone")]
+
+
+def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) -> None:
+    outcome = run("index", library.folder, "--index", library.index, "--extractor", "classical", status=2)
+    assert outcome.out == ""
+    assert "was made with extractor frame-encoder-" in outcome.err
+    assert outcome.err.startswith("Error: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_new_index_with_a_whitening_is_classical(library: Library, tmp_path: Path) -> None:
+    from vidkin.features.classical import shipped_whitening
+
+    shipped_whitening().save(tmp_path / "w.safetensors")
+    index = tmp_path / "index"
+    outcome = run(
+        "index", library.folder / "rocket.mp4", "--index", index, "--whitening", tmp_path / "w.safetensors"
+    )
+    assert outcome.err == ""
+    facts = run("info", "--index", index, "--json").json
+    assert facts["extractor"] == "classical"
+    assert Path(facts["whitening"]).name == "w.safetensors"
+
+
+def test_an_unknown_extractor_is_wrong_usage(library: Library, tmp_path: Path) -> None:
+    outcome = run("index", library.folder, "--index", tmp_path / "new", "--extractor", "vhs", status=2)
+    assert "'vhs' is not an extractor; choose from classical" in outcome.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_gone_is_forgotten_on_request(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("coffee.mp4", "rocket.mp4"):
+        shutil.copy(library.folder / name, folder)
+    index = tmp_path / "index"
+    run("index", folder, "--index", index, "--workers", "1")
+    (folder / "rocket.mp4").unlink()
+    assert run("index", folder, "--index", index, "--json").json["removed"] == []
+    pruned = run("index", folder, "--index", index, "--prune", "--json").json
+    assert [Path(item["path"]).name for item in pruned["removed"]] == ["rocket.mp4"]
+    assert pruned["videos"] == 1
+
+
+def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "mine", copied(library, tmp_path / "index")
+    shutil.copytree(library.folder, folder)
+    run("index", folder, "--index", index, "--workers", "1")
+    (folder / "rocket.mp4").unlink()
+    shown = run("index", folder, "--index", index)
+    assert "1 file of the index are gone" not in shown.err
+    assert "1 file of the index is gone from these folders; --prune removes it" in shown.err
+    assert any("rocket.mp4" in row for row in _rows(shown.out))
+    assert [
+        Path(item["path"]).name for item in run("index", folder, "--index", index, "--json").json["missing"]
+    ] == ["rocket.mp4"]
+    query = library.folder / "rocket.mp4"
+    found = run("search", query, "--index", index, "--threshold", "0.9", "--json").json["matches"]
+    assert {match["path"]: match["missing"] for match in found} == {
+        str(query): False,
+        str(folder / "rocket.mp4"): True,
+    }
+    assert "rocket.mp4 (missing)" in run("search", query, "--index", index).out
+    assert "rocket.mp4 (missing)" in run("info", "--videos", "--index", index).out
+    assert run("info", "--index", index, "--json").json["missing"] == 1
+    assert run("doctor", "--index", index, "--json").json["index"]["missing"] == 1
+    shutil.rmtree(folder)
+    folder.mkdir()
+    empty = run("index", folder, "--index", index, status=3)
+    assert (
+        "Error: no videos found, and those of the index are gone; if they are on a drive, connect it"
+        in empty.err
+    )
+    assert "files that are gone" in run("info", "--index", index).out
+
+
+def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "some", copied(library, tmp_path / "index")
+    (folder / "proxies").mkdir(parents=True)
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    shutil.copy(library.folder / "rocket.mp4", folder / "proxies")
+    (folder / "notes.txt").write_text("hello")
+    # Its files are not in the index yet: a link to one that is adds nothing.
+    (folder / "link").symlink_to(shutil.copytree(library.folder, tmp_path / "elsewhere"))
+    shown = run(
+        "index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1"
+    )
+    assert "excluded by proxies/" in shown.out
+    assert "its name is not that of a video" in shown.out
+    shown = run("index", folder, "--index", index)  # the pattern is remembered
+    assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
+    words = ("index", folder, "--index", index, "--workers", "1", "--json")
+    report = run(*words, "--exclude", "*.mkv", "--list-skipped").json
+    assert [Path(item["path"]).name for item in report["skipped"]] == ["link", "notes.txt", "proxies"]
+    report = run(*words, "--no-exclude", "--follow-links").json
+    added = [os.path.relpath(item["path"], folder) for item in report["added"]]
+    assert added == [*(f"link/{name}" for name in library.names), "proxies/rocket.mp4"]
+    assert "skipped" not in report
+
+
+def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
+    os.rename(encode(tmp_path / "plain.mp4", pan("coffee", 20)), path)
+    assert run("index", path, "--json").json["added"][0]["path"] == str(path)
+    assert (Path.cwd() / "collection.vidkin" / "collection.json").is_file()  # the default place
+    assert "caf�.mp4" in run("info", "--videos").out
+
+
+def test_info_says_what_made_the_index(library: Library) -> None:
+    found = run("info", "--index", library.index, "--json", "--videos").json
+    assert (found["videos"], found["broken"], found["extractor"]) == (4, 0, "vidkin")
+    assert found["seconds"] == pytest.approx(12 + 12 + 8 + 8, abs=0.1)
+    names = [os.path.relpath(item["path"], library.folder) for item in found["files"]]
+    assert names == list(library.names)
+    shown = run("info", "--index", library.index, "--videos").out
+    assert "día 山 [2].mp4" in shown
+    assert "192x128" in shown
+    assert "0:40.0" in shown
+
+
+def test_damage_is_in_the_report_and_in_info(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "some", tmp_path / "index"
+    folder.mkdir()
+    path = folder / "half.webm"
+    options = {"deadline": "realtime", "cpu-used": "8"}
+    encode(path, pan("coffee", 100), codec="libvpx", options=options)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    first = run("index", folder, "--index", index, "--workers", "1", "--json")
+    causes = {Path(item["path"]).name: item["cause"] for item in first.json["added"]}
+    assert causes["rocket.mp4"] == ""
+    assert causes["half.webm"].startswith("the file is cut off: ")
+    assert f"Warning: {path}: the file is cut off: " in first.err
+    assert run("info", "--index", index, "--json").json["damaged"] == 1
+    shown = run("info", "--index", index, "--videos").out
+    assert any("half.webm" in line and causes["half.webm"] in line for line in shown.splitlines())
+
+
+def test_remove_forgets_and_touches_no_file(library: Library, tmp_path: Path) -> None:
+    index = copied(library, tmp_path / "index")
+    assert run("remove", library.folder / "sub folder", "--index", index).out.endswith(
+        "1 video removed, 3 left\n"
+    )
+    found = run("index", library.folder, "--index", index, "--json").json
+    assert (found["added"], found["videos"]) == ([], 3)  # its folder does not bring it back
+    (tmp_path / "bad.mp4").write_text("no video")
+    run("index", tmp_path / "bad.mp4", "--index", index, "--workers", "1", status=3)
+    words = (tmp_path / "bad.mp4", library.folder / "rocket.mp4", "--index", index)
+    assert run("remove", *words).out.endswith("1 video and 1 broken file removed, 2 left\n")
+    assert (library.folder / "sub folder" / "día 山 [2].mp4").is_file()
+    outcome = run("remove", tmp_path / "unknown.mp4", "--index", index, status=3)
+    assert "unknown.mp4" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("search", "a.mp4"), ("duplicates",), ("info",), ("remove", "a.mp4")])
+def test_a_missing_index_says_how_to_make_one(command: tuple[str, ...]) -> None:
+    outcome = run(*command, status=3)
+    assert "there is no index at" in outcome.err
+    assert "vidkin index" in outcome.err
+    assert not (Path.cwd() / "collection.vidkin").exists()
+
+
+def _rows(text: str) -> list[str]:
+    """Lines of tables without their frames."""
+    cleaned = ("".join(" " if char in "│┃" else char for char in line) for line in text.splitlines())
+    return [line for line in cleaned if line.strip() and not set(line) & set("┏┡┗└")]
+
+
+def test_views_are_chosen_for_a_new_index_and_kept(library: Library, tmp_path: Path) -> None:
+    video, index = library.folder / "rocket.mp4", tmp_path / "index"
+    run("index", video, "--index", index, "--views", "query")
+    with Index.open(index) as opened:
+        assert opened.store.read(opened.videos()[0].id).values.shape[1] == 1
+        assert opened.extractor.views == "query"
+    # The query is seen in parts, and what was chosen is remembered.
+    assert run("search", library.clip, "--index", index, "--json").json["matches"] == []
+    assert run("search", video, "--index", index, "--json").json["matches"][0]["score"] == 1.0
+    assert "1 video" in run("index", video, "--index", index).out
+    refused = run("index", video, "--index", index, "--views", "both", status=2)
+    assert "was made with extractor frame-encoder-" in refused.err
+    assert "views must be one of none, query, both, got 'some'" in run(
+        "index", video, "--index", tmp_path / "new", "--views", "some", status=2
+    ).err.replace("\n", " ")

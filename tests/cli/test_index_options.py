@@ -1,0 +1,20 @@
+"""The options of ``vidkin index``: which its help shows, and that the guide has the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from vidkin.cli.app import app
+
+
+def test_rare_options_are_in_the_guide_instead_of_the_help() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    command = typer.main.get_command(app).commands["index"]  # type: ignore[attr-defined]
+    options = [option for option in command.params if option.param_type_name == "option"]
+    hidden = {name for option in options if option.hidden for name in (*option.opts, *option.secondary_opts)}
+    shown = {name for option in options if not option.hidden for name in option.opts if name.startswith("--")}
+    assert {"--views", "--weights", "--whitening", "--rate", "--ray", "--wait", "--retry-broken"} < hidden
+    assert len(shown) <= 10
+    assert [name for name in sorted(hidden) if f"`{name}" not in guide] == []

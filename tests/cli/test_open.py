@@ -1,0 +1,68 @@
+"""``vidkin open``, with a player of one's own on the search path."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.cli.conftest import Library, run
+from tests.cli.test_open_players import make_player
+
+
+@pytest.fixture
+def mpv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a player writes its arguments."""
+    made = make_player(tmp_path / "bin", "mpv")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return Path(f"{made}.txt")
+
+
+def test_a_match_is_opened_at_its_time(library: Library, mpv: Path) -> None:
+    best = run("search", library.clip, "--index", library.index, "--json").json["matches"][0]
+    outcome = run("open", library.clip, "--index", library.index)
+    start, path = mpv.read_text().split("\n")
+    assert path == best["path"]
+    assert float(start.removeprefix("--start=")) == pytest.approx(
+        best["segments"][0]["target_start"], abs=1e-3
+    )
+    assert float(start.removeprefix("--start=")) == pytest.approx(4.0, abs=0.6)
+    assert "opened at 0:0" in outcome.out
+
+
+def test_other_matches_and_files(library: Library, mpv: Path) -> None:
+    found = run("open", library.clip, "--rank", "2", "--index", library.index, "--dry-run", "--json").json
+    assert Path(found["path"]).stem.endswith("coffee")
+    assert not mpv.exists()
+    run("open", library.folder / "rocket.mp4", "--at", "0:02.5")
+    assert mpv.read_text() == f"--start=2.500\n{library.folder / 'rocket.mp4'}"
+    outcome = run("open", library.clip, "--rank", "200", "--index", library.index, status=3)
+    assert "there is no match 200" in outcome.err
+
+
+def test_nothing_to_open(library: Library, tmp_path: Path, mpv: Path) -> None:
+    plain = tmp_path / "plain.png"
+    Image.new("RGB", (96, 64), (120, 120, 120)).save(plain)
+    outcome = run("open", plain, "--index", library.index, status=3)
+    assert "plain.png: nothing similar found; add videos with `vidkin index PATH`" in outcome.err
+    assert not mpv.exists()
+
+
+def test_open_prints_the_time_for_players_that_cannot_seek(
+    library: Library, tmp_path: Path, mpv: Path
+) -> None:
+    make_player(tmp_path / "bin", "own")
+    outcome = run("open", library.folder / "rocket.mp4", "--at", "5", "--player", "own")
+    assert "own cannot start at a time; go to 0:05.0 in the video" in outcome.err
+
+
+def test_a_file_that_is_gone_is_not_opened(library: Library, tmp_path: Path, mpv: Path) -> None:
+    (tmp_path / "one").mkdir()
+    video = Path(shutil.copy(library.folder / "rocket.mp4", tmp_path / "one"))
+    run("index", video, "--index", tmp_path / "i", "--workers", "1")
+    video.unlink()
+    outcome = run("open", library.folder / "rocket.mp4", "--index", tmp_path / "i", status=3)
+    assert "rocket.mp4: the file is gone" in outcome.err
+    assert not mpv.exists()

@@ -1,0 +1,66 @@
+"""Players of the system, played by scripts that write down how they were called."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vidkin.cli.open import find_player
+from vidkin.errors import InvalidArgumentError, MissingPartError
+
+
+def make_player(folder: Path, name: str, *, status: int = 0) -> Path:
+    """A program that writes its arguments to ``NAME.txt`` beside it, one a line."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    # A shell, as the first line of a script cannot name an interpreter whose path has a space.
+    path.write_text(
+        '#!/bin/sh\nfirst=1\nfor word in "$@"; do\n'
+        '  if [ $first = 1 ]; then first=0; printf %s "$word"; else printf "\\n%s" "$word"; fi\n'
+        f'done > "$0.txt"\nexit {status}\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_the_best_player_that_is_there_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingPartError, match="there is no video player; install mpv or vlc"):
+        find_player()
+    for name in ("xdg-open", "ffplay", "vlc", "mpv"):
+        make_player(tmp_path, name)
+        assert find_player().name == name
+    assert find_player("vlc").program == str(tmp_path / "vlc")
+    with pytest.raises(InvalidArgumentError, match="player must be an installed program, got 'nothing'"):
+        find_player("nothing")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mpv", ["--start=62.500"]),
+        ("vlc", ["--start-time=62.500"]),
+        ("ffplay", ["-ss", "62.500"]),
+        ("xdg-open", []),
+        ("own-player", []),
+    ],
+)
+def test_players_start_at_the_requested_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: list[str]
+) -> None:
+    made = make_player(tmp_path / "bin", name)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    player = find_player(name)
+    assert player.takes_time == bool(arguments)
+    player.show("-rf é.mp4", 62.5)
+    called = Path(f"{made}.txt").read_text().split("\n")
+    assert called == [*arguments, os.path.join(tmp_path, "-rf é.mp4")]
+
+
+def test_a_player_that_fails_is_an_error(tmp_path: Path) -> None:
+    player = find_player(str(make_player(tmp_path, "mpv", status=3)))
+    with pytest.raises(MissingPartError, match="mpv ended with status 3; name another player"):
+        player.show("a.mp4", 0.0)

@@ -1,0 +1,263 @@
+"""``vidkin search``, ``match`` and ``duplicates``."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.cli.conftest import Library, run
+from tests.support.videos import encode, pan
+
+
+def test_search_gives_the_video_and_the_time(library: Library) -> None:
+    found = run("search", library.clip, "--index", library.index, "--json").json
+    assert found["query"] == str(library.clip)
+    first, second = found["matches"][:2]
+    assert {Path(first["path"]).name, Path(second["path"]).name} == {"coffee.mp4", "copy of coffee.mp4"}
+    assert (first["rank"], first["mirrored"]) == (1, False)
+    assert first["score"] >= 0.7
+    segment = first["segments"][0]
+    assert segment["target_start"] == pytest.approx(4.0, abs=1.0)
+    assert segment["target_end"] == pytest.approx(9.0, abs=1.0)
+    assert all(match["score"] < 0.3 for match in found["matches"][2:])
+
+
+def test_search_shows_a_table(library: Library) -> None:
+    outcome = run("search", library.clip, "--index", library.index, "--threshold", "0.5", "-n", "1")
+    assert "coffee.mp4" in outcome.out
+    assert "0:04." in outcome.out
+    assert "Scores: 1 means identical" in outcome.err
+    assert "rocket" not in outcome.out
+
+
+def test_search_with_a_stretch(library: Library) -> None:
+    query = library.folder / "coffee.mp4"
+    found = run(
+        "search",
+        query,
+        "--start",
+        "0:06",
+        "--end",
+        "10",
+        "--index",
+        library.index,
+        "--threshold",
+        "0.5",
+        "--json",
+    ).json
+    assert (found["start"], found["end"]) == (6.0, 10.0)
+    top = {Path(match["path"]).name: match["segments"][0] for match in found["matches"]}
+    assert set(top) == {"coffee.mp4", "copy of coffee.mp4"}
+    segment = top["coffee.mp4"]
+    assert segment["target_start"] == pytest.approx(6.0, abs=0.6)
+    assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.5)  # the query's own time
+
+
+def test_several_clips_in_one_call(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "bad.mp4").write_text("no video")
+    words = (
+        "search",
+        library.clip,
+        tmp_path / "bad.mp4",
+        library.folder / "rocket.mp4",
+        "--index",
+        library.index,
+    )
+    outcome = run(*words, "--json", status=1)
+    first, bad, last = outcome.json["searches"]
+    assert {Path(match["path"]).name for match in first["matches"][:2]} == {
+        "coffee.mp4",
+        "copy of coffee.mp4",
+    }
+    assert bad["query"] == str(tmp_path / "bad.mp4")
+    assert bad["error"] in outcome.err
+    assert Path(last["matches"][0]["path"]).name == "rocket.mp4"
+    shown = run(*words, "-t", "0.5", status=1).out
+    assert shown.index("clip of coffee.mp4:") < shown.index("copy of coffee.mp4") < shown.index("rocket.mp4:")
+
+
+def test_formats(library: Library) -> None:
+    words = ("search", library.clip, "--index", library.index, "-t", "0.5")
+    assert run(*words, "--format", "json").json == run(*words, "--json").json
+    header, *rows = (line.split("\t") for line in run(*words, "--format", "tsv").out.splitlines())
+    first = dict(zip(header, rows[0], strict=True))
+    found = run(*words, "--json").json["matches"]
+    assert (first["query"], first["rank"], first["path"]) == (str(library.clip), "1", found[0]["path"])
+    assert float(first["target_start"]) == pytest.approx(found[0]["segments"][0]["target_start"], abs=1e-3)
+    assert (first["missing"], first["mirrored"]) == ("no", "no")
+    assert len(rows) == sum(len(match["segments"]) for match in found)
+    lines = run(*words, "--format", "plain").out.splitlines()
+    assert [line[:6] for line in lines] == [f"{match['score']:.2f}  " for match in found]
+    assert all(line.endswith(match["path"]) for line, match in zip(lines, found, strict=True))
+    outcome = run("search", "gone.mp4", "--index", library.index, "--format", "json", status=3)
+    assert outcome.json["error"]["kind"] == "MediaError"
+
+
+def test_the_best_matches_can_be_left_out(library: Library) -> None:
+    words = ("search", library.clip, "--index", library.index, "--json")
+    every, rest = run(*words).json["matches"], run(*words, "--offset", "1").json["matches"]
+    assert rest == every[1:]
+    assert rest[0]["rank"] == 2
+    outcome = run(*words[:-1], "--offset", "50")
+    assert outcome.out.strip().endswith("no more matches")
+
+
+def test_a_picture_is_shown_without_times_of_its_own(library: Library, tmp_path: Path) -> None:
+    picture = tmp_path / "photo.jpg"
+    Image.fromarray(list(pan("coffee", 60))[57]).save(picture)
+    shown = run("search", picture, "--index", library.index, "-n", "1").out
+    assert "coffee.mp4" in shown
+    assert "0:05." in shown
+    assert "query" not in shown
+    segment = run("search", picture, "--index", library.index, "--json").json["matches"][0]["segments"][0]
+    assert (segment["query_start"], segment["query_end"]) == (0.0, 0.0)
+    assert segment["target_start"] == pytest.approx(5.7, abs=0.3)
+
+
+def test_a_search_without_matches_says_so_and_succeeds(library: Library, tmp_path: Path) -> None:
+    stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
+    outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
+    assert "stranger.mp4: nothing similar found with a score of at least 0.9\n" in outcome.out
+    assert "views.vidkin" not in outcome.err
+    further = run("search", stranger, "--index", library.index, "--offset", "50").out
+    assert "stranger.mp4: no more matches\n" in further
+    assert (
+        run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"]
+        == []
+    )
+
+
+def test_an_index_of_classical_features_suggests_the_whole_command_for_better_ones(
+    library: Library, tmp_path: Path
+) -> None:
+    folder, index = tmp_path / "videos", tmp_path / "i"
+    folder.mkdir()
+    shutil.copy(library.folder / "rocket.mp4", folder)
+    run("index", folder, "--index", index, "--extractor", "classical", "--workers", "1")
+    stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
+    outcome = run("search", stranger, "--index", index)
+    assert "nothing similar found" in outcome.out
+    assert f"`vidkin index {folder} --index views.vidkin --extractor vidkin`" in outcome.err
+    assert f"`vidkin search {stranger} --index views.vidkin`" in outcome.err
+    found = run("search", folder / "rocket.mp4", "--index", index)
+    assert ("nothing similar" in found.out, "views.vidkin" in found.err) == (False, False)
+
+
+def test_an_index_without_videos_is_not_taken_for_one_without_matches(
+    library: Library, tmp_path: Path
+) -> None:
+    run("index", tmp_path, "--index", tmp_path / "i", status=3)
+    outcome = run("search", library.clip, "--index", tmp_path / "i")
+    assert "the index is empty; add videos with `vidkin index PATH`" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("--start", "1:75"), 2, "invalid time '1:75'; use seconds"),
+        (("--limit", "0"), 2, "limit"),
+        (("--threshold", "2"), 2, "threshold"),
+        (("--start", "1:00:00"), 3, "coffee.mp4"),
+    ],
+)
+def test_wrong_values_are_refused(
+    library: Library, words: tuple[str, ...], status: int, message: str
+) -> None:
+    outcome = run("search", library.folder / "coffee.mp4", *words, "--index", library.index, status=status)
+    assert message in " ".join(outcome.err.split())
+    assert outcome.out == ""
+
+
+def test_a_broken_query_names_the_file_and_the_cause(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "broken [1].mp4").write_text("no video")
+    outcome = run("search", tmp_path / "broken [1].mp4", "--index", library.index, status=3)
+    assert outcome.err.startswith(f"Error: {tmp_path / 'broken [1].mp4'}: ")
+    assert outcome.err.count("\n") == 1
+    outcome = run("search", tmp_path / "gone.mp4", "--index", library.index, "--json", status=3)
+    assert "gone.mp4" in outcome.err
+    assert outcome.json["error"] == {
+        "kind": "MediaError",
+        "message": f"{tmp_path / 'gone.mp4'}: there is no such file",
+        "status": 3,
+    }
+
+
+def test_match_scores_two_files_and_draws_them(library: Library, tmp_path: Path) -> None:
+    picture, frames = tmp_path / "map.png", tmp_path / "pairs.svg"
+    words = ("match", library.clip, library.folder / "coffee.mp4", "--index", library.index)
+    found = run(*words, "--picture", picture, "--frames", frames, "--json").json
+    assert found["score"] >= 0.7
+    assert found["segments"][0]["target_start"] == pytest.approx(4.0, abs=1.0)
+    assert (len(found["map"]), len(found["map"][0])) == (
+        len(found["query_times"]),
+        len(found["target_times"]),
+    )
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in frames.read_bytes()
+    for pair in found["frame_pairs"]:
+        assert pair["target_time"] - pair["query_time"] == pytest.approx(4.0, abs=1.0)
+    shown = run(*words).out
+    assert f"score {found['score']:.2f}" in shown
+    assert "0:04." in shown
+
+
+def test_match_needs_no_index(library: Library, tmp_path: Path) -> None:
+    rocket, coffee = library.folder / "rocket.mp4", library.folder / "coffee.mp4"
+    outcome = run("match", rocket, coffee, "--frames", tmp_path / "pairs.png")
+    assert float(outcome.out.splitlines()[0].rpartition(" ")[2]) < 0.3
+    assert (tmp_path / "pairs.png").exists() != ("no matching frames to draw" in outcome.err)
+
+
+def test_match_takes_files_that_the_index_does_not_know(library: Library) -> None:
+    found = run("match", library.folder / "coffee.mp4", library.clip, "--index", library.index, "--json").json
+    assert found["score"] >= 0.7
+    assert found["segments"][0]["query_start"] == pytest.approx(4.0, abs=1.0)
+
+
+def test_match_refuses_a_picture_that_cannot_be_before_any_work(library: Library) -> None:
+    outcome = run("match", "gone.mp4", "gone.mp4", "--picture", "map.doc", status=2)
+    assert "map.doc: not a picture format" in outcome.err
+
+
+def test_duplicates_are_grouped_with_the_best_copy_first(library: Library, tmp_path: Path) -> None:
+    table = tmp_path / "groups.csv"
+    found = run("duplicates", "--index", library.index, "--csv", table, "--json").json
+    assert len(found["groups"]) == 1
+    members = found["groups"][0]["members"]
+    assert [(Path(item["path"]).name, item["best"]) for item in members] == [
+        ("coffee.mp4", True),
+        ("copy of coffee.mp4", False),
+    ]
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(Path(row["path"]).name, row["group"], row["best"]) for row in rows] == [
+        ("coffee.mp4", "1", "yes"),
+        ("copy of coffee.mp4", "1", "no"),
+    ]
+    shown = run("duplicates", "--index", library.index).out
+    assert "keep (most detail)" in shown
+    assert "1 group, 1 copy besides the best ones; 1 of them can be removed" in shown
+
+
+def test_groups_as_csv_on_standard_output_are_those_of_the_file(library: Library, tmp_path: Path) -> None:
+    run("duplicates", "--index", library.index, "--csv", tmp_path / "groups.csv")
+    written = (tmp_path / "groups.csv").read_bytes().decode()
+    assert run("duplicates", "--index", library.index, "--csv", "-").out.splitlines() == written.splitlines()
+    assert not Path("-").exists()
+    outcome = run("duplicates", "--index", library.index, "--csv", "-", "--json", status=2)
+    assert "use one of them" in outcome.err
+
+
+def test_decisions_are_remembered(library: Library, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(library.index, tmp_path / "index"))
+    pair = (library.folder / "coffee.mp4", library.folder / "copy of coffee.mp4")
+    assert "marked as not duplicates" in run("duplicates", "--index", index, "--not-a-match", *pair).out
+    assert run("duplicates", "--index", index).out == "No duplicates found.\n"
+    assert "marked as duplicates" in run("duplicates", "--index", index, "--is-a-match", *pair).out
+    assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
+    outcome = run("duplicates", "--index", index, "--not-a-match", pair[0], tmp_path / "new.mp4", status=3)
+    assert "new.mp4" in outcome.err

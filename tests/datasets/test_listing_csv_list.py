@@ -1,0 +1,87 @@
+"""Rows of a CSV with their place in the file, and errors that name file, line and what was expected."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from vidkin.datasets.listing import CsvRow, read_events, read_rows
+from vidkin.errors import DatasetError
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_columns_may_come_in_any_order_and_cells_are_stripped(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "end,extra,file\n 2.5 ,x, a b.mp4 \n\n,,\n")
+    rows, columns = read_rows(path, ["file", "end"], optional=["split"])
+    assert columns == {"end", "extra", "file"}
+    # The empty line is skipped, a line of empty cells is not; places are lines of the file.
+    assert [row.place for row in rows] == [f"{path}, line 2", f"{path}, line 4"]
+    assert rows[0].cells == {"file": "a b.mp4", "end": "2.5", "split": ""}
+    assert (rows[0].seconds("end"), rows[1].seconds("end")) == (2.5, None)
+
+
+def test_a_byte_order_mark_quotes_and_line_ends_inside_a_cell_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", '\ufefffile,event\r\n"a, b.mp4","one\ntwo"\r\nc.mp4,x\r\n')
+    rows, _ = read_rows(path, ["file", "event"])
+    assert [row.cells["file"] for row in rows] == ["a, b.mp4", "c.mp4"]
+    assert rows[0].cells["event"] == "one\ntwo"
+    # The first row ends on the third line.
+    assert [row.place[-6:] for row in rows] == ["line 3", "line 4"]
+
+
+def test_cells_that_a_short_line_lacks_are_empty(tmp_path: Path) -> None:
+    rows, _ = read_rows(write(tmp_path / "a.csv", "file,end\na.mp4\n"), ["file", "end"])
+    assert rows[0].cells["end"] == ""
+
+
+def test_a_split_may_be_spelled_in_any_case() -> None:
+    for given, split in (("TRAIN", "train"), ("val", "validation"), ("Test", "test"), ("", "")):
+        assert CsvRow("list.csv, line 2", {"split": given}).split == split
+    with pytest.raises(
+        DatasetError, match=r"line 2: split must be train, validation, test or empty, got 'tset'"
+    ):
+        _ = CsvRow("list.csv, line 2", {"split": "tset"}).split
+    assert CsvRow("list.csv, line 2", {}).split == ""
+
+
+def test_a_time_must_be_a_number() -> None:
+    with pytest.raises(DatasetError, match=r"list.csv, line 7: end must be a number of seconds, got '1:30'"):
+        CsvRow("list.csv, line 7", {"end": "1:30"}).seconds("end")
+
+
+def test_columns_that_are_missing_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "file,start\n")
+    expected = "lacks the columns end, event; it needs file, end, event and may have split"
+    with pytest.raises(DatasetError, match=re.escape(f"{path}: {expected}")):
+        read_rows(path, ["file", "end", "event"], optional=["split"])
+    with pytest.raises(DatasetError, match=r"empty.csv: lacks the columns file; it needs file$"):
+        read_rows(write(tmp_path / "empty.csv", ""), ["file"])
+
+
+def test_files_that_are_not_csv_are_refused_with_the_cause(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"none.csv: does not exist; choose a CSV with file,end"):
+        read_rows(tmp_path / "none.csv", ["file", "end"])
+    with pytest.raises(DatasetError, match=r"is a folder; choose the CSV, or use the reader tree"):
+        read_rows(tmp_path, ["file"])
+    with pytest.raises(DatasetError, match=r"latin.csv: is not CSV in UTF-8, 'utf-8' codec can't decode"):
+        read_rows(write(tmp_path / "latin.csv", "file\nfrühling.mp4\n", "latin-1"), ["file"])
+    with pytest.raises(DatasetError, match=r"open.csv: is not CSV in UTF-8, unexpected end of data"):
+        read_rows(write(tmp_path / "open.csv", 'file\n"a.mp4\n'), ["file"])
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [("nan", "5"), ("-1", "5"), ("0", "inf"), ("5", "5"), ("inf", "inf")]
+)
+def test_an_event_needs_times_that_a_video_can_have(start: str, end: str, tmp_path: Path) -> None:
+    (tmp_path / "a.mp4").touch()
+    path = write(tmp_path / "events.csv", f"session,start,end,event\na,0,3,goal\na,{start},{end},goal\n")
+    with pytest.raises(
+        DatasetError, match=r"events.csv, line 3: start of .*a.mp4 must be at least 0 s, and end after"
+    ):
+        read_events(path)

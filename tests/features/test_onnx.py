@@ -1,0 +1,226 @@
+"""ONNX files as extractors: every setting, on networks that can be followed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from tests.features.onnx_files import mean_colors, require_onnx, write_onnx
+from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
+from vidkin.features import OnnxExtractor, Whitening, open_extractor
+from vidkin.features.registry import absolute_name
+from vidkin.media import Frames
+
+GRAY_LEVELS = (255, 51, 0)  # 1, .2 and 0 of full scale
+
+
+@pytest.fixture(autouse=True)
+def _needs_onnx() -> None:
+    require_onnx()
+
+
+def colored(count: int = 2, height: int = 40, width: int = 60) -> NDArray[np.uint8]:
+    return np.broadcast_to(np.array(GRAY_LEVELS, dtype=np.uint8), (count, height, width, 3)).copy()
+
+
+def frames(images: NDArray[np.uint8]) -> Frames:
+    return Frames(images, np.arange(float(len(images))))
+
+
+def opened(path: Path, settings: str = "") -> OnnxExtractor:
+    extractor = open_extractor(f"onnx:{path}{'?' if settings else ''}{settings}", device="cpu")
+    assert isinstance(extractor, OnnxExtractor)
+    return extractor
+
+
+def unit(*values: float) -> torch.Tensor:
+    return torch.nn.functional.normalize(torch.tensor([float(value) for value in values]), dim=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", (1, 0.2, 0)),
+        ("mean=.5", (0.5, -0.3, -0.5)),
+        ("mean=.5,.2,0&std=.5,1,.25", (1, 0, 0)),
+        ("range=255&mean=55,51,100", (200, 0, -100)),
+        ("range=2&mean=1", (1, -0.6, -1)),
+        ("color=bgr", (0, 0.2, 1)),
+        # The mean is in the order of the network's channels: blue first.
+        ("color=bgr&mean=0,.2,.5", (0, 0, 0.5)),
+    ],
+)
+def test_range_mean_deviation_and_color(settings: str, expected: tuple[float, ...], tmp_path: Path) -> None:
+    extractor = opened(mean_colors(tmp_path / "colors.onnx"), settings)
+    features = extractor.extract(frames(colored()))
+    assert features.values.shape == (2, 1, 1, 3)
+    torch.testing.assert_close(features.whole[1, 0], unit(*expected), atol=1e-6, rtol=0)
+    assert (features.fingerprint, extractor.short_side) == (extractor.fingerprint, 32)
+    assert (extractor.scorer, extractor.views) == ("copies", "none")
+
+
+def test_channels_last_and_whole_numbers(tmp_path: Path) -> None:
+    mean = ("ReduceMean", "numbers", "colors", {"axes": [1, 2], "keepdims": 0})
+    path = write_onnx(
+        tmp_path / "last.onnx",
+        [("Cast", "images", "numbers", {"to": 1}), mean],
+        (None, None, None, 3),
+        type="UINT8",
+    )
+    extractor = opened(path, "size=16")
+    torch.testing.assert_close(extractor.extract(frames(colored())).whole[0, 0], unit(255, 51, 0))
+    assert extractor.prepare(colored(1)).reshape(-1, 3)[0].tolist() == list(GRAY_LEVELS)
+    with pytest.raises(InvalidArgumentError, match="so range, mean and std must be left out"):
+        opened(path, "size=16&mean=.5")
+
+
+def test_a_map_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "map.onnx", [("Relu", "images", "map", {})], (1, 3, 33, 33))
+    # Red on the left, green on the right.
+    image = np.zeros((1, 33, 33, 3), dtype=np.uint8)
+    image[:, :, :11, 0] = 255
+    image[:, :, 22:, 1] = 255
+    regions = opened(path, "bars=keep").extract(frames(image)).whole[0]
+    assert regions.shape == (9, 3)
+    assert regions[[0, 3, 6]].tolist() == [[1, 0, 0]] * 3
+    assert regions[[2, 5, 8]].tolist() == [[0, 1, 0]] * 3
+    mean = opened(path, "bars=keep&pool=mean").extract(frames(image)).whole[0]
+    torch.testing.assert_close(mean, unit(1, 1, 0)[None])
+    last = write_onnx(tmp_path / "last.onnx", [("Relu", "images", "map", {})], (1, 33, 33, 3))
+    torch.testing.assert_close(opened(last, "bars=keep").extract(frames(image)).whole[0], regions)
+
+
+def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
+    # [B, 3, 16, 16] to [B, 3, 256]: three "tokens", one for each channel.
+    shape = {"shape": np.array([0, 3, 256])}
+    path = write_onnx(
+        tmp_path / "tokens.onnx",
+        [("Reshape", "images shape", "tokens", {})],
+        ("batch", 3, 16, 16),
+        constants=shape,
+    )
+    with pytest.raises(
+        InvalidArgumentError, match=r"tokens has 3 vectors for each image; add pool=first \(class"
+    ):
+        opened(path)
+    image = np.zeros((1, 16, 16, 3), dtype=np.uint8)
+    image[0, 0, 0, 0] = image[0, 0, 1, 1] = 255
+    first = opened(path, "pool=first&bars=keep").extract(frames(image)).whole[0, 0]
+    assert first.nonzero().flatten().tolist() == [0]
+    mean = opened(path, "pool=mean&bars=keep").extract(frames(image)).whole[0, 0]
+    assert mean.nonzero().flatten().tolist() == [0, 1]
+    with pytest.raises(
+        InvalidArgumentError, match="pool must be first or mean for the output tokens of shape"
+    ):
+        opened(path, "pool=regions")
+
+
+def test_how_a_picture_becomes_a_square(tmp_path: Path) -> None:
+    path = mean_colors(tmp_path / "colors.onnx")
+    image = np.zeros((1, 40, 80, 3), dtype=np.uint8)
+    image[:, :, 20:60] = 255
+    assert opened(path, "bars=keep").prepare(image)[0, 16, :, 0].mean() == pytest.approx(0.5, abs=0.02)
+    assert opened(path, "fit=crop").prepare(image).min() == 1
+    letterbox = opened(path, "fit=letterbox").prepare(image)[0, :, 16, 0]
+    assert letterbox.tolist() == [0] * 8 + [1] * 16 + [0] * 8
+    # By default the black sides are no part of the picture.
+    noisy = image.copy()
+    noisy[:, :, 20:60] = np.random.default_rng(0).integers(100, 256, (40, 40, 3))
+    assert opened(path).prepare(noisy).min() > 0.3
+    assert opened(path, "bars=keep").prepare(noisy).min() == 0
+
+
+def test_batches_do_not_matter_and_views_are_described(tmp_path: Path) -> None:
+    extractor = opened(mean_colors(tmp_path / "colors.onnx"), "views=both&scorer=kinds")
+    assert (extractor.views, extractor.scorer) == ("both", "kinds")
+    images = np.random.default_rng(1).integers(0, 256, (7, 40, 60, 3), dtype=np.uint8)
+    whole = extractor.extract(frames(images))
+    parts = [extractor.extract(frames(images)[first : first + 3]).values for first in (0, 3, 6)]
+    assert torch.equal(torch.cat(parts), whole.values)
+    assert extractor.extract(frames(images[:0])).values.shape == (0, 1, 1, 3)
+    boxes = torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1.0]])
+    seen = extractor.extract(frames(images), boxes=boxes)
+    left = opened(tmp_path / "colors.onnx").describe(np.ascontiguousarray(images[:, :, :30]))
+    torch.testing.assert_close(seen.values[:, 1], left)
+
+
+def test_the_fingerprint_is_that_of_file_and_settings(tmp_path: Path) -> None:
+    path = mean_colors(tmp_path / "colors.onnx")
+    moved = tmp_path / "elsewhere.onnx"
+    moved.write_bytes(path.read_bytes())
+    other = mean_colors(tmp_path / "other.onnx", ("batch", 3, 64, 64))
+    plain = opened(path).fingerprint
+    assert opened(moved).fingerprint == opened(path, "mean=0&layout=nchw").fingerprint == plain
+    changed = {
+        opened(path, setting).fingerprint for setting in ("mean=.5", "color=bgr", "fit=crop", "scorer=kinds")
+    }
+    assert len({plain, opened(other).fingerprint, *changed}) == 6
+
+
+def test_a_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
+    path = mean_colors(tmp_path / "colors.onnx")
+    rows = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    whitening = Whitening.fit([rows], dimension=2)
+    whitening.save(tmp_path / "w.safetensors")
+    extractor = open_extractor(f"onnx:{path}", whitening=tmp_path / "w.safetensors", device="cpu")
+    expected = whitening.apply(opened(path).describe(colored()))
+    torch.testing.assert_close(extractor.extract(frames(colored())).whole, expected)
+    Whitening.fit([torch.randn(50, 4)], dimension=2).save(tmp_path / "four.safetensors")
+    with pytest.raises(
+        InvalidArgumentError, match=r"for descriptors of length 4, onnx:.* makes 3; fit one on its"
+    ):
+        open_extractor(f"onnx:{path}", whitening=tmp_path / "four.safetensors")
+
+
+def test_networks_with_values_that_are_not_finite_are_refused_or_count_as_empty(tmp_path: Path) -> None:
+    mean = ("ReduceMean", "logs", "means", {"axes": [2, 3], "keepdims": 0})
+    shape = ("batch", 3, 32, 32)
+    path = write_onnx(tmp_path / "log.onnx", [("Log", "images", "logs", {}), mean], shape)
+    black = np.zeros((1, 32, 32, 3), dtype=np.uint8)
+    lengths = opened(path).describe(np.concatenate([black, black + 1])).norm(dim=-1)
+    torch.testing.assert_close(lengths, torch.tensor([[0.0], [1.0]]))
+    steps = [("Neg", "images", "negative", {}), ("Log", "negative", "logs", {}), mean]
+    with pytest.raises(
+        ExtractorError, match="the output means is not finite for a picture of noise; choose another"
+    ):
+        opened(write_onnx(path, steps, shape))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            "scale=2",
+            "onnx: has no setting 'scale'; choose from size, fit, bars, range, mean, std, color, layout",
+        ),
+        ("color=gray", "color must be rgb or bgr, got 'gray'"),
+        ("fit=whole", "fit must be letterbox or crop or stretch, got 'whole'"),
+        ("size=8", "size must be a whole number of pixels from 16 to 4096, got '8'"),
+        ("range=0", "range must be a number above 0, such as 1 or 255, got '0'"),
+        ("range=white", "range must be a number above 0, such as 1 or 255, got 'white'"),
+        ("std=0", "std must be one number or three, separated by commas and positive, got '0'"),
+        ("views=all", "views must be one of none, query, both, got 'all'"),
+        ("pool=mean", "pool must be left out for the output colors of shape \\[3\\], got 'mean'"),
+        ("mean", "settings must have the form name=value&name=value, got 'mean'"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(settings: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        opened(mean_colors(tmp_path / "colors.onnx"), settings)
+
+
+def test_names_are_parsed_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mean_colors(tmp_path / "colors.onnx")
+    assert absolute_name("onnx:colors.onnx?mean=.5") == f"onnx:{tmp_path / 'colors.onnx'}?mean=.5"
+    assert opened(Path("colors.onnx")).fingerprint == opened(tmp_path / "colors.onnx").fingerprint
+    with pytest.raises(UnknownExtractorError, match=r"there is no such ONNX file; check the path"):
+        open_extractor("onnx:nothing.onnx")
+    with pytest.raises(UnknownExtractorError, match=r"the name must be onnx:<file>, got 'onnx'"):
+        open_extractor("onnx")
+    with pytest.raises(InvalidArgumentError, match=r"an ONNX file holds its weights, got 'w'"):
+        open_extractor("onnx:colors.onnx", weights="w")

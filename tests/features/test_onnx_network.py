@@ -1,0 +1,160 @@
+"""What is checked when an ONNX file is opened."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.features.onnx_files import (
+    Shape,
+    colors_in_a_file,
+    mean_colors,
+    require_onnx,
+    write_onnx,
+)
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features.onnx import OnnxNetwork
+
+
+@pytest.fixture(autouse=True)
+def _needs_onnx() -> None:
+    require_onnx()
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "layout", "found"),
+    [
+        (("batch", 3, 32, 32), None, None, (32, "nchw")),
+        ((2, 3, "height", 48), None, None, (48, "nchw")),
+        ((None, 3, None, None), 64, None, (64, "nchw")),
+        (("batch", None, None, None), 32, "nchw", (32, "nchw")),
+    ],
+)
+def test_size_and_layout_are_read_from_the_shape(
+    shape: Shape, size: int | None, layout: str | None, found: tuple[int, str], tmp_path: Path
+) -> None:
+    path = mean_colors(tmp_path / "colors.onnx", shape)
+    network = OnnxNetwork(path, size=size, layout=layout, device="cpu")  # type: ignore[arg-type]
+    assert (network.size, network.layout) == found
+    # Three images are run in batches of the file's own size.
+    side = network.size
+    images = (
+        np.ones((3, side, side, 3), dtype=np.float32) * np.arange(3, dtype=np.float32)[:, None, None, None]
+    )
+    assert network.run(images).tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
+    assert (network.shape, network.output, network.about) == ((3,), "colors", {})
+
+
+@pytest.mark.parametrize(
+    ("shape", "arguments", "message"),
+    [
+        (("batch", 3, "h", "w"), {}, "takes images of any size; add the one to use, such as size=224"),
+        (
+            ("batch", 3, 32, 32),
+            {"size": 64},
+            r"size must be 32, as the input is \[batch, 3, 32, 32\], got 64",
+        ),
+        (("batch", 3, 32, 48), {}, r"the input must be a square, got \[batch, 3, 32, 48\]"),
+        (
+            ("batch", 1, 32, 32),
+            {},
+            r"\[batch, 1, 32, 32\] does not say where its three channels are; add layout=",
+        ),
+        (("batch", 3, 32, 3), {}, "does not say where its three channels are"),
+        (("batch", 3, 32, 32), {"layout": "nhwc"}, "layout must have three channels, got nhwc for the input"),
+        (("batch", 3, 32, 32), {"output": "names"}, "there is no output 'names'; its outputs are colors"),
+        (("batch", 3, 32, 32), {"output": "1"}, "there is no output '1'; its outputs are colors"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    shape: Shape, arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    path = mean_colors(tmp_path / "colors.onnx", shape)
+    with pytest.raises(InvalidArgumentError, match=message):
+        OnnxNetwork(path, device="cpu", **arguments)  # type: ignore[arg-type]
+
+
+def test_one_of_several_outputs_is_chosen(tmp_path: Path) -> None:
+    steps = [
+        ("ReduceMean", "images", "means", {"axes": [2, 3], "keepdims": 0}),
+        ("ReduceMax", "images", "largest", {"axes": [2, 3], "keepdims": 0}),
+    ]
+    path = write_onnx(tmp_path / "two.onnx", steps, ("batch", 3, 16, 16), outputs=["means", "largest"])
+    with pytest.raises(
+        InvalidArgumentError, match="its outputs are means, largest; choose one with output=NAME"
+    ):
+        OnnxNetwork(path)
+    image = np.zeros((1, 16, 16, 3), dtype=np.float32)
+    image[0, 0, 0] = 256
+    assert OnnxNetwork(path, output="largest", device="cpu").run(image).tolist() == [[256, 256, 256]]
+    assert OnnxNetwork(path, output="0", device="cpu").run(image).tolist() == [[1, 1, 1]]
+
+
+def test_files_that_do_not_describe_images_are_refused(tmp_path: Path) -> None:
+    add = [("Add", "a b", "sum", {})]
+    path = write_onnx(tmp_path / "two.onnx", add, (1, 3, 32, 32), inputs=["a", "b"])
+    with pytest.raises(InvalidArgumentError, match=r"this file takes a \[1, 3, 32, 32\] tensor\(float\), b "):
+        OnnxNetwork(path)
+    total = [("ReduceSum", "images", "total", {"keepdims": 0})]
+    path = write_onnx(tmp_path / "total.onnx", total, ("batch", 3, 32, 32))
+    with pytest.raises(
+        InvalidArgumentError, match=r"output total must be \[B, D\], .* got \[\] for 4 images"
+    ):
+        OnnxNetwork(path)
+    wrong = [("Reshape", "images shape", "vector", {})]
+    constants = {"shape": np.array([1, 7])}
+    path = write_onnx(tmp_path / "wrong.onnx", wrong, ("batch", 3, 32, 32), constants=constants)
+    with pytest.raises(InvalidArgumentError, match="does not run on images of 32 x 32 pixels: "):
+        OnnxNetwork(path)
+    (tmp_path / "text.onnx").write_text("not a network")
+    with pytest.raises(InvalidArgumentError, match=r"text\.onnx: onnxruntime \S+ cannot open this file: "):
+        OnnxNetwork(tmp_path / "text.onnx")
+
+
+@pytest.mark.parametrize("about", ["{", "[1]", "1", "[" * 100_000], ids=lambda text: text[:4])
+def test_exports_with_damaged_metadata_are_refused(about: str, tmp_path: Path) -> None:
+    import onnx
+
+    path = mean_colors(tmp_path / "colors.onnx")
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {"vidkin": about})
+    onnx.save(model, path)
+    with pytest.raises(InvalidArgumentError, match=r"colors\.onnx: .* is damaged .*; export the model again"):
+        OnnxNetwork(path, device="cpu")
+
+
+def test_weights_beside_the_file_count(tmp_path: Path) -> None:
+    path = colors_in_a_file(tmp_path / "colors.onnx", 2)
+    image = np.ones((1, 32, 32, 3), dtype=np.float32)
+    before = OnnxNetwork(path, device="cpu")
+    assert before.run(image).tolist() == [[1, 1, 2]]
+    content = path.read_bytes()
+    (tmp_path / "weights.bin").unlink()  # or it would be appended to
+    colors_in_a_file(path, 3)
+    assert path.read_bytes() == content
+    after = OnnxNetwork(path, device="cpu")
+    assert after.run(image).tolist() == [[1, 1, 3]]
+    assert after.digest != before.digest
+    (tmp_path / "weights.bin").rename(tmp_path / "elsewhere")
+    with pytest.raises(InvalidArgumentError, match=r"weights are in 'weights\.bin', which is not beside it"):
+        OnnxNetwork(path)
+
+
+@pytest.mark.parametrize("name", [b"../weight1", b"/etc/passwd"])
+def test_weights_elsewhere_are_not_read(name: bytes, tmp_path: Path) -> None:
+    path = colors_in_a_file(tmp_path / "colors.onnx", 2)
+    content = path.read_bytes()
+    assert content.count(b"\x12\x0bweights.bin") == 1
+    path.write_bytes(content.replace(b"\x12\x0bweights.bin", b"\x12\x0b" + name.ljust(11, b"x")))
+    with pytest.raises(InvalidArgumentError, match="its weights must be in its own folder, got"):
+        OnnxNetwork(path)
+
+
+def test_without_onnxruntime_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = mean_colors(tmp_path / "colors.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingPartError, match=r"install it with: pip install 'vidkin\[onnx\]'"):
+        OnnxNetwork(path)

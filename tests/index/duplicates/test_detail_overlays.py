@@ -1,0 +1,73 @@
+"""Which of two copies has something over its picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.videos import photograph
+from vidkin.index.duplicates.detail import colorfulness, find_overlay, measure_edges
+
+
+def pictures(count: int = 5) -> list[np.ndarray]:
+    whole = photograph("coffee")
+    return [np.ascontiguousarray(whole[20 * n : 20 * n + 192, 30 * n : 30 * n + 256]) for n in range(count)]
+
+
+def with_logo(images: list[np.ndarray], *, frames: range | None = None) -> list[np.ndarray]:
+    """A checkered square of 40 pixels at the upper left."""
+    logo = np.indices((40, 40)).sum(0) // 5 % 2 * 255
+    marked = [image.copy() for image in images]
+    for place in range(len(images)) if frames is None else frames:
+        marked[place][24:64, 24:64] = logo[..., None]
+    return marked
+
+
+def test_the_copy_with_the_logo_is_named_whichever_comes_first() -> None:
+    plain = pictures()
+    assert find_overlay(with_logo(plain), plain) == "first"
+    assert find_overlay(plain, with_logo(plain)) == "second"
+
+
+def test_equal_copies_have_none() -> None:
+    assert find_overlay(pictures(), pictures()) is None
+
+
+def test_changes_of_brightness_contrast_and_size_are_not_overlays() -> None:
+    plain = pictures()
+    darker = [(image * 0.6 + 20).astype(np.uint8) for image in plain]
+    smaller = [np.ascontiguousarray(image[::2, ::2]) for image in plain]
+    assert find_overlay(plain, darker) is None
+    assert find_overlay(smaller, plain) is None
+    assert find_overlay(with_logo(plain), darker) == "first"
+
+
+def test_a_logo_must_be_visible_in_most_pictures() -> None:
+    plain = pictures(6)
+    assert find_overlay(with_logo(plain, frames=range(2)), plain) is None
+    assert find_overlay(with_logo(plain, frames=range(4)), plain) == "first"
+
+
+def test_different_pictures_are_not_overlays() -> None:
+    other = photograph("astronaut")[:192, :256]
+    assert find_overlay(pictures(), [other] * 5) is None
+
+
+def test_colorfulness_is_the_spread_of_the_channels() -> None:
+    gray = np.full((4, 4, 3), 90, np.uint8)
+    orange = gray.copy()
+    orange[:, :2] = (200, 120, 50)
+    assert colorfulness([gray]) == 0
+    # Half of the pixels spread by 150.
+    assert colorfulness([orange]) == 75
+    assert colorfulness([orange, gray]) == 37.5
+
+
+def test_edges_are_differences_to_the_right_and_below() -> None:
+    image = np.array([[0, 0, 5], [0, 3, 5]], np.float32)
+    assert measure_edges(image).tolist() == [[0, 8, 0], [3, 2, 0]]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1)])
+def test_edges_of_a_plain_picture_are_zero(shape: tuple[int, int]) -> None:
+    assert not measure_edges(np.full(shape, 7, np.float32)).any()

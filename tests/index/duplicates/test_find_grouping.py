@@ -1,0 +1,70 @@
+"""Groups from scores of pairs, without any video."""
+
+from __future__ import annotations
+
+import pytest
+
+from vidkin.index.duplicates.comparisons import PairResult
+from vidkin.index.duplicates.find import Grouping, relation_of
+from vidkin.index.storage.decisions import Decisions
+
+WHOLE = (1.0, 1.0)
+
+
+def groups(
+    results: dict[tuple[str, str], PairResult],
+    names: str,
+    *,
+    decisions: Decisions | None = None,
+    parts: bool = False,
+) -> list[str]:
+    compared = PairResult(0.0)
+    grouping = Grouping(results, lambda first, second: compared, decisions or Decisions(), 0.7)
+    return sorted("".join(group) for group in grouping.groups(list(names), parts=parts))
+
+
+def same(score: float) -> PairResult:
+    return PairResult(score, True, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("covered", "relation"),
+    [((0.95, 0.75), "whole"), ((0.9, 0.1), "excerpt"), ((0.1, 0.9), "contains"), ((0.5, 0.4), "overlaps")],
+)
+def test_a_pair_is_whole_or_part(covered: tuple[float, float], relation: str) -> None:
+    assert relation_of(PairResult(0.9, True, covered)) == relation
+
+
+def test_copies_of_one_video_are_one_group_although_two_of_them_hardly_match() -> None:
+    """A crop and a copy with a large logo: both match the original well, each other less."""
+    results = {("a", "b"): same(0.95), ("a", "c"): same(0.9), ("b", "c"): same(0.5)}
+    assert groups(results, "abcd") == ["abc", "d"]
+
+
+def test_a_chain_of_weak_links_is_split() -> None:
+    results = {("a", "b"): same(0.72), ("b", "c"): same(0.71), ("c", "d"): same(0.73), ("d", "e"): same(0.71)}
+    found = groups(results, "abcde")
+    assert max(map(len, found)) == 2
+    assert found == ["ab", "cd", "e"]
+
+
+def test_excerpts_are_joined_only_when_asked_for() -> None:
+    film, trailer = PairResult(0.95, True, (0.1, 1.0)), PairResult(0.9, True, (1.0, 0.05))
+    results = {("a", "b"): film, ("c", "d"): trailer}
+    assert groups(results, "abcd") == ["a", "b", "c", "d"]
+    assert groups(results, "abcd", parts=True) == ["ab", "cd"]
+
+
+def test_a_compilation_does_not_join_the_videos_that_it_quotes() -> None:
+    """x shows a moment of a and of b; a and b have nothing in common but their moments in x."""
+    quoted = PairResult(0.9, True, (0.1, 0.3))
+    results = {("a", "x"): quoted, ("b", "x"): PairResult(0.8, True, (0.1, 0.3))}
+    assert groups(results, "abx", parts=True) == ["ax", "b"]
+
+
+def test_a_person_has_the_last_word() -> None:
+    decisions = Decisions()
+    decisions.decide("a", "b", "not a match")
+    decisions.decide("c", "d", "match")
+    results = {("a", "b"): same(0.99), ("b", "e"): same(0.9), ("a", "e"): same(0.95)}
+    assert groups(results, "abcde", decisions=decisions) == ["ae", "b", "cd"]

@@ -1,0 +1,69 @@
+"""What a log says after a crash, and what is no log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index import Journal
+from vidkin.index.duplicates.removal import RemovalStep
+
+STEP = RemovalStep("/films/a.mp4", "", "", "/films/best.mp4")
+
+
+def test_the_newest_state_of_each_step_counts(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "log")
+    other = RemovalStep("/films/b.mp4", "/away/b.mp4", "hard", "/films/best.mp4")
+    journal.write(STEP)
+    journal.write(other)
+    journal.write(replace(STEP, place="/trash/a.mp4", state="done"))
+    assert journal.steps() == [replace(STEP, place="/trash/a.mp4", state="done"), other]
+
+
+def test_the_journal_keeps_a_location_that_later_lines_leave_out(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "log")
+    journal.write(replace(STEP, place="/trash/a.mp4", state="done"))
+    journal.write(replace(STEP, state="undone"))
+    assert journal.steps() == [replace(STEP, place="/trash/a.mp4", state="undone")]
+
+
+def test_a_line_that_a_crash_cut_off_had_not_begun(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "log")
+    journal.write(STEP)
+    whole = journal.path.read_text(encoding="ascii")
+    journal.path.write_text(whole + whole[: len(whole) // 2], encoding="ascii")
+    assert journal.steps() == [STEP]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[1, 2]",
+        '{"source": "/a"}',
+        json.dumps({**asdict(STEP), "state": "dreamt"}),
+        json.dumps({**asdict(STEP), "link": "soft"}),
+        json.dumps({**asdict(STEP), "place": 7}),
+    ],
+)
+def test_another_file_is_refused_with_the_line(tmp_path: Path, line: str) -> None:
+    journal = Journal(tmp_path / "log")
+    journal.write(STEP)
+    text = journal.path.read_text(encoding="ascii")
+    journal.path.write_text(text + line + "\n" + text, encoding="ascii")
+    with pytest.raises(InvalidArgumentError, match=r"log must be a log of `vidkin apply`: line 2: "):
+        journal.steps()
+
+
+def test_a_log_that_cannot_be_read_or_written_says_so(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "missing" / "log")
+    with pytest.raises(MediaError, match="there is no such log: nothing was done with this plan"):
+        journal.steps()
+    with pytest.raises(MediaError, match=r"the log cannot be read: .*Is a directory"):
+        Journal(tmp_path).steps()
+    with pytest.raises(MediaError, match="the log cannot be written: No such file or directory"):
+        journal.write(STEP)

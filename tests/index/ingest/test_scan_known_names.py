@@ -1,0 +1,60 @@
+"""Files that are named through a link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.index import Index, scan
+from vidkin.index.ingest.scan import use_known_names
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("real/a.mp4", "real/sub/b.mp4", "c.mp4"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "c again.mp4").symlink_to("c.mp4")
+    return tmp_path
+
+
+def test_a_link_names_what_the_index_has_by_the_real_path(folder: Path) -> None:
+    known = [str(folder / "real/a.mp4"), str(folder / "c.mp4")]
+    named = use_known_names(scan([folder / "link", folder / "c again.mp4"]), known)
+    assert [file.path for file in named.files] == [
+        str(folder / "c.mp4"),
+        str(folder / "link/sub/b.mp4"),
+        str(folder / "real/a.mp4"),
+    ]
+    assert all(file.size == 1 for file in named.files)
+
+
+def test_the_real_path_is_what_the_index_has_by_a_link(folder: Path) -> None:
+    known = [str(folder / "link/a.mp4")]
+    named = use_known_names(scan([folder / "real"]), known)
+    assert [file.path for file in named.files] == [str(folder / "link/a.mp4"), str(folder / "real/sub/b.mp4")]
+
+
+def test_paths_that_the_index_has_both_stay(folder: Path) -> None:
+    paths = [str(folder / "link/a.mp4"), str(folder / "real/a.mp4")]
+    for path in paths:
+        assert [file.path for file in use_known_names(scan([path]), paths).files] == [path]
+
+
+def test_a_named_link_hides_no_folder_that_is_named_as_well(folder: Path) -> None:
+    files = scan([folder / "link", folder / "real"]).files
+    assert [file.path for file in files] == [str(folder / "real/a.mp4"), str(folder / "real/sub/b.mp4")]
+
+
+def test_a_folder_is_not_added_a_second_time_by_a_link_to_it(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    encode(tmp_path / "real/a.mp4", pan("coffee", 20, width=96, height=64))
+    (tmp_path / "link").symlink_to("real")
+    index = Index.open(tmp_path / "i.vidkin", extractor="classical", create=True)
+    assert len(index.add([tmp_path / "real"], workers=1).added) == 1
+    report = index.add([tmp_path / "link"], workers=1)
+    assert (len(report.added), len(report.unchanged)) == (0, 1)
+    assert [record.path for record in index] == [str(tmp_path / "real/a.mp4")]

@@ -1,0 +1,65 @@
+"""When changes of an index are written: by number, by size, or when they have waited for long enough."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vidkin.index import MemoryStore, VideoRecord
+from vidkin.index.ingest import session as batch_writer
+from vidkin.index.ingest.report import FileOutcome, Tally
+from vidkin.index.ingest.scan import Scan
+from vidkin.index.ingest.session import VIDEOS_A_COMMIT, BatchWriter
+from vidkin.index.storage.records import Entry, WindowVectors
+from vidkin.similarity import FrameFeatures
+
+
+def entry(number: int) -> Entry:
+    features = FrameFeatures.of_whole(
+        torch.eye(4)[None, :1].half(), torch.zeros(1, dtype=torch.float64), torch.ones(1)
+    )
+    record = VideoRecord(path=f"/{number}.mp4", size=1, mtime_ns=1, content_hash=f"{number}", frames=1)
+    return Entry(record, features, WindowVectors.empty())
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(batch_writer.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_videos_are_written_by_number_or_when_time_is_up(clock: list[float]) -> None:
+    store = MemoryStore()
+    writer = BatchWriter(store, Tally(Scan((), (), ()), None))
+    writer.write_if_due()
+    for number in range(VIDEOS_A_COMMIT - 1):
+        writer.append(entry(number), "added", "")
+        writer.write_if_due()
+    assert store.count() == 0
+    writer.append(entry(99), "added", "")
+    writer.write_if_due()
+    assert store.count() == VIDEOS_A_COMMIT
+    writer.append(entry(100), "added", "")
+    clock[0] += 0.4
+    writer.write_if_due()
+    assert store.count() == VIDEOS_A_COMMIT
+    clock[0] += 0.2
+    writer.write_if_due()
+    assert store.count() == VIDEOS_A_COMMIT + 1
+
+
+def test_outcomes_are_settled_once_their_records_are_written(clock: list[float]) -> None:
+    store = MemoryStore()
+    tally = Tally(Scan((), (), ()), None)
+    writer = BatchWriter(store, tally)
+    writer.append(entry(1), "added", "its end is missing")
+    assert tally.report().added == ()
+    writer.write()
+    assert tally.report().added == (FileOutcome("/1.mp4", "added", "its end is missing"),)
+    (record,) = store.videos()
+    moved = VideoRecord(**{**record.to_dict(), "path": "/new.mp4"})
+    writer.update(moved, FileOutcome("/new.mp4", "moved", "was /1.mp4"))
+    writer.write()
+    assert [record.path for record in store.videos()] == ["/new.mp4"]
+    assert [outcome.cause for outcome in tally.report().moved] == ["was /1.mp4"]

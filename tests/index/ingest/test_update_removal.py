@@ -1,0 +1,115 @@
+"""What was removed by name stays out until it is named again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.index.storage.test_stores import entry
+from vidkin.errors import CollectionDamagedError, NotIndexedError
+from vidkin.index import MemoryStore, scan
+from vidkin.index.ingest.update import RemovedPaths, leave_out_removed, remove_records
+from vidkin.index.storage.opening import open_place
+
+
+def test_a_file_is_removed_with_every_folder_above_it() -> None:
+    removed = RemovedPaths(frozenset({"/films/old", "/films/a.mp4"}))
+    assert removed.holds("/films/a.mp4")
+    assert removed.holds("/films/old")
+    assert removed.holds("/films/old/deep/b.mp4")
+    # A name that only begins alike is another one.
+    assert not removed.holds("/films/older/b.mp4")
+    assert not removed.holds("/films/b.mp4")
+    assert not removed.holds("/films")
+    assert RemovedPaths(frozenset({"/"})).holds("/anything")
+
+
+def test_naming_a_folder_again_leaves_out_what_was_removed_below_it() -> None:
+    removed = RemovedPaths().with_paths(["/films", "/films/a.mp4"]).without(["/films", "/unknown"])
+    assert removed.paths == {"/films/a.mp4"}
+    assert removed.holds("/films/a.mp4")
+    assert not removed.holds("/films/b.mp4")
+
+
+def test_names_that_are_not_utf8_survive_the_file(tmp_path: Path) -> None:
+    assert RemovedPaths.open(open_place(tmp_path)) == RemovedPaths()
+    removed = RemovedPaths(frozenset({os.fsdecode(b"/films/\xff.mp4"), "/films/früh.mp4"}))
+    removed.save(open_place(tmp_path))
+    assert RemovedPaths.open(open_place(tmp_path)) == removed
+    assert (tmp_path / RemovedPaths.FILE).read_bytes().isascii()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"removed": "/a"}', '{"removed": [1]}', "[" * 100_000])
+def test_a_damaged_file_says_what_to_do(content: str, tmp_path: Path) -> None:
+    (tmp_path / RemovedPaths.FILE).write_text(content)
+    with pytest.raises(
+        CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it to let `vidkin index`"
+    ):
+        RemovedPaths.open(open_place(tmp_path))
+
+
+def stored(*paths: str) -> MemoryStore:
+    store = MemoryStore()
+    store.append_many([entry(path, seed=seed) for seed, path in enumerate(paths)])
+    return store
+
+
+def test_removing_a_folder_removes_what_is_in_it(tmp_path: Path) -> None:
+    store = stored("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
+    assert remove_records(open_place(tmp_path), store, ["/films/old", "/films/a.mp4"]) == 3
+    assert [record.path for record in store.videos()] == ["/films/older.mp4"]
+    assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/old", "/films/a.mp4"}
+
+
+def test_a_file_that_is_named_twice_is_removed_once(tmp_path: Path) -> None:
+    store = stored("/films/a.mp4", "/films/b.mp4")
+    assert (
+        remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
+    )
+    assert store.videos() == []
+    assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/a.mp4", "/films"}
+
+
+def test_a_name_that_is_not_in_the_index_removes_nothing(tmp_path: Path) -> None:
+    store = stored("/films/a.mp4")
+    with pytest.raises(NotIndexedError, match=r"/films/z.mp4"):
+        remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/z.mp4"])
+    assert len(store.videos()) == 1
+    assert not (tmp_path / RemovedPaths.FILE).exists()
+
+
+@pytest.fixture
+def films(tmp_path: Path) -> Path:
+    folder = tmp_path / "films"
+    for name in ("a.mp4", "old/b.mp4", "old/c.mp4"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+def names(found: object, folder: Path) -> list[str]:
+    return [os.path.relpath(file.path, folder) for file in found.files]  # type: ignore[attr-defined]
+
+
+def test_a_scan_leaves_out_what_was_removed_and_says_so(films: Path) -> None:
+    removed = RemovedPaths(frozenset({str(films / "old")}))
+    kept = leave_out_removed(scan([films]), removed, lambda path: False)
+    assert names(kept, films) == ["a.mp4"]
+    reason = "removed from the index; name it to add it again"
+    assert kept.skipped == tuple((str(films / "old" / name), reason) for name in ("b.mp4", "c.mp4"))
+
+
+def test_what_is_named_or_known_again_is_kept(films: Path) -> None:
+    removed = RemovedPaths(frozenset({str(films / "old")}))
+    # One file by its name, or a folder inside of the removed one.
+    both = leave_out_removed(scan([films, films / "old" / "b.mp4"]), removed, lambda path: False)
+    assert names(both, films) == ["a.mp4", "old/b.mp4"]
+    inside = leave_out_removed(scan([films / "old"]), removed, lambda path: False)
+    assert names(inside, films) == ["old/b.mp4", "old/c.mp4"]
+    # A file that another name brought back, such as a copy that took its path.
+    known = leave_out_removed(scan([films]), removed, lambda path: path.endswith("c.mp4"))
+    assert names(known, films) == ["a.mp4", "old/c.mp4"]
+    everything = scan([films])
+    assert leave_out_removed(everything, RemovedPaths(), lambda path: False) is everything

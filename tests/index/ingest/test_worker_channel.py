@@ -1,0 +1,61 @@
+"""Messages that come in parts, and an other side that is gone."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import threading
+
+import pytest
+
+from vidkin.index.ingest.worker import Channel
+
+
+def framed(message: object) -> bytes:
+    content = pickle.dumps(message)
+    return struct.pack("!Q", len(content)) + content
+
+
+def test_messages_arrive_in_order_and_one_at_a_time() -> None:
+    ours, theirs = Channel.pair()
+    theirs.sendall(framed("one") + framed([2]) + framed(None))
+    assert ours.receive_part() == ["one"]
+    assert ours.receive() == [2]
+    assert ours.receive_part() == [None]
+    assert ours.receive_part() == []
+    ours.close()
+    theirs.close()
+
+
+def test_a_message_may_come_in_parts() -> None:
+    ours, theirs = Channel.pair()
+    for byte in framed({"name": "x"})[:-1]:
+        theirs.sendall(bytes([byte]))
+        assert ours.receive_part() == []
+    theirs.sendall(framed({"name": "x"})[-1:])
+    assert ours.receive_part() == [{"name": "x"}]
+    ours.close()
+    theirs.close()
+
+
+def test_a_message_larger_than_any_buffer() -> None:
+    ours, theirs = Channel.pair()
+    other = Channel(theirs)
+    message = bytes(5_000_000)
+    sender = threading.Thread(target=other.send, args=[message])
+    sender.start()
+    assert ours.receive() == message
+    sender.join()
+    ours.close()
+    other.close()
+
+
+def test_a_channel_whose_other_side_closed_raises() -> None:
+    ours, theirs = Channel.pair()
+    theirs.sendall(framed("half of it")[:-3])
+    theirs.close()
+    with pytest.raises(EOFError):
+        ours.receive_part()
+    with pytest.raises(ConnectionError):
+        ours.send(bytes(1_000_000))
+    ours.close()

@@ -1,0 +1,33 @@
+"""The background that ships with the package is what the extractors make of the photographs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vidkin.features import open_extractor
+from vidkin.index.query import calibration
+from vidkin.index.query.calibration import Calibration
+from vidkin.index.storage.opening import open_place
+
+
+@pytest.mark.parametrize("name", ["vidkin", "classical"])
+def test_the_shipped_background_is_the_measured_one(name: str) -> None:
+    extractor = open_extractor(name)
+    assert (Path(calibration.__file__).with_name("data") / f"{extractor.fingerprint}.safetensors").is_file()
+    shipped, measured = Calibration.of_extractor(extractor), Calibration.measure(extractor)
+    # Processors round differently; the values are cosines.
+    torch.testing.assert_close(shipped.background, measured.background, atol=5e-3, rtol=0)
+
+
+def test_an_extractor_that_is_not_of_the_package_is_measured_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extractor = open_extractor("classical")
+    monkeypatch.setattr(type(extractor), "fingerprint", "another")
+    measured = Calibration.open(open_place(tmp_path), extractor)
+    assert measured.background.shape == (96, 10, 128)
+    monkeypatch.setattr(extractor, "extract", None)
+    assert torch.equal(Calibration.open(open_place(tmp_path), extractor).background, measured.background)

@@ -1,0 +1,225 @@
+"""Search, common frames, duplicates, recall and decisions on a store in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index import DuplicateGroup, Match, MemoryStore, VideoRecord, window_vectors
+from vidkin.index.duplicates.comparisons import Comparisons, FileRecord
+from vidkin.index.duplicates.find import find_duplicates
+from vidkin.index.duplicates.pairing import PairSearch
+from vidkin.index.query.common import CommonFrames, find_common
+from vidkin.index.query.query import Query, query_from_stored
+from vidkin.index.query.stage_recall import measure_recall
+from vidkin.index.query.stages import find_candidates, find_matches
+from vidkin.index.storage.decisions import Decisions
+from vidkin.index.storage.opening import open_place
+from vidkin.similarity import CopyScorer, FrameFeatures
+
+
+def frames(count: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.nn.functional.normalize(torch.randn(count, 4, 64, generator=generator), dim=-1)
+
+
+def add(
+    store: MemoryStore, name: str, values: torch.Tensor, part: torch.Tensor | None = None, **record: object
+) -> int:
+    """A video of the whole picture, and of a part of it."""
+    views = torch.stack([values] if part is None else [values, part], dim=1).half()
+    boxes = torch.tensor([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]
+    stored = FrameFeatures(
+        views,
+        torch.arange(len(values), dtype=torch.float64),
+        torch.ones(len(values)),
+        baseline=torch.full(views.shape[:2], 0.25),
+        boxes=boxes.expand(len(values), -1, -1),
+    )
+    windows = window_vectors(stored)
+    given: dict[str, object] = {
+        "path": f"/videos/{name}.mp4",
+        "size": 1000,
+        "mtime_ns": 1,
+        "content_hash": name,
+        "duration": float(len(values)),
+        "width": 320,
+        "height": 240,
+        "frames": len(values),
+        "windows": len(windows),
+        **record,
+    }
+    return store.append(VideoRecord(**given), stored, windows).id  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    filled = MemoryStore()
+    for seed in range(12):
+        add(filled, f"video {seed:02d}", frames(10 + seed, seed))
+    return filled
+
+
+def query(store: MemoryStore, video_id: int) -> Query:
+    return query_from_stored(store.read(video_id), CommonFrames())
+
+
+def search(store: MemoryStore, asked: Query, common: CommonFrames, **options: float) -> list[Match]:
+    return find_matches(store, asked, common, CopyScorer(), **options)  # type: ignore[arg-type]
+
+
+def duplicates(store: MemoryStore, decisions: Decisions, **options: Any) -> list[DuplicateGroup]:
+    files = [FileRecord(record) for record in store.videos()]
+    pairs = PairSearch(store, CommonFrames(), CopyScorer(), Comparisons())
+    return find_duplicates(files, pairs, decisions, **options)
+
+
+def identity(store: MemoryStore, name: str) -> int:
+    record = store.find(f"/videos/{name}.mp4")
+    assert record is not None
+    return record.id
+
+
+def test_a_video_finds_itself_first_and_nothing_else(store: MemoryStore) -> None:
+    for record in store.videos():
+        matches = search(store, query(store, record.id), CommonFrames())
+        assert [match.path for match in matches] == [record.path]
+        assert matches[0].score == pytest.approx(1.0, abs=2e-3)
+        assert matches[0].video_id == record.id
+
+
+def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
+    source = frames(16, 100)
+    wanted = add(store, "source", source)
+    for name, noise in (("near", 0.04), ("far", 0.09)):
+        noisy = source + noise * torch.randn(16, 4, 64, generator=torch.Generator().manual_seed(1))
+        add(store, name, torch.nn.functional.normalize(noisy, dim=-1))
+    matches = search(store, query(store, wanted), CommonFrames())
+    assert [match.path for match in matches] == [f"/videos/{n}.mp4" for n in ("source", "near", "far")]
+    assert matches[0].score > matches[1].score > matches[2].score > 0.3
+    kept = search(store, query(store, wanted), CommonFrames(), threshold=matches[1].score - 1e-9)
+    assert len(kept) == 2
+    assert len(search(store, query(store, wanted), CommonFrames(), limit=1)) == 1
+
+
+def test_the_better_view_wins(store: MemoryStore) -> None:
+    first, second = identity(store, "video 03"), identity(store, "video 04")
+    both = Query(query(store, first).plain, query(store, second).plain)
+    found = {match.path: match.mirrored for match in search(store, both, CommonFrames())}
+    assert found == {"/videos/video 03.mp4": False, "/videos/video 04.mp4": True}
+
+
+def test_numbers_out_of_range_are_refused(store: MemoryStore) -> None:
+    asked = query(store, 1)
+    with pytest.raises(InvalidArgumentError, match="limit and candidates must be at least 1, got 0 and 100"):
+        search(store, asked, CommonFrames(), limit=0)
+    with pytest.raises(InvalidArgumentError, match=r"threshold must be in \[0, 1\], got 1.5"):
+        search(store, asked, CommonFrames(), threshold=1.5)
+
+
+def test_candidates_are_at_most_the_requested_number(store: MemoryStore) -> None:
+    assert len(find_candidates(store, query(store, 1), 5)) == 5
+    assert find_candidates(store, query(store, 1), 5)[0] == 1
+
+
+def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> None:
+    store = MemoryStore()
+    intro = frames(4, 50)
+    shows = [add(store, f"show {k}", torch.cat([intro, frames(20, 60 + k)])) for k in range(5)]
+    film = frames(20, 70)
+    copies = [add(store, f"copy {k}", film) for k in range(5)]
+    vectors = find_common(store, [*shows, *copies])
+    common = CommonFrames().merge(vectors)
+    assert len(common) == 4  # each frame of the intro once
+    assert common.share(intro).min() == 1.0
+    assert common.share(film).max() == 0.0
+    before = search(store, query_from_stored(store.read(shows[0]), CommonFrames()), CommonFrames())
+    after = search(store, query_from_stored(store.read(shows[0]), common), common)
+    assert len(before) == 5
+    assert [match.path for match in after] == ["/videos/show 0.mp4"]
+    common.save(open_place(tmp_path))
+    torch.testing.assert_close(CommonFrames.open(open_place(tmp_path)).vectors, common.vectors)
+
+
+def test_a_quoted_scene_of_a_film_with_many_copies_is_not_common() -> None:
+    store = MemoryStore()
+    film = frames(20, 70)
+    generator = torch.Generator().manual_seed(3)
+    ids = []
+    for k in range(6):  # edited so heavily that few of their windows look the same
+        noisy = film + 0.08 * torch.randn(20, 4, 64, generator=generator)
+        ids.append(add(store, f"copy {k}", torch.nn.functional.normalize(noisy, dim=-1)))
+    quote = torch.cat([frames(10, 80), film[8:13], frames(10, 81)])
+    ids.append(add(store, "quote", quote))
+    assert len(find_common(store, ids)) == 0
+
+
+def test_a_film_that_is_an_inset_of_many_videos_is_not_common() -> None:
+    store = MemoryStore()
+    film = frames(20, 70)
+    ids = [add(store, "film", film, frames(20, 71))]
+    ids += [add(store, f"around {k}", frames(20, 90 + k), film) for k in range(6)]
+    assert len(find_common(store, ids)) == 0
+
+
+def test_two_or_three_videos_with_one_intro_do_not_make_it_common() -> None:
+    store = MemoryStore()
+    intro = frames(4, 50)
+    ids = [add(store, f"show {k}", torch.cat([intro, frames(20, 60 + k)])) for k in range(3)]
+    assert len(find_common(store, ids)) == 0
+
+
+def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> None:
+    film = frames(15, 200)
+    add(store, "small", film, width=320, height=180)
+    add(store, "large", film, width=1920, height=1080, content_hash="other bytes")
+    add(store, "large twin", film, width=1920, height=1080, size=900)
+    steps: list[tuple[int, int]] = []
+    groups = duplicates(store, Decisions(), on_progress=lambda done, total: steps.append((done, total)))
+    assert [[Path(m.path).stem for m in group.members] for group in groups] == [
+        ["large", "large twin", "small"]
+    ]
+    assert Path(groups[0].best.path).stem == "large"
+    assert steps[-1] == (16, 16)  # 15 videos and a group
+    with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and at most 1, got 0"):
+        duplicates(store, Decisions(), threshold=0)
+
+
+def test_decisions_join_and_part(tmp_path: Path) -> None:
+    store = MemoryStore()
+    film = frames(15, 200)
+    for name in ("one", "two", "three"):
+        add(store, name, film)
+    add(store, "stranger", frames(15, 201))
+    decisions = Decisions()
+    decisions.decide("one", "two", "not a match")
+    decisions.decide("three", "stranger", "match")
+    decisions.save(open_place(tmp_path))
+    groups = duplicates(store, Decisions.open(open_place(tmp_path)))
+    for group in groups:
+        assert not {"/videos/one.mp4", "/videos/two.mp4"} <= {member.path for member in group.members}
+    joined = next(g for g in groups if "/videos/stranger.mp4" in {m.path for m in g.members})
+    assert "/videos/three.mp4" in {member.path for member in joined.members}
+    with pytest.raises(
+        InvalidArgumentError, match="the two videos must differ, got two files with the same content"
+    ):
+        decisions.decide("one", "one", "match")
+    (tmp_path / Decisions.FILE).write_text("{", encoding="utf-8")
+    with pytest.raises(CollectionError, match=r"decisions\.json is damaged"):
+        Decisions.open(open_place(tmp_path))
+
+
+def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> None:
+    for seed in range(6):
+        add(store, f"copy {seed}", frames(10 + seed, seed))
+    report = measure_recall(store, CommonFrames(), CopyScorer(), queries=18, limit=5)
+    assert (report.queries, report.relevant, report.found, report.recall) == (18, 12, 12, 1.0)
+    # A first stage that may name nobody but the query itself finds nothing.
+    none = measure_recall(store, CommonFrames(), CopyScorer(), queries=18, limit=1)
+    assert none.found <= none.relevant
+    with pytest.raises(InvalidArgumentError, match="queries and limit must be at least 1, got 0 and 100"):
+        measure_recall(store, CommonFrames(), CopyScorer(), queries=0)

@@ -1,0 +1,99 @@
+"""What a collection says of itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.index.helpers import PLAIN
+from vidkin import __version__
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+)
+from vidkin.index.opening import create_index
+from vidkin.index.storage.manifest import FORMAT_VERSION, Manifest
+from vidkin.index.storage.opening import open_place
+
+
+def test_written_and_read(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "c.vidkin"
+    create_index(open_place(folder), PLAIN)
+    manifest = Manifest.read(open_place(folder))
+    assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, FORMAT_VERSION)
+    assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
+
+
+def test_making_it_twice_keeps_the_first(tmp_path: Path) -> None:
+    create_index(open_place(tmp_path), PLAIN)
+    before = (tmp_path / "collection.json").read_bytes()
+    create_index(open_place(tmp_path), PLAIN)
+    assert (tmp_path / "collection.json").read_bytes() == before
+
+
+def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "holiday.mp4").write_bytes(b"")
+    with pytest.raises(
+        CollectionError,
+        match=r"is not an index and is not empty \(it holds 'holiday.mp4'\); choose",
+    ):
+        create_index(open_place(tmp_path), PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.mp4"]
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(CollectionError, match=r"file: an index cannot be made there \(file exists\)"):
+        create_index(open_place(tmp_path / "file"), PLAIN)
+    with pytest.raises(CollectionNotFoundError, match=r"there is no index at"):
+        Manifest.read(open_place(tmp_path / "file"))
+
+
+def test_manifests_that_are_damaged_or_from_newer_versions_have_different_errors(tmp_path: Path) -> None:
+    path = tmp_path / "collection.json"
+    with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
+        Manifest.read(open_place(tmp_path))
+    good = {"format_version": 1, "extractor": "classical", "fingerprint": "classical-1"}
+    wrong = [
+        *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
+        *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
+        *({"exclude": "*.mov"}, {"exclude": [3]}, {"exclude": ["/"]}, {"images": 1}, {"follow_links": None}),
+    ]
+    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
+    for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
+        path.write_text(text)
+        with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
+            Manifest.read(open_place(tmp_path))
+    path.write_text(json.dumps(good))
+    assert Manifest.read(open_place(tmp_path)).sampling_rate == 1.0
+    path.write_text(json.dumps({"format_version": 99, "vidkin_version": "9.1"}))
+    with pytest.raises(CollectionError, match=r"has format 99, made by vidkin 9.1; .* upgrade vidkin"):
+        Manifest.read(open_place(tmp_path))
+
+
+def test_an_index_without_its_manifest_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "videos.lance").mkdir()
+    for call in (
+        lambda: Manifest.read(open_place(tmp_path)),
+        lambda: create_index(open_place(tmp_path), PLAIN),
+    ):
+        with pytest.raises(
+            CollectionDamagedError, match=r"collection\.json is missing; restore it from a backup"
+        ):
+            call()
+
+
+def test_other_features_do_not_mix(tmp_path: Path) -> None:
+    create_index(open_place(tmp_path), PLAIN)
+    manifest = Manifest.read(open_place(tmp_path))
+    manifest.check(open_place(tmp_path), "plain-1")
+    with pytest.raises(
+        CollectionMismatchError,
+        match=r"was made with extractor plain-1, got other-2: another .* make a new index in another folder",
+    ):
+        manifest.check(open_place(tmp_path), "other-2")

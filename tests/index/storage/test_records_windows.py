@@ -1,0 +1,121 @@
+"""Sampling and windows, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import query_rate, sampling_rate, window_vectors
+from vidkin.index.storage.records import frame_vectors
+from vidkin.similarity import FrameFeatures
+
+
+@pytest.mark.parametrize(
+    ("duration", "base", "rate"),
+    [
+        (60, 1, 1),
+        (8, 1, 1),
+        (4, 1, 2),
+        (5, 1, 2),
+        (2, 1, 4),
+        (0.3, 1, 4),
+        (0, 1, 4),
+        (-1, 1, 4),
+        (2, 5, 5),
+        (3, 2, 4),
+        (7.9, 1, 2),
+    ],
+)
+def test_short_videos_are_sampled_more_densely(duration: float, base: float, rate: float) -> None:
+    assert sampling_rate(duration, base) == pytest.approx(rate)
+
+
+def test_a_rate_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"base sampling rate must be above 0, got 0.0"):
+        sampling_rate(10, 0.0)
+
+
+def made(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> FrameFeatures:
+    """Frames with one region, a direction in the plane at so many degrees."""
+    turns = torch.tensor(angles) * math.pi / 180
+    count = len(angles)
+    return FrameFeatures.of_whole(
+        torch.stack([turns.cos(), turns.sin()], dim=-1)[:, None].half(),
+        torch.arange(count, dtype=torch.float64) * step,
+        None if information is None else torch.tensor(information).float(),
+    )
+
+
+def spans(features: FrameFeatures) -> list[tuple[int, int, float, float]]:
+    windows = window_vectors(features)
+    columns = (windows.first_frames, windows.last_frames, windows.starts, windows.ends)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_alike_frames_merge_and_others_do_not() -> None:
+    # 20 degrees apart: cosine .94, merged. From their mean at 10 to 90 degrees: cosine .17, a new window.
+    assert spans(made([0, 20, 90])) == [(0, 1, 0.0, 2.0), (2, 2, 2.0, 3.0)]
+    vectors = window_vectors(made([0, 20, 90])).vectors
+    assert vectors[0].tolist() == pytest.approx([math.cos(math.pi / 18), math.sin(math.pi / 18)], abs=1e-3)
+    assert vectors.norm(dim=-1).tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
+
+
+def test_a_slow_drift_is_cut_where_it_leaves_the_mean() -> None:
+    # The mean of 0 and 20 degrees is at 10: 40 is 30 off (cosine .87) and opens a window, though only 20 from 20.
+    assert [span[:2] for span in spans(made([0, 20, 40, 60, 80]))] == [(0, 1), (2, 3), (4, 4)]
+
+
+def test_windows_are_at_most_ten_seconds_long() -> None:
+    assert [span[2:] for span in spans(made([0] * 25))] == [(0.0, 10.0), (10.0, 20.0), (20.0, 25.0)]
+    assert [span[2:] for span in spans(made([0] * 4, step=6.0))] == [
+        (0.0, 6.0),
+        (6.0, 12.0),
+        (12.0, 18.0),
+        (18.0, 24.0),
+    ]
+
+
+def test_featureless_frames_are_in_no_window_and_end_one() -> None:
+    assert spans(made([0, 0, 0], information=[1, 0.01, 1])) == [(0, 0, 0.0, 1.0), (2, 2, 2.0, 3.0)]
+    assert spans(made([0, 0], information=[0, 0])) == []
+    assert window_vectors(made([0, 0], information=[0, 0])).vectors.shape == (0, 2)
+
+
+def test_no_frames_and_one_frame() -> None:
+    assert spans(made([])) == []
+    assert spans(made([30])) == [(0, 0, 0.0, 0.0)]
+
+
+def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
+    values = torch.zeros(2, 3, 4, dtype=torch.float16)
+    values[0, :2, 0] = 1
+    features = FrameFeatures.of_whole(values, torch.arange(2, dtype=torch.float64))
+    assert frame_vectors(values)[0].tolist() == [1, 0, 0, 0]
+    assert [span[:2] for span in spans(features)] == [(0, 0)]
+
+
+@pytest.mark.parametrize("base", [0.3, 1.0, 3.0, 10.0])
+def test_the_moments_of_a_stored_video_are_among_those_of_a_query(base: float) -> None:
+    """Else the same pair gets another score in a search than in the other direction."""
+    for duration in (0.5, 1.9, 3.7, 5.2, 7.9, 8.1, 21.0, 29.5, 44.0, 61.0, 89.0, 400.0):
+        ratio = query_rate(duration, base) / sampling_rate(duration, base)
+        assert ratio == pytest.approx(round(ratio))
+        assert ratio >= 1
+
+
+def test_queries_are_sampled_more_densely_up_to_120_frames() -> None:
+    assert query_rate(2) == 4.0
+    assert query_rate(22) == 4.0
+    assert query_rate(30) == 3.0
+    assert query_rate(59) == 2.0
+    assert query_rate(61) == 1.0
+    assert query_rate(90) == 1.0
+    assert query_rate(7200) == 1.0
+    assert query_rate(7200, base=2.0) == 2.0
+    assert query_rate(10, base=8.0) == 8.0
+    assert query_rate(0) == 4.0
+    with pytest.raises(InvalidArgumentError, match="base sampling rate must be above 0, got 0"):
+        query_rate(10, base=0)

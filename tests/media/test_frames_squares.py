@@ -1,0 +1,51 @@
+"""Squares of images of any shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vidkin.media.frames import Fit, fit_to_square
+
+
+def half_and_half() -> Image.Image:
+    """40 x 20 pixels: the left half black, the right half white."""
+    pixels = np.zeros((20, 40, 3), dtype=np.uint8)
+    pixels[:, 20:] = 255
+    return Image.fromarray(pixels)
+
+
+@pytest.mark.parametrize(
+    ("fit", "top", "middle"),
+    [
+        ("letterbox", [0, 0], [0, 255]),  # bars above and below
+        ("crop", [0, 255], [0, 255]),
+        ("stretch", [0, 255], [0, 255]),
+    ],
+)
+def test_what_becomes_of_a_wide_image(fit: Fit, top: list[int], middle: list[int]) -> None:
+    square = fit_to_square(half_and_half(), 10, fit)
+    assert square.shape == (10, 10, 3)
+    assert square[0, [1, 8], 0].tolist() == top
+    assert square[5, [1, 8], 0].tolist() == middle
+
+
+def test_crop_keeps_proportions_and_stretch_does_not() -> None:
+    image = half_and_half().crop((10, 0, 40, 20))  # 10 black columns of 30
+    assert (fit_to_square(image, 20, "crop")[10, :, 0] > 127).sum() == 15
+    assert 12 <= (fit_to_square(image, 20, "stretch")[10, :, 0] > 127).sum() <= 14
+
+
+def test_a_square_of_the_size_is_left_alone() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    for fit in ("letterbox", "crop", "stretch"):
+        assert np.array_equal(fit_to_square(Image.fromarray(pixels), 8, fit), pixels)  # type: ignore[arg-type]
+        assert fit_to_square(pixels, 8, fit) is pixels  # type: ignore[arg-type]
+
+
+def test_an_array_is_taken_as_an_image() -> None:
+    image = half_and_half()
+    for fit in ("letterbox", "crop", "stretch"):
+        both = [fit_to_square(given, 6, fit) for given in (image, np.asarray(image))]  # type: ignore[arg-type]
+        assert np.array_equal(*both)

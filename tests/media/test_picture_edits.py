@@ -1,0 +1,182 @@
+"""Edits of single pictures, sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vidkin.media import picture_edits
+from vidkin.media.picture_edits import EditSetting
+
+SETTING = EditSetting(rate=10.0, count=40, seed=3)
+
+
+def picture(height: int = 24, width: int = 32, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def edited(
+    transform: picture_edits.Transform, *images: np.ndarray, setting: EditSetting = SETTING
+) -> list[np.ndarray]:
+    return list(transform(iter(images), setting))
+
+
+def test_a_curve_is_applied_to_every_sample_and_clipped() -> None:
+    brighter = picture_edits.values(lambda value: value * 2 - 10)
+    image = np.array([[[0, 4, 5], [100, 132, 255]]], np.uint8)
+    assert edited(brighter, image)[0].tolist() == [[[0, 0, 0], [190, 254, 255]]]
+
+
+def test_unchanged_is_the_same_iterator() -> None:
+    frames = iter([picture()])
+    assert picture_edits.unchanged(frames, SETTING) is frames
+
+
+@given(st.floats(min_value=0, max_value=5000))
+def test_even_sizes(value: float) -> None:
+    size = picture_edits.even(value)
+    assert size % 2 == 0
+    assert size >= 2
+    assert abs(size - value) <= 1 or value < 2
+
+
+@pytest.mark.parametrize(
+    ("size", "smaller"),
+    [((720, 1280), (360, 640)), ((1280, 720), (640, 360)), ((360, 640), (180, 320)), ((100, 50), (50, 26))],
+)
+def test_smaller(size: tuple[int, int], smaller: tuple[int, int]) -> None:
+    height, width = picture_edits.smaller(np.zeros((*size, 3), np.uint8)).shape[:2]
+    assert abs(height - smaller[0]) <= 2
+    assert abs(width - smaller[1]) <= 2
+    assert height % 2 == width % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "squeezed"),
+    [((90, 160), (90, 120)), ((160, 90), (120, 90)), ((90, 120), (90, 160)), ((100, 100), (100, 134))],
+)
+def test_squeezed_to_four_by_three_or_from_it(size: tuple[int, int], squeezed: tuple[int, int]) -> None:
+    assert picture_edits.squeezed(np.zeros((*size, 3), np.uint8)).shape[:2] == squeezed
+
+
+def test_bars_are_black_and_the_picture_between_them_is_whole() -> None:
+    image = picture(38, 20)
+    image[image == 0] = 1
+    boxed = picture_edits.barred(image, across=True)
+    # 38 / .76 = 50 lines, 12 % of which are 6.
+    assert boxed.shape == (50, 20, 3)
+    assert not boxed[:6].any()
+    assert not boxed[-6:].any()
+    assert np.array_equal(boxed[6:-6], image)
+    assert picture_edits.barred(image.swapaxes(0, 1), across=False).shape == (20, 50, 3)
+
+
+def test_gray_sepia_and_mirror() -> None:
+    image = picture()
+    gray = picture_edits.gray(image)
+    assert np.array_equal(gray[..., 0], gray[..., 2])
+    assert abs(int(gray[0, 0, 0]) - float(image[0, 0] @ [0.299, 0.587, 0.114])) <= 1
+    white = np.full((2, 2, 3), 200, np.uint8)
+    red, green, blue = picture_edits.sepia(white)[0, 0].tolist()
+    # Sums of the rows of its matrix: 1.351, 1.203, .937.
+    assert (red, green, blue) == (255, pytest.approx(241, abs=1), pytest.approx(187, abs=1))
+    assert np.array_equal(picture_edits.mirrored(picture_edits.mirrored(image)), image)
+    assert np.array_equal(picture_edits.mirrored(image)[:, 0], image[:, -1])
+
+
+def test_a_blur_keeps_the_mean_and_takes_detail() -> None:
+    image = picture(60, 80)
+    soft = picture_edits.blurred(image)
+    assert abs(float(soft.mean()) - float(image.mean())) < 2
+    assert float(soft.std()) < 0.6 * float(image.std())
+
+
+def test_noise_follows_from_the_seed_and_differs_from_frame_to_frame() -> None:
+    middle = np.full((60, 60, 3), 128, np.uint8)
+    first, second = edited(picture_edits.noisy, middle, middle)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, edited(picture_edits.noisy, middle)[0])
+    assert float(first.std()) == pytest.approx(20, abs=1)
+
+
+def test_fading_starts_and_ends_black() -> None:
+    white = np.full((2, 2, 3), 200, np.uint8)
+    lights = [int(image[0, 0, 0]) for image in edited(picture_edits.faded, *[white] * 40)]
+    # A second of ten frames on either side.
+    assert lights[:11] == [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200]
+    assert lights == lights[::-1]
+    assert set(lights[10:30]) == {200}
+
+
+def test_a_clip_of_one_frame_fades_to_black_without_an_error() -> None:
+    (only,) = edited(picture_edits.faded, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
+    assert not only.any()
+
+
+def test_a_rotation_turns_by_five_degrees_and_leaves_no_corner_empty() -> None:
+    (turned,) = edited(picture_edits.rotated, np.full((60, 90, 3), 77, np.uint8))
+    assert set(turned.flatten().tolist()) == {77}
+    ways = set()
+    columns = np.zeros((90, 90, 3), np.uint8)
+    columns[:, 45:] = 250
+    for seed in range(12):
+        (turned,) = edited(picture_edits.rotated, columns, setting=EditSetting(rate=1.0, count=1, seed=seed))
+        edge = [int((row < 125).sum()) for row in turned[..., 0]]
+        slope = (edge[80] - edge[10]) / 70
+        # The tangent of five degrees.
+        assert abs(slope) == pytest.approx(0.0875, abs=0.03)
+        ways.add(slope > 0)
+    assert ways == {True, False}
+
+
+@pytest.mark.parametrize(("size", "shape"), [((30, 10), (10, 30, 3)), ((8, 40), (40, 8, 3))])
+def test_covering_fills_the_size_with_the_middle(size: tuple[int, int], shape: tuple[int, ...]) -> None:
+    image = np.zeros((20, 20, 3), np.uint8)
+    image[8:12, 8:12] = 255
+    filled = picture_edits.covering(image, *size)
+    assert filled.shape == shape
+    assert int(filled[shape[0] // 2, shape[1] // 2, 0]) == 255
+    assert int(filled[0, 0, 0]) == 0
+
+
+def test_surrounding_footage_comes_before_and_after() -> None:
+    def filler(width: int, height: int) -> Iterator[np.ndarray]:
+        number = 0
+        while True:
+            number += 1
+            yield np.full((height, width, 3), number, np.uint8)
+
+    setting = EditSetting(rate=5.0, count=2, seed=0, lead=2, trail=1, filler=filler)
+    own = [np.full((4, 6, 3), 100 + number, np.uint8) for number in range(2)]
+    frames = edited(picture_edits.surrounded, *own, setting=setting)
+    assert [int(frame[0, 0, 0]) for frame in frames] == [1, 2, 100, 101, 3]
+    assert {frame.shape for frame in frames} == {(4, 6, 3)}
+
+
+def test_a_caption_covers_the_lower_22_percent() -> None:
+    white = np.full((100, 160, 3), 255, np.uint8)
+    (captioned,) = edited(picture_edits.captioned, white)
+    assert np.array_equal(captioned[:78], white[:78])
+    # A band of opacity 200 of 255, with white letters on it.
+    assert float(captioned[80:, :4].mean()) == pytest.approx(55, abs=2)
+    assert int(captioned[78:].max()) > 150
+
+
+def test_a_logo_lies_in_a_corner_of_the_seed() -> None:
+    corners = set()
+    for seed in range(20):
+        black = np.zeros((100, 140, 3), np.uint8)
+        (marked,) = edited(picture_edits.branded, black, setting=EditSetting(rate=1.0, count=1, seed=seed))
+        red = (marked == (210, 30, 60)).all(-1)
+        rows, columns = np.nonzero(red)
+        corners.add((bool(rows.mean() > 50), bool(columns.mean() > 70)))
+    assert len(corners) == 4
+
+
+def test_an_overlay_follows_a_change_of_size() -> None:
+    first, second = edited(picture_edits.captioned, picture(40, 60), picture(80, 100))
+    assert (first.shape, second.shape) == ((40, 60, 3), (80, 100, 3))

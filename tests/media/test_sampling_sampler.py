@@ -1,0 +1,70 @@
+"""Which pictures are on screen at which samples, with times of 1/10 second by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from vidkin.media.sampling import ChosenSampler, Sampler
+
+
+def sampled(sampler: Any, times: list[int], video_end: int) -> list[int]:
+    """Times of the pictures that are sampled from those that begin at ``times``, in tenths of a second."""
+    found = []
+    for time in times:
+        if not sampler.done:
+            found += [picture[0] for picture in sampler.push((time, None))]
+    return found + [picture[0] for picture in sampler.finish(video_end)]
+
+
+def at_rate(rate: float | None, start: float = 0.0, end: float | None = None, base: int = 0) -> Sampler:
+    return Sampler(rate, start, end, tick=0.1, base=base)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "expected"),
+    [
+        # Pictures at 0, .3, .6 ... 1.8 s until 2.1 s.
+        (at_rate(None), [0, 3, 6, 9, 12, 15, 18]),
+        (at_rate(1.0), [0, 9, 18]),  # at 0, 1 and 2 s those of 0, .9 and 1.8 s are on screen
+        (at_rate(2.0), [0, 3, 9, 15, 18]),  # at 0, .5, 1, 1.5 and 2 s
+        (at_rate(10.0), [0, 3, 6, 9, 12, 15, 18]),  # no picture twice
+        (at_rate(1.0, start=0.5), [3, 15]),
+        (at_rate(1.0, start=0.5, end=1.5), [3]),  # no sample at the end itself
+        (at_rate(None, start=0.6, end=1.2), [6, 9]),
+        (at_rate(None, start=0.7, end=0.8), [6]),  # none begins there: the one on screen
+    ],
+)
+def test_samples_of_a_steady_video(sampler: Sampler, expected: list[int]) -> None:
+    assert sampled(sampler, [0, 3, 6, 9, 12, 15, 18], 21) == expected
+
+
+def test_times_count_from_the_first_picture() -> None:
+    assert sampled(at_rate(1.0, base=50), [50, 53, 56, 59, 62], 65) == [50, 59]
+
+
+def test_a_picture_that_stands_for_long_is_one_sample() -> None:
+    # At 0, 1, ... 9 s; the second picture is on screen from .5 to 8.5 s.
+    assert sampled(at_rate(1.0), [0, 5, 85], 100) == [0, 5, 85]
+
+
+def test_the_video_may_end_before_the_last_sample() -> None:
+    assert sampled(at_rate(1.0), [0, 3, 6], 9) == [0]
+    assert sampled(at_rate(1.0), [0, 3, 6], 11) == [0, 6]
+
+
+def test_a_far_picture_is_found_at_once() -> None:
+    sampler = at_rate(10.0)
+    year = 10 * 60 * 60 * 24 * 365
+    assert sampler.index_after(0, year) == year  # one sample a tick
+    assert (sampler.limit_of(7), at_rate(10.0, end=0.5).limit_of(7)) == (7, None)
+
+
+def test_chosen_times_have_the_picture_on_screen() -> None:
+    sampler = ChosenSampler([0.0, 0.29, 0.3, 1.0, 1.1], tick=0.1, base=0)
+    # 0 and .29 s show the same picture, 1 and 1.1 s too.
+    assert sampled(sampler, [0, 3, 6, 9, 12], 15) == [0, 3, 9]
+    late = ChosenSampler([1.3, 1.6], tick=0.1, base=0)
+    assert sampled(late, [0, 3, 6, 9, 12], 15) == [12]
+    assert (late.limit_of(1), late.limit_of(2)) == (16, None)

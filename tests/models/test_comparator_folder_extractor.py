@@ -1,0 +1,70 @@
+"""A comparator's folder as an extractor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.comparators import passing
+from tests.support.videos import photograph
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import open_extractor
+from vidkin.media import Frames
+from vidkin.models.comparator import ComparatorConfig
+from vidkin.models.comparator_folder import ComparatorExtractor, measure_unrelated, save_comparator
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_comparator(
+        passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path_factory.mktemp("comparator")
+    )
+
+
+def opened(name: str | Path) -> ComparatorExtractor:
+    extractor = open_extractor(str(name))
+    assert isinstance(extractor, ComparatorExtractor)
+    return extractor
+
+
+def test_it_describes_frames_as_its_extractor_does(folder: Path) -> None:
+    frames = Frames(np.stack([photograph("coffee")] * 2), np.arange(2, dtype=np.float64))
+    extractor, plain = opened(folder), open_extractor("vidkin")
+    features = extractor.extract(frames)
+    assert features.values.shape == (2, 1, 1, 128)
+    torch.testing.assert_close(features.values, plain.extract(frames).values)
+    assert features.fingerprint == extractor.fingerprint
+    assert extractor.fingerprint.endswith(plain.fingerprint)
+    assert (extractor.scorer, extractor.views, extractor.short_side) == ("learned", "none", plain.short_side)
+
+
+def test_shares_are_settings_of_the_name(folder: Path) -> None:
+    plain, shared = (
+        opened(folder),
+        opened(f"model:{folder}?spatial_share=.35&temporal_share=.1&temporal_span=7"),
+    )
+    config = shared.comparator.config
+    assert (config.spatial_share, config.temporal_share, config.temporal_span) == (0.35, 0.1, 7)
+    # Features are the same, scores are not.
+    assert shared.fingerprint == plain.fingerprint
+    assert repr(shared.open_scorer()) != repr(plain.open_scorer())
+    with pytest.raises(InvalidArgumentError, match="has no setting 'share'"):
+        opened(f"{folder}?share=.1")
+    with pytest.raises(InvalidArgumentError, match="accepts no weights"):
+        open_extractor(str(folder), weights="file.safetensors")
+
+
+def test_what_strangers_score_is_measured_where_it_is_not_stored(folder: Path) -> None:
+    assert opened(folder).open_scorer().unrelated == (0.0, 0.5)
+    measured = measure_unrelated(passing(), open_extractor("vidkin"))
+    # The best of 4 x 4 cosines of photographs: twice that, less one.
+    assert -0.6 < measured[0] < measured[1] < 0.7
+
+
+def test_another_model_cannot_be_the_extractor(folder: Path, tmp_path: Path) -> None:
+    other = save_comparator(passing(ComparatorConfig(extractor=str(folder))), tmp_path / "other")
+    with pytest.raises(InvalidArgumentError, match="must not be the folder of a trained model"):
+        opened(other)

@@ -1,0 +1,209 @@
+"""Checkpoints with the names and shapes of the published ones."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import Whitening
+from vidkin.models.comparator import Comparator, ComparatorConfig
+from vidkin.models.comparator_folder import load_comparator, read_comparator_info
+from vidkin.models.comparator_import import import_comparator
+
+State = dict[str, torch.Tensor]
+NETWORK = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "conv3": (128, 64, 3, 3), "fconv": (1, 128, 1, 1)}
+
+
+def made(prefix: str, **others: tuple[int, ...]) -> State:
+    """A checkpoint with the map network under this prefix and other weights, all drawn."""
+    generator = torch.Generator().manual_seed(len(prefix))
+    sizes: dict[str, tuple[int, ...]] = {name.replace("__", "."): size for name, size in others.items()}
+    for layer, size in NETWORK.items():
+        sizes |= {f"{prefix}{layer}.weight": size, f"{prefix}{layer}.bias": size[:1]}
+    # Small enough that the scores stay between -1 and 1.
+    return {name: torch.randn(size, generator=generator) * 0.05 for name, size in sizes.items()}
+
+
+ATTENTION = {
+    "attention__transform__weight": (512, 512), "attention__transform__bias": (512,),
+    "attention__context_vector__weight": (1, 512),
+}  # fmt: skip
+DIRECTION = {"attention__context_vector__weight": (1, 3840)}
+LAYOUTS = {
+    "visil": made("video_comperator.", **DIRECTION),
+    "visil-symmetric": made("video_comperator.", attention__context_vector__weight=(1, 512)),
+    "dns": made("visil_head.", **ATTENTION),
+    "s2vs": made("visil_head.", **ATTENTION),
+    "hap-vr": made("comparator_module.", **ATTENTION),
+}
+
+
+@pytest.fixture
+def whitening(tmp_path: Path) -> Path:
+    path = tmp_path / "pca.npz"
+    np.savez(path, mean=np.zeros(6), d=np.array([1.0, 4.0, 2.0]), V=np.eye(6)[:, :3])
+    return path
+
+
+def stored(tmp_path: Path, content: Any) -> Path:
+    torch.save(content, tmp_path / "model.pth")
+    return tmp_path / "model.pth"
+
+
+def published_score(
+    state: State, prefix: str, query: torch.Tensor, target: torch.Tensor, layout: str
+) -> float:
+    """The score as the published code computes it, for lengths that are multiples of four."""
+    weighed = []
+    for values in (query, target):
+        context = state["attention.context_vector.weight"]
+        if "attention.transform.weight" in state:
+            inner = values @ state["attention.transform.weight"].T + state["attention.transform.bias"]
+            weights = (torch.tanh(inner) @ context.T).sigmoid()
+        else:
+            weights = values @ context.T / context.norm() / 2 + 0.5
+        weighed.append(values * weights)
+    product = torch.einsum("iok,jpk->iojp", *weighed)
+    best = product.amax(3).mean(1)
+    if layout == "visil-symmetric":
+        best = (best + product.amax(1).mean(2)) / 2
+    signal = best[None, None]
+    mode = "replicate" if layout.startswith("visil") else "constant"
+    for layer in ("conv1", "conv2", "conv3"):
+        weight, bias = state[f"{prefix}{layer}.weight"], state[f"{prefix}{layer}.bias"]
+        signal = functional.relu(functional.conv2d(functional.pad(signal, (1, 1, 1, 1), mode), weight, bias))
+        if layer != "conv3":
+            signal = functional.max_pool2d(signal, 2)
+    learned = functional.conv2d(signal, state[f"{prefix}fconv.weight"], state[f"{prefix}fconv.bias"])
+    learned = functional.hardtanh(learned)[0, 0]
+    score = learned.amax(1).mean()
+    if layout == "visil-symmetric":
+        score = (score + learned.amax(0).mean()) / 2
+    return float(score)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_scores_are_those_of_the_published_code(layout: str, tmp_path: Path, whitening: Path) -> None:
+    state = LAYOUTS[layout]
+    content = state if layout.startswith("visil") else {"model": state}
+    config = import_comparator(
+        stored(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening
+    )
+    comparator = load_comparator(tmp_path / "model")
+    assert comparator.config == config
+    assert config.extractor == "timm:resnet50.tv_in1k?fit=crop"
+    assert (config.spatial_share, config.temporal_share) == (
+        (0.1, 0.03) if layout == "hap-vr" else (None, None)
+    )
+    generator = torch.Generator().manual_seed(1)
+    query, target = (
+        functional.normalize(torch.randn(frames, 9, config.dimension, generator=generator), dim=-1)
+        for frames in (8, 24)
+    )
+    prefix = next(name for name in state if name.endswith("conv1.weight")).removesuffix("conv1.weight")
+    expected = published_score(state, prefix, query, target, layout)
+    assert score(comparator, query, target) == pytest.approx(expected, abs=1e-5)
+    assert score(comparator, target, query) == pytest.approx(
+        published_score(state, prefix, target, query, layout), abs=1e-5
+    )
+
+
+def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
+    with torch.no_grad():
+        frame_map = comparator.frame_map(comparator.weigh(query), comparator.weigh(target))
+        return float(comparator.video_score(comparator.learned_map(frame_map)))
+
+
+def test_the_binary_student_of_dns(tmp_path: Path, whitening: Path) -> None:
+    state = made("visil_head.", binarization__W=(512, 512))
+    path = stored(tmp_path, {"model": state})
+    config = import_comparator(path, tmp_path / "model", layout="dns", whitening=whitening)
+    assert (config.weighting, config.dimension) == ("signs", 512)
+    values = torch.randn(2, 9, 512)
+    signs = torch.sign(functional.normalize(values, dim=-1) @ state["binarization.W"])
+    found = load_comparator(tmp_path / "model").weigh(values)
+    torch.testing.assert_close(found @ found.mT, signs @ signs.mT / 512)
+
+
+def test_a_checkpoint_of_a_training_with_its_arguments(tmp_path: Path, whitening: Path) -> None:
+    state = {f"module.{name}": value for name, value in LAYOUTS["hap-vr"].items()}
+    arguments = argparse.Namespace(f_topk_rate=0.35, v_topk_rate=0.2, symmetric=True, dataset_path="videos")
+    path = stored(tmp_path, {"args": arguments, "model": state, "optimizer": {"state": {}}, "global_step": 7})
+    config = import_comparator(path, tmp_path / "model", layout="hap-vr", whitening=whitening)
+    assert (config.spatial_share, config.temporal_share, config.symmetric) == (0.35, 0.2, True)
+
+
+def test_a_whole_visil_model_is_taken_without_its_frame_network(tmp_path: Path, whitening: Path) -> None:
+    state = {f"visil_head.{name}": value for name, value in LAYOUTS["visil"].items()}
+    path = stored(tmp_path, {**state, "cnn.cnn.conv1.weight": torch.zeros(64, 3, 7, 7)})
+    config = import_comparator(path, tmp_path / "model", layout="visil", whitening=whitening)
+    assert (config.weighting, config.dimension, config.padding) == ("direction", 3840, "replicate")
+
+
+def test_a_published_whitening_is_converted(tmp_path: Path) -> None:
+    small = {"attention__context_vector__weight": (1, 2)}
+    white = tmp_path / "white.pth"
+    torch.save(
+        {"mean": torch.tensor([1.0, 0.0, 0.0]), "d": torch.tensor([1.0, 4.0, 2.0]), "V": torch.eye(3)}, white
+    )
+    path = stored(tmp_path, made("video_comperator.", **small))
+    import_comparator(path, tmp_path / "model", layout="visil", whitening=white)
+    file = read_comparator_info(tmp_path / "model").whitening
+    assert file is not None
+    # The two largest eigenvalues: x1 / 2 and x2 / sqrt 2, then length 1.
+    whitened = Whitening.load(file).apply(torch.tensor([[5.0, 6.0, 4 * 2**0.5]]))
+    torch.testing.assert_close(whitened, torch.tensor([[0.6, 0.8]]), atol=1e-5, rtol=0)
+
+
+def test_with_an_extractor_at_hand_strangers_are_measured(tmp_path: Path) -> None:
+    state = made("visil_head.", attention__transform__weight=(128, 128), attention__transform__bias=(128,),
+                 attention__context_vector__weight=(1, 128))  # fmt: skip
+    config = import_comparator(
+        stored(tmp_path, {"model": state}), tmp_path / "model", layout="s2vs", extractor="vidkin"
+    )
+    assert config.unrelated is not None
+    assert read_comparator_info(tmp_path / "model").config == config
+
+
+@pytest.mark.parametrize(
+    ("content", "layout", "message"),
+    [
+        (LAYOUTS["s2vs"], "s2us", "layout must be one of visil, visil-symmetric, dns, s2vs, hap-vr, got 's2us'"),
+        (LAYOUTS["hap-vr"], "s2vs", r"of layout s2vs must hold weights named visil_head\.\*, got attention"),
+        ({"netvlad.centroids": torch.zeros(64, 512)}, "dns", "must hold weights named visil_head.*got netvlad"),
+        ({**LAYOUTS["dns"], "mlp.layer": torch.zeros(2)}, "dns", "unexpected 1 .mlp.layer"),
+        ([torch.zeros(2)], "s2vs", "must hold a state dictionary, got list"),
+        ({"model": Path("x")}, "s2vs", "holds objects other than tensors"),
+        ({**LAYOUTS["s2vs"], "visil_head.fconv.bias": torch.tensor([float("nan")])}, "s2vs", "not finite"),
+    ],
+)  # fmt: skip
+def test_checkpoints_that_do_not_fit_are_refused_and_write_nothing(
+    content: Any, layout: str, message: str, tmp_path: Path, whitening: Path
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        import_comparator(stored(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening)
+    assert not (tmp_path / "model").exists()
+
+
+def test_files_that_hold_no_checkpoint_are_refused(tmp_path: Path, whitening: Path) -> None:
+    garbage = tmp_path / "garbage.pth"
+    garbage.write_bytes(b"not a file of torch")
+    with pytest.raises(InvalidArgumentError, match=r"garbage\.pth"):
+        import_comparator(garbage, tmp_path / "model", layout="s2vs", whitening=whitening)
+    path = stored(tmp_path, LAYOUTS["s2vs"])
+    with pytest.raises(InvalidArgumentError, match="name the whitening that it was trained with"):
+        import_comparator(path, tmp_path / "model", layout="s2vs")
+    with pytest.raises(InvalidArgumentError, match="must hold mean, d and V"):
+        import_comparator(path, tmp_path / "model", layout="s2vs", whitening=path)
+
+
+def test_a_configuration_survives_its_file() -> None:
+    config = ComparatorConfig(spatial_share=0.1, unrelated=(0.0, 0.5))
+    assert ComparatorConfig.from_mapping(config.to_mapping()) == config

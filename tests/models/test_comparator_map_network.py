@@ -1,0 +1,69 @@
+"""The network over the frame map: lengths, masks and blocks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support.comparators import passing
+from vidkin.models.comparator import MapNetwork, Padding, reduced_length
+from vidkin.models.randomness import seeded
+
+
+def network(padding: Padding = "zeros") -> MapNetwork:
+    with seeded(1):
+        return MapNetwork(padding).eval().requires_grad_(False)
+
+
+def frame_map(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
+    return torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+def test_it_has_the_layers_of_the_paper() -> None:
+    sizes = {name: tuple(value.shape) for name, value in network().state_dict().items()}
+    assert sizes["conv1.weight"] == (32, 1, 3, 3)
+    assert sizes["conv2.weight"] == (64, 32, 3, 3)
+    assert sizes["conv3.weight"] == (128, 64, 3, 3)
+    assert sizes["fconv.weight"] == (1, 128, 1, 1)
+    # 320 + 18,496 + 73,856 + 129
+    assert sum(value.numel() for value in network().parameters()) == 92_801
+    assert all(not value.any() for name, value in network().state_dict().items() if name.endswith("bias"))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8, 9])
+def test_any_length_is_taken_and_no_frame_is_lost(length: int) -> None:
+    comparator = passing()
+    similarities = torch.zeros(length, 3)
+    similarities[-1, 2] = 0.75
+    learned = comparator.learned_map(similarities)
+    assert learned.shape == (reduced_length(length), 1)
+    assert float(learned[-1, 0].detach()) == 0.5  # 2 * .75 - 1
+    assert learned.flatten()[:-1].tolist() == [-1.0] * (reduced_length(length) - 1)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "replicate"])
+def test_a_padded_batch_equals_each_pair_alone(padding: Padding) -> None:
+    lengths = [(1, 9), (7, 5), (12, 11)]
+    batch = frame_map(3 * 12, 12).view(3, 12, 12)  # what is beyond the lengths is not zero
+    rows, columns = (torch.tensor(side) for side in zip(*lengths, strict=True))
+    learned = network(padding)(batch, rows, columns)
+    for place, (height, width) in enumerate(lengths):
+        alone = network(padding)(batch[place : place + 1, :height, :width])[0]
+        torch.testing.assert_close(learned[place, : reduced_length(height), : reduced_length(width)], alone)
+        assert not learned[place, reduced_length(height) :].any()
+        assert not learned[place, :, reduced_length(width) :].any()
+
+
+@pytest.mark.parametrize("padding", ["zeros", "replicate"])
+@pytest.mark.parametrize(("rows", "columns"), [(9, 203), (64, 65), (70, 33), (3, 41)])
+def test_blocks_equal_the_whole(padding: Padding, rows: int, columns: int) -> None:
+    similarities = frame_map(rows, columns)
+    whole = network(padding)(similarities[None])[0]
+    torch.testing.assert_close(network(padding).in_blocks(similarities, side=16), whole, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(network(padding).in_blocks(similarities), whole)
+
+
+def test_gradients_reach_every_layer() -> None:
+    learning = network().requires_grad_(True)
+    learning(frame_map(8, 8)[None]).square().sum().backward()  # type: ignore[no-untyped-call]
+    assert all(value.grad is not None and value.grad.any() for value in learning.parameters())

@@ -1,0 +1,69 @@
+"""Groups of duplicates as one page without other files."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tests.support.labelled import counting_clip
+from tests.support.videos import encode
+from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.rendering.duplicates import write_duplicate_page
+
+
+def member(path: Path, *, best: bool = False, **facts: object) -> DuplicateMember:
+    given = {"compared_with": None if best else "best", **facts}
+    return DuplicateMember(str(path), 0.9, 64, 48, 2.0, 1500, best=best, **given)  # type: ignore[arg-type]
+
+
+def pictures(page: str) -> list[np.ndarray]:
+    data = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", page)
+    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(item)))) for item in data]
+
+
+def test_a_page_has_every_file_with_pictures_of_three_moments(tmp_path: Path) -> None:
+    clip = counting_clip(tmp_path / "clip & <b>.mp4", 20)
+    best = member(clip, best=True, links=("/other/name & co.mp4",))
+    group = DuplicateGroup((best, member(clip, doubt="little detail")), "most detail")
+    steps: list[tuple[int, int]] = []
+    write_duplicate_page(
+        [group, group], tmp_path / "page.html", short_side=32, on_progress=lambda *step: steps.append(step)
+    )
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert steps == [(1, 2), (2, 2)]
+    assert "2 groups, 2 copies besides the best ones; 0 B can be freed." in page
+    assert "clip &amp; &lt;b&gt;.mp4" in page
+    assert "<b>" not in page
+    assert "keep (most detail)" in page
+    assert '<span class="doubt">copy of best, doubtful: little detail</span>' in page
+    assert "score 0.90, 64x48, 0:02.0, 1.5 kB</small>" in page
+    assert "1.5 kB, also named /other/name &amp; co.mp4</small>" in page
+    shown = pictures(page)
+    assert len(shown) == 12
+    assert shown[0].shape == (32, 43, 3)
+    # .3, 1 and 1.7 s of a clip that becomes brighter by 10 with each of 10 frames a second.
+    assert [round((float(image.mean()) - 20) / 10) for image in shown[:3]] == [3, 10, 17]
+
+
+def test_a_file_that_cannot_be_read_has_its_cause_instead(tmp_path: Path) -> None:
+    gone = DuplicateGroup((member(tmp_path / "gone.mp4", best=True), member(tmp_path / "too.mp4")))
+    write_duplicate_page([gone], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<small>there is no such file</small>") == 2
+    assert pictures(page) == []
+    assert page.endswith("</body></html>\n")
+
+
+def test_mirrored_copies_are_flipped_back(tmp_path: Path) -> None:
+    half = np.zeros((4, 48, 64, 3), np.uint8)
+    half[:, :, :32] = 255
+    clip = encode(tmp_path / "half.mp4", half, rate=2)
+    group = DuplicateGroup((member(clip, best=True), member(clip, mirrored=True)))
+    write_duplicate_page([group], tmp_path / "page.html", short_side=24)
+    shown = pictures((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [bool(image[:, :10].mean() > 200) for image in shown] == [True] * 3 + [False] * 3

@@ -1,0 +1,42 @@
+"""Each kind of copy in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.rendering.duplicates import describe_member
+
+BEST = DuplicateMember("/a/best.mp4", 0.9, 1920, 1080, 60.0, 1000, best=True)
+
+
+def copy(**facts: object) -> DuplicateMember:
+    given = {"compared_with": "/a/best.mp4", **facts}
+    return DuplicateMember("/a/copy.mp4", 0.8, 640, 360, 60.0, 100, best=False, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        (copy(), "copy"),
+        (copy(mirrored=True), "copy, mirrored"),
+        (copy(lacking=12.34), "copy, has 0:12.3 more"),
+        (copy(relation="excerpt", start=10.0, end=75.25), "excerpt, from 0:10.0 - 1:15.3 of it"),
+        (copy(relation="contains", start=1.0, end=2.0), "contains it at 0:01.0 - 0:02.0"),
+        (copy(relation="overlaps", start=1.0, end=2.0), "shares 0:01.0 - 0:02.0"),
+        (copy(doubt="little detail"), "copy, doubtful: little detail"),
+        (copy(compared_with="/b/other\n.mp4"), "copy of other�.mp4"),
+    ],
+)
+def test_a_member_in_words(member: DuplicateMember, words: str) -> None:
+    assert describe_member(member, DuplicateGroup((BEST, member))) == words
+
+
+@pytest.mark.parametrize(("reason", "words"), [("most detail", "keep (most detail)"), ("", "keep")])
+def test_the_best_one_says_why(reason: str, words: str) -> None:
+    assert describe_member(BEST, DuplicateGroup((BEST, copy()), reason)) == words
+
+
+def test_a_group_frees_what_is_spare() -> None:
+    group = DuplicateGroup((BEST, copy(), copy(doubt="dark"), copy(lacking=1.0)))
+    assert (group.best, group.savings) == (BEST, 100)

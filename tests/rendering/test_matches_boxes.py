@@ -1,0 +1,40 @@
+"""Boxes of a picture in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from vidkin.rendering.matches import describe_box, describe_parts
+from vidkin.similarity import WHOLE, Box, Segment
+
+
+@pytest.mark.parametrize(
+    ("box", "words"),
+    [
+        (WHOLE, ""),
+        ((0.05, 0.05, 0.95, 0.97), ""),
+        ((0.0, 0.0, 0.5, 1.0), "left half"),
+        ((0.5, 0.02, 1.0, 0.98), "right half"),
+        ((0.0, 0.5, 1.0, 1.0), "lower half"),
+        ((1 / 3, 0.0, 2 / 3, 1.0), "middle 33 %"),
+        ((0.66, 0.0, 1.0, 1.0), "right 34 %"),
+        ((0.0, 0.0, 1.0, 1 / 3), "upper 33 %"),
+        # The middle half of the height is no half.
+        ((0.0, 0.25, 1.0, 0.75), "middle 50 %"),
+        ((0.4, 0.4, 0.97, 0.97), "lower right 57 %"),
+        ((0.15, 0.15, 0.85, 0.85), "middle 70 %"),
+        ((0.0, 0.25, 0.5, 0.75), "middle left 50 %"),
+    ],
+)
+def test_place_and_size(box: Box, words: str) -> None:
+    assert describe_box(box) == words
+
+
+def test_both_sides_are_named() -> None:
+    def parts(query_box: Box, target_box: Box) -> str:
+        return describe_parts(Segment(0, 5, 0, 5, 0.9, query_box=query_box, target_box=target_box))
+
+    assert parts(WHOLE, WHOLE) == ""
+    assert parts(WHOLE, (0.0, 0.0, 0.5, 0.5)) == "upper left 50 % of file"
+    assert parts((0.0, 0.0, 0.5, 1.0), WHOLE) == "left half of query"
+    assert parts((0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)) == "right half of file, left half of query"

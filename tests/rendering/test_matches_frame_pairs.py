@@ -1,0 +1,65 @@
+"""Which frames are shown side by side."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vidkin.index import Comparison
+from vidkin.rendering.matches import frame_pairs
+from vidkin.similarity import Segment
+
+
+def diagonal(length: int, *segments: Segment, shift: int = 0) -> Comparison:
+    """A video against itself (or ``shift`` seconds later), a frame a second: 1 where the times agree, else .2."""
+    frame_map = torch.full((length, length + shift), 0.2)
+    rows = torch.arange(length)
+    frame_map[rows, rows + shift] = 1.0
+    return Comparison(0.9, segments, frame_map, rows.double(), torch.arange(length + shift).double())
+
+
+def test_pairs_are_spread_over_the_segment_and_lie_on_the_diagonal() -> None:
+    pairs = frame_pairs(diagonal(12, Segment(0, 11, 3, 14, 0.9), shift=3), count=3)
+    # A sixth, half and five sixths of 11 seconds: 1.8, 5.5 and 9.2, at the nearest frames.
+    assert [pair.query_time for pair in pairs] == [2, 5, 9]
+    assert [pair.target_time for pair in pairs] == [5, 8, 12]
+    assert [pair.similarity for pair in pairs] == [1, 1, 1]
+
+
+def test_longer_segments_get_more_and_each_gets_one() -> None:
+    segments = (Segment(0, 8, 0, 8, 0.9), Segment(9, 10, 9, 10, 0.8))
+    times = [pair.query_time for pair in frame_pairs(diagonal(12, *segments), count=4)]
+    assert len([time for time in times if time <= 8]) == 3
+    assert len([time for time in times if time >= 9]) == 1
+
+
+def test_a_segment_between_two_frames_has_no_pair() -> None:
+    assert frame_pairs(diagonal(5, Segment(1.2, 1.8, 1.2, 1.8, 0.9))) == ()
+
+
+def test_the_most_similar_frame_near_the_line_is_the_partner_not_a_better_one_far_away() -> None:
+    comparison = diagonal(9, Segment(0, 8, 0, 8, 0.9))
+    comparison.map[4] = torch.tensor([1.0, 0, 0, 0.7, 0.3, 0.5, 0, 0, 1.0])
+    (pair,) = frame_pairs(comparison, count=1)
+    assert (pair.query_time, pair.target_time) == (4, 3)
+    assert abs(pair.similarity - 0.7) < 1e-6
+
+
+def test_boxes_and_flips_are_passed_on() -> None:
+    left, right = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
+    segment = Segment(0, 4, 0, 4, 0.9, mirrored=True, query_box=left, target_box=right)
+    (pair,) = frame_pairs(diagonal(5, segment), count=1)
+    assert (pair.mirrored, pair.query_box, pair.target_box) == (True, left, right)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=8),
+    st.integers(min_value=1, max_value=8),
+)
+def test_there_are_never_more_than_asked_for(spans: list[tuple[int, int]], count: int) -> None:
+    segments = [Segment(start, start + length, start, start + length, 0.9) for start, length in spans]
+    pairs = frame_pairs(diagonal(41, *segments), count=count)
+    assert 1 <= len(pairs) <= count
+    assert list(pairs) == sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time))
+    assert all(pair.query_time == pair.target_time for pair in pairs)

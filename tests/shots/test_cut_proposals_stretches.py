@@ -1,0 +1,35 @@
+"""Where one transition ends and the next begins, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vidkin.shots.cut_proposals import propose_stretches
+
+
+def rows(*values: tuple[float, int]) -> np.ndarray:  # type: ignore[type-arg]
+    """(value, how often) one after the other."""
+    return np.concatenate([np.full(count, value, np.float32) for value, count in values])
+
+
+def test_a_small_gap_divides_no_unsure_stretch() -> None:
+    answers = rows((0, 5), (0.6, 6), (0.1, 1), (0.6, 6), (0, 5))
+    assert propose_stretches(answers, rows((40, 23))) == [(5, 17)]
+
+
+def test_a_small_gap_divides_two_sure_transitions() -> None:
+    answers = rows((0, 5), (0.95, 6), (0.1, 1), (0.95, 6), (0.2, 2), (0.95, 4), (0, 5))
+    assert propose_stretches(answers, rows((40, 29))) == [(5, 10), (12, 17), (20, 23)]
+
+
+def test_a_ground_that_stands_divides_fades() -> None:
+    """Of eleven frames of ground the first ends the fade out, and the last begins the fade in."""
+    answers = rows((0, 5), (0.95, 25), (0, 5))
+    contrasts = rows((40, 5), (20, 7), (0, 11), (20, 7), (40, 5))
+    assert propose_stretches(answers, contrasts) == [(5, 12), (22, 29)]
+    assert propose_stretches(answers, rows((40, 5), (20, 8), (0, 10), (20, 7), (40, 5))) == [(5, 29)]
+
+
+def test_a_ground_without_a_picture_before_it_divides_nothing() -> None:
+    answers = rows((0.95, 25), (0, 5))
+    assert propose_stretches(answers, rows((2, 5), (0, 12), (20, 8), (40, 5))) == [(0, 24)]

@@ -1,0 +1,247 @@
+"""The detector 'cuts': the rule by hand, cuts anywhere in films of any length, types, what is no cut, its model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.videos import pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import FramePlanes, write_video
+from vidkin.shots import detect
+from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, HARD_NUMBERS
+from vidkin.shots.cut_proposals import Proposal
+from vidkin.shots.cuts import CutDetector, CutModel, CutRules, ProposalScore, decide
+
+GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
+
+
+def first_of(count: int) -> ProposalScore:
+    """The first of so many numbers, up to 20, is the logit."""
+    return ProposalScore(
+        means=(0.0,) * count, deviations=(5.0,) * count, weights=(5.0, *[0.0] * (count - 1)), bias=0.0
+    )
+
+
+def rules(**changes: float) -> CutRules:
+    """Hard: the first number; gradual: the number 'ends'."""
+    return replace(CutRules(first_of(len(HARD_NUMBERS)), first_of(len(GRADUAL_NUMBERS))), **changes)
+
+
+def hard(frame: int, logit: float) -> Proposal:
+    return Proposal(frame, frame, (logit, *[0.0] * (len(HARD_NUMBERS) - 1)), "hard")
+
+
+def gradual(first: int, last: int, logit: float, *, picture: float = 30.0) -> Proposal:
+    numbers = {**GRADUAL, "ends": logit, "picture": float(np.log(picture + 1))}
+    return Proposal(first, last, tuple(numbers.values()), "fade")
+
+
+def planes(count: int, *, seed: int = 0) -> FramePlanes:
+    """A still, random picture."""
+    random = np.random.default_rng(seed)
+    luma = np.repeat(random.integers(16, 236, (1, 128, 128), np.uint8), count, 0)
+    return FramePlanes(luma, np.full((count, 2, 64, 64), 128, np.uint8), np.arange(count) / 25)
+
+
+def joined(*parts: FramePlanes) -> FramePlanes:
+    luma, chroma = (np.concatenate([getattr(part, name) for part in parts]) for name in ("luma", "chroma"))
+    return FramePlanes(luma, chroma, np.arange(len(luma)) / 25)
+
+
+def cuts_of(film: FramePlanes, *, block: int = 1000) -> list[tuple[int, str]]:
+    detector = CutDetector()
+    for start in range(0, len(film), block):
+        end = start + block
+        detector.push_planes(
+            FramePlanes(film.luma[start:end], film.chroma[start:end], film.timestamps[start:end])
+        )
+    return [(cut.frame, cut.kind) for cut in detector.finish().cuts]
+
+
+@pytest.mark.parametrize(("length", "cut"), [(2, 1), (3, 2), (7, 2), (15, 13), (200, 100)])
+def test_a_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
+    film = joined(planes(cut, seed=1), planes(length - cut, seed=2))
+    assert cuts_of(film) == [(cut, "hard")]
+
+
+def test_nothing_is_found_in_one_frame_or_none_or_where_nothing_moves() -> None:
+    assert cuts_of(planes(1)) == []
+    assert CutDetector().finish().cuts == ()
+    assert cuts_of(planes(150)) == []
+
+
+def test_blocks_change_nothing() -> None:
+    film = joined(planes(70, seed=1), planes(110, seed=2), planes(60, seed=3))
+    assert cuts_of(film) == cuts_of(film, block=37) == [(70, "hard"), (180, "hard")]
+
+
+def test_the_curve_has_another_name_than_the_columns_beside_it() -> None:
+    """`vidkin shots --stats` writes it beside the columns frame, time, cut and transition."""
+    detector = CutDetector()
+    detector.push_planes(planes(3))
+    assert detector.finish().curve.name == "change"
+
+
+def test_a_fading_plain_color_makes_no_transition() -> None:
+    course = 126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)
+    luma = np.broadcast_to(course.astype(np.uint8)[:, None, None], (250, 128, 128))
+    film = FramePlanes(
+        np.ascontiguousarray(luma), np.full((250, 2, 64, 64), 128, np.uint8), np.arange(250) / 25
+    )
+    assert cuts_of(film) == []
+
+
+def test_a_flash_makes_no_cut() -> None:
+    film = planes(80)
+    film.luma[40] = 235
+    assert cuts_of(film) == []
+
+
+def test_types_can_be_chosen(tmp_path: Path) -> None:
+    """Cut at 40; a fade through black from about 70 to 100."""
+    images = [*pan("coffee", 40), *pan("rocket", 50), *pan("chelsea", 50)]
+    for place in range(20):
+        for frame, part in ((70 + place, 1 - place / 19), (109 - place, 1 - place / 19)):
+            images[frame] = (images[frame] * part).astype(np.uint8)
+    path = tmp_path / "film.mp4"
+    write_video(path, images, rate=25)
+    cuts = detect(path).cuts
+    assert [cut.frame for cut in cuts if cut.kind == "hard"] == [40]
+    assert {cut.kind for cut in cuts} - {"hard"} == {"fade"}
+    assert [cut.frame for cut in detect(path, types=["hard"]).cuts] == [40]
+    assert 40 not in [cut.frame for cut in detect(path, types=["fade"]).cuts]
+    with pytest.raises(
+        InvalidArgumentError,
+        match="types must be one of 'hard', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
+    ):
+        detect(path, types=["zoom"])  # type: ignore[list-item]
+
+
+def test_of_two_cuts_side_by_side_the_surer_one_is_kept() -> None:
+    cuts = decide([hard(10, 1.0), hard(11, 2.0), hard(13, 1.0), hard(20, -1.0)], [], rules())
+    assert [cut.frame for cut in cuts] == [11, 13]
+    assert cuts[0].confidence == pytest.approx(1 / (1 + np.exp(-2)))
+
+
+def test_a_plain_cut_counts_against_its_score() -> None:
+    """From one still shot to another that has nothing of it; with a block in five that stays, the score decides."""
+    numbers = {**dict.fromkeys(HARD_NUMBERS, 0.0), "distance": -1.0, "steady": 4.0, "again": 0.5}
+    assert next(iter(numbers)) == "distance"  # a logit of -1: a probability of .27
+    proposal = Proposal(10, 10, tuple(numbers.values()), "hard")
+    assert [cut.confidence for cut in decide([proposal], [], rules())] == [0.9]
+    numbers["stays"] = 0.2
+    assert decide([replace(proposal, numbers=tuple(numbers.values()))], [], rules()) == ()
+
+
+def measured(**changes: float) -> Proposal:
+    """A cut at frame 10 with these numbers, all others 0; ``distance`` is the logit, here -1 unless given."""
+    numbers = {**dict.fromkeys(HARD_NUMBERS, 0.0), "distance": -1.0, **changes}
+    return Proposal(10, 10, tuple(numbers.values()), "hard")
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, [0.6]),
+        ({"contrast": 0.5}, []),  # the frames around move nearly as much
+        ({"again": 0.1}, []),  # the picture changes as much again soon after: frames are repeated
+        ({"brightness": 0.2}, []),  # a flash
+        ({"rectangle": 0.6, "alive": 0.4}, []),  # a graphic over what moves
+        ({"alive": 0.0, "stays": 0.9}, []),  # hardly anything changes, where nothing moves
+        ({"alive": 0.0}, [0.6]),
+    ],
+)
+def test_a_jump_in_a_scene_that_stays_is_a_cut(changes: dict[str, float], found: list[float]) -> None:
+    numbers = {"contrast": 1.0, "again": 0.5, "stays": 0.7, "alive": 0.4, **changes}
+    assert [cut.confidence for cut in decide([measured(**numbers)], [], rules())] == found
+    # Whoever asks for surer cuts does not get it.
+    assert decide([measured(**numbers)], [], rules(hard_threshold=0.7)) == ()
+
+
+def test_repeated_frames_make_no_cut() -> None:
+    numbers = {"distance": -1.0, "steady": 4.0}
+    assert len(decide([measured(**numbers, again=0.5)], [], rules())) == 1
+    assert decide([measured(**numbers, again=0.0)], [], rules()) == ()
+
+
+def test_a_graphic_that_pops_up_makes_no_cut_at_any_score() -> None:
+    """A rectangle that nothing moves in changes; with half of the picture, or with what moves, the score decides."""
+    numbers = {"distance": 3.0, "stays": 0.8, "rectangle": 0.9}
+    assert decide([measured(**numbers)], [], rules()) == ()
+    for other in ({"stays": 0.5}, {"alive": 0.5}, {"rectangle": 0.3}, {"stays": 1.0}):
+        assert len(decide([measured(**{**numbers, **other})], [], rules())) == 1
+
+
+@pytest.mark.parametrize(
+    ("logit", "changes", "found"),
+    [
+        (0.0, {}, [0.9]),
+        (-2.0, {}, []),  # quite unlikely, whatever it looks like
+        (0.0, {"differ": 0.4}, []),  # somebody walks through: most of the picture is as before
+        (0.0, {"divided": 0.2}, []),
+        (0.0, {"swept": 0.1}, []),
+    ],
+)
+def test_what_shows_one_shot_beside_the_other_is_a_wipe(
+    logit: float, changes: dict[str, float], found: list[float]
+) -> None:
+    look = {"differ": 0.9, "divided": 0.6, "swept": 0.5, **changes}
+    numbers = {**GRADUAL, "ends": logit, "picture": 3.0, **look}
+    proposal = Proposal(5, 15, tuple(numbers.values()), "wipe")
+    cuts = decide([], [proposal], rules(gradual_threshold=0.8))
+    assert [cut.confidence for cut in cuts] == found
+    assert decide([], [replace(proposal, kind="dissolve")], rules(gradual_threshold=0.8)) == ()
+
+
+def test_hard_cuts_and_transitions_settle_who_is_right() -> None:
+    short, long = gradual(8, 12, 3.0), gradual(5, 30, 3.0)
+    assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [short], rules())] == [("hard", 10)]
+    assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [long], rules())] == [("fade", 18)]
+    assert [(c.kind, c.frame) for c in decide([hard(10, 5.0)], [long], rules())] == [("hard", 10)]
+    assert decide([], [gradual(5, 30, 3.0, picture=1.0)], rules()) == ()
+    # A sure cut where a long transition begins or ends stands beside it.
+    assert [(c.kind, c.frame) for c in decide([hard(31, 5.0)], [long], rules())] == [
+        ("fade", 18),
+        ("hard", 31),
+    ]
+    assert [(c.kind, c.frame) for c in decide([hard(31, 1.0)], [long], rules())] == [("fade", 18)]
+    (cut,) = decide([], [long], rules())
+    assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 5, 30)
+    assert decide([], [long], rules(gradual_threshold=0.99)) == ()
+
+
+def test_rules_must_fit_the_numbers() -> None:
+    with pytest.raises(InvalidArgumentError, match=f"hard must have {len(HARD_NUMBERS)} weights, got 1"):
+        CutRules(first_of(1), rules().gradual)
+    with pytest.raises(InvalidArgumentError, match="hard_threshold must be above 0 and below 1, got 1"):
+        CutDetector(hard=1.0)
+
+
+def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
+    model = CutModel.load()
+    model.save(tmp_path / "model.safetensors")
+    again = CutModel.load(tmp_path / "model.safetensors")
+    assert again.rules == model.rules
+    assert again.provenance == model.provenance
+    assert again.provenance["made_by"] == "benchmarks/train_cuts.py"
+    assert all(
+        np.array_equal(one, other)
+        for one, other in zip(again.network.parameters(), model.network.parameters(), strict=True)
+        if not one.requires_grad
+    )
+    (tmp_path / "other").write_text("x")
+    with pytest.raises(InvalidArgumentError, match="must be a model of the detector 'cuts'"):
+        CutModel.load(tmp_path / "other")
+    damaged = CutModel.load()
+    with torch.no_grad():
+        next(damaged.network.parameters()).view(-1)[0] = float("inf")
+    damaged.save(tmp_path / "damaged.safetensors")
+    with pytest.raises(
+        InvalidArgumentError, match=r"damaged\.safetensors: .* has values that are not finite"
+    ):
+        CutModel.load(tmp_path / "damaged.safetensors")

@@ -1,0 +1,116 @@
+"""Maps of view pairs, and what the score of copies makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from vidkin.similarity import CopyScorer, FrameFeatures
+from vidkin.similarity.evidence import pair_maps
+
+HALF = (0.0, 0.0, 0.5, 1.0)
+
+
+def random_frames(frames: int, *, seed: int, views: int = 1) -> torch.Tensor:
+    values = torch.randn(frames, views, 1, 64, generator=torch.Generator().manual_seed(seed))
+    return torch.nn.functional.normalize(values, dim=-1)
+
+
+def features(values: torch.Tensor) -> FrameFeatures:
+    """Views beside the whole are all of the left half."""
+    frames, views = values.shape[:2]
+    boxes = torch.tensor([(0.0, 0.0, 1.0, 1.0), *(HALF for _ in range(views - 1))])
+    return FrameFeatures(
+        values,
+        torch.arange(frames, dtype=torch.float64),
+        torch.ones(frames),
+        baseline=torch.full((frames, views), 0.3),
+        boxes=boxes.expand(frames, -1, -1),
+    )
+
+
+def test_one_side_of_every_pair_is_the_whole_picture() -> None:
+    query, target = features(random_frames(3, seed=1, views=2)), features(random_frames(4, seed=2, views=3))
+    (result,) = pair_maps(query, [target])
+    assert result.views == ((0, 0), (1, 0), (0, 1), (0, 2))
+    assert result.maps.shape == (4, 3, 4)
+    for place, (first, second) in enumerate(result.views):
+        cosine = query.values[:, first, 0] @ target.values[:, second, 0].T
+        torch.testing.assert_close(result.maps[place], ((cosine - 0.3) / 0.7).clamp(0, 1))
+
+
+def test_targets_of_other_lengths_and_views_do_not_mix() -> None:
+    query = features(random_frames(3, seed=1, views=2))
+    targets = [features(random_frames(count, seed=count, views=views)) for count, views in ((2, 1), (5, 3))]
+    together = pair_maps(query, targets)
+    for target, result in zip(targets, together, strict=True):
+        (alone,) = pair_maps(query, [target])
+        assert alone.views == result.views
+        torch.testing.assert_close(alone.maps, result.maps)
+    assert pair_maps(query, []) == []
+
+
+def test_a_view_of_the_query_shows_the_target() -> None:
+    """The query is a split screen: its left half is the target."""
+    target = random_frames(12, seed=3)
+    query = random_frames(12, seed=4, views=2)
+    query[:, 1] = target[:, 0]
+    (result,) = CopyScorer().score(features(query), [features(target)])
+    assert result.score > 0.9
+    assert result.segments[0].query_box == HALF
+    assert result.segments[0].target_box == (0.0, 0.0, 1.0, 1.0)
+
+
+def test_a_view_of_the_target_shows_the_query() -> None:
+    query = random_frames(12, seed=3)
+    target = random_frames(12, seed=4, views=2)
+    target[:, 1] = query[:, 0]
+    (result,) = CopyScorer().score(features(query), [features(target)])
+    assert result.score > 0.9
+    assert result.segments[0].target_box == HALF
+
+
+def test_the_whole_is_preferred_where_both_match() -> None:
+    values = random_frames(12, seed=5, views=2)
+    values[:, 1] = values[:, 0]
+    (result,) = CopyScorer().score(features(values), [features(values)])
+    assert result.score == pytest.approx(1.0, abs=1e-5)
+    assert result.segments[0].query_box == (0.0, 0.0, 1.0, 1.0)
+
+
+def test_views_that_are_not_there_match_nothing() -> None:
+    values = random_frames(12, seed=6, views=2)
+    values[:, 1] = 0
+    empty = replace(features(values), baseline=torch.zeros(12, 2))
+    assert CopyScorer().score(empty, [features(random_frames(12, seed=7))])[0].score == 0.0
+
+
+def test_unrelated_views_stay_unrelated() -> None:
+    query = features(random_frames(20, seed=8, views=18))
+    targets = [features(random_frames(20, seed=100 + seed, views=18)) for seed in range(20)]
+    assert max(result.score for result in CopyScorer().score(query, targets)) < 0.2
+
+
+def test_parts_must_be_more_similar_than_wholes() -> None:
+    """A cosine of .5 above a baseline of .3 is .2 / .7 of the way to 1; for a part the baseline is .3 + .15 * .7."""
+    first = torch.zeros(1, 2, 1, 64)
+    first[..., 0] = 1.0
+    second = torch.zeros(1, 1, 1, 64)
+    second[..., 0], second[..., 1] = 0.5, 0.75**0.5
+    (result,) = pair_maps(features(first), [features(second)])
+    assert result.maps.flatten().tolist() == pytest.approx([0.2 / 0.7, 0.095 / 0.595], abs=1e-4)
+
+
+def test_the_map_has_every_frame_where_parts_were_described_in_some() -> None:
+    query = random_frames(12, seed=3)
+    target = random_frames(12, seed=4, views=2)
+    target[:, 1] = query[:, 0]
+    target[1::2, 1] = 0  # the part was described in every second frame
+    (result,) = CopyScorer().score(features(query), [features(target)])
+    assert result.segments[0].target_box == HALF
+    assert result.map.shape == (12, 12)
+    assert bool((result.map.diagonal()[::2] > 0.99).all())
+    # A frame without a description shows what its neighbor shows.
+    torch.testing.assert_close(result.map[:, 1], result.map[:, 0])

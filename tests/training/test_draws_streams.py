@@ -1,0 +1,161 @@
+"""Which items a step takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+
+from vidkin.datasets import LabelledItem, LabelledSet
+from vidkin.errors import InvalidArgumentError
+from vidkin.training import Draw
+from vidkin.training.draws import balanced_sizes, check_drawable, index_stream
+
+DRAWS: tuple[Draw, ...] = get_args(Draw)
+# Two categories of three subcategories with 3 items each; numbers of subcategories repeat between categories.
+LABELS = torch.tensor([[c, s] for c in range(2) for s in range(3) for _ in range(3)])
+
+
+def same(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    return (LABELS[first] == LABELS[second]).all(dim=1)
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_a_stream_read_in_pieces_is_the_stream_read_at_once(draw: Draw) -> None:
+    whole = list(index_stream(draw, LABELS, steps=9, quadlets=5, seed=4))
+    late = list(index_stream(draw, LABELS, steps=9, start=6, quadlets=5, seed=4))
+    assert len(whole) == 9
+    assert all(torch.equal(a, b) for a, b in zip(whole[6:], late, strict=True))
+    other = next(index_stream(draw, LABELS, steps=9, quadlets=5, seed=5))
+    assert not torch.equal(whole[0], other)
+
+
+def test_quadlets_come_member_by_member() -> None:
+    q, p, i, n = next(index_stream("quadlets", LABELS, steps=1, quadlets=50)).chunk(4)
+    assert bool(same(q, p).all())
+    assert bool((q != p).all())
+    assert bool((LABELS[q, 0] == LABELS[i, 0]).all())
+    assert not bool(same(q, i).any())
+    assert bool((LABELS[q, 0] != LABELS[n, 0]).all())
+
+
+def test_quadruplets_a_take_intermediates_and_negatives_as_first_and_a_third_class_as_second() -> None:
+    a, p, n1, n2 = next(index_stream("quadruplets_a", LABELS, steps=1, quadlets=200)).chunk(4)
+    assert bool(same(a, p).all())
+    for first, second in ((a, n1), (a, n2), (n1, n2)):
+        assert not bool(same(first, second).any())
+    inside = (LABELS[a, 0] == LABELS[n1, 0]).float().mean()
+    assert 0.35 < float(inside) < 0.65
+
+
+def test_quadruplets_b_take_both_from_other_categories() -> None:
+    a, _, n1, n2 = next(index_stream("quadruplets_b", LABELS, steps=1, quadlets=100)).chunk(4)
+    assert bool((LABELS[a, 0] != LABELS[n1, 0]).all())
+    assert bool((LABELS[a, 0] != LABELS[n2, 0]).all())
+    assert not bool(same(n1, n2).any())
+
+
+def test_quadruplets_b_need_two_subcategories_elsewhere() -> None:
+    labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2]])
+    with pytest.raises(InvalidArgumentError, match="negatives of two subcategories other than the query's"):
+        next(index_stream("quadruplets_b", labels, steps=1, quadlets=8))
+
+
+def test_batches_leave_out_what_has_no_positive_or_no_intermediate() -> None:
+    # Item 4 has no positive; category 2 has one subcategory.
+    labels = torch.tensor(
+        [[0, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 3], [1, 3], [1, 4], [1, 4], [2, 5], [2, 5]]
+    )
+    for batch in index_stream("batches", labels, steps=20, quadlets=4):
+        assert sorted(batch.tolist()) == [0, 1, 2, 3, 5, 6, 7, 8]
+
+
+def test_sizes_of_batches_follow_the_smallest_class() -> None:
+    # 2 categories x 3 items each leave room for 2 subcategories in 12 items, for 3 in 18.
+    assert balanced_sizes(LABELS, 12) == (2, 2, 3)
+    assert balanced_sizes(LABELS, 18) == (2, 3, 3)
+    assert balanced_sizes(LABELS, 1000) == (2, 3, 3)
+    assert next(index_stream("batches", LABELS, steps=1, sizes=(2, 2, 2))).shape == (8,)
+
+
+def test_batches_need_two_categories() -> None:
+    labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2]])
+    with pytest.raises(
+        InvalidArgumentError, match=r"batches need at least 2 categories .*, got 1 categories"
+    ):
+        next(index_stream("batches", labels, steps=1))
+
+
+def test_uniform_takes_any_items() -> None:
+    drawn = next(index_stream("uniform", LABELS, steps=1, quadlets=100))
+    assert drawn.shape == (400,)
+    assert set(drawn.tolist()) == set(range(18))
+
+
+def labelled(*labels: str) -> LabelledSet:
+    pairs = [label.split("/") for label in labels]
+    items = (
+        LabelledItem(path=Path(f"{number}.png"), category=pair[0], subcategory=pair[1], group=str(number))
+        for number, pair in enumerate(pairs)
+    )
+    return LabelledSet("some", "image", tuple(items))
+
+
+def test_missing_labels_are_reported_by_name() -> None:
+    check_drawable(labelled("é/x", "é/x", "é/y", "ü/z"), ["quadlets", "batches"])
+    with pytest.raises(
+        InvalidArgumentError, match="training items must have at least 2 categories, got 'é' for all 2"
+    ):
+        check_drawable(labelled("é/x", "é/y"), ["uniform", "quadlets"])
+    one_each = labelled("é/x", "ü/y", "ü/z")
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"'é' has 1 subcategory with at most 1 .* 'ü' has 2 subcategories with at most 1 .*data.excerpts",
+    ):
+        check_drawable(one_each, ["quadlets"])
+    # Of one subcategory two items, of another category two subcategories: not together.
+    with pytest.raises(InvalidArgumentError, match="none of the 4 training items has both a second item"):
+        check_drawable(labelled("é/x", "é/x", "ü/y", "ü/z"), ["quadruplets_a"])
+    check_drawable(one_each, ["uniform"])
+
+
+def labels_of(subcategories: list[int], items: int) -> torch.Tensor:
+    """Categories with so many subcategories each, of so many items each."""
+    rows, fine = [], 0
+    for category, count in enumerate(subcategories):
+        for _ in range(count):
+            rows += [[category, fine]] * items
+            fine += 1
+    return torch.tensor(rows)
+
+
+@pytest.mark.parametrize(
+    ("subcategories", "items", "expected"),
+    [
+        ([20, 25, 22], 12, (3, 10, 4)),  # 3 * 10 * 4 = 120 of 128
+        ([30] * 8, 12, (8, 4, 4)),
+        ([30] * 12, 12, (8, 4, 4)),  # no more than eight categories
+        ([20, 20, 20], 3, (3, 14, 3)),  # three items each: 126 of 128
+        ([2, 3, 5, 2], 20, (4, 2, 4)),  # no more subcategories than the smallest category has
+    ],
+)
+def test_batches_hold_what_128_items_allow(
+    subcategories: list[int], items: int, expected: tuple[int, int, int]
+) -> None:
+    assert balanced_sizes(labels_of(subcategories, items), 128, repeat=True) == expected
+
+
+@pytest.mark.parametrize(("subcategories", "items"), [([4], 4), ([4, 1], 4), ([4, 4], 1)])
+def test_labels_without_quadlets_are_refused(subcategories: list[int], items: int) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match="batches need at least 2 categories of 2 subcategories of 2 items"
+    ):
+        balanced_sizes(labels_of(subcategories, items), 128, repeat=True)
+
+
+def test_items_of_small_subcategories_repeat_only_if_they_may() -> None:
+    labels = torch.cat([labels_of([3, 3], 5), torch.tensor([[1, 6], [1, 6]])])
+    assert balanced_sizes(labels, 24) == (2, 3, 2)
+    assert balanced_sizes(labels, 24, repeat=True) == (2, 3, 4)

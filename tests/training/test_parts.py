@@ -1,0 +1,182 @@
+"""Settings, windows, squares and views of videos without labels."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin.features import open_extractor
+from vidkin.training.clip_footage import (
+    VideoSquares,
+    Window,
+    cut_windows,
+    read_squares,
+    split_windows,
+    stored_tensors,
+)
+from vidkin.training.clip_views import ClipSettings, ViewMaker, clip_settings, store_views, teacher_vectors
+
+SMALL = ClipSettings(rate=5.0, window=8, length=8, side=32, views=2)
+
+
+def video(count: int) -> VideoSquares:
+    return VideoSquares(
+        "film.mp4", count, f"key {count}", None, torch.zeros(count, 3, 16, 16, dtype=torch.uint8)
+    )
+
+
+def read(folder: Path, cache: Path | None = None) -> list[VideoSquares]:
+    return read_squares([folder], rate=5.0, side=32, cache=cache)[0]
+
+
+def test_settings_are_the_published_ones_and_nested_tables_change_them() -> None:
+    assert clip_settings({}) == ClipSettings()
+    changed = clip_settings({"views": 3, "strong": {"inset": 0, "temporal": {"dropped": 0.5}}})
+    assert (changed.views, changed.strong.inset, changed.strong.temporal.dropped) == (3, 0.0, 0.5)
+    assert changed.strong.captions == ClipSettings().strong.captions
+    assert clip_settings(json.loads(json.dumps(asdict(changed)))) == changed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 3}, r"\[data.options\] has no setting size; choose from rate, window"),
+        ({"strong": {"loud": 1}}, r"\[data.options.strong\] has no setting loud"),
+        ({"strong": {"temporal": 3}}, r"\[data.options.strong.temporal\] must be a table of settings, got 3"),
+        ({"length": 3}, "length must be at least 4, got 3"),
+        ({"rate": 0}, "rate must be above 0, got 0"),
+    ],
+)
+def test_settings_that_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        clip_settings(options)
+
+
+def test_long_videos_are_cut_into_equal_windows() -> None:
+    windows = cut_windows([video(5), video(20), video(11)], 8)
+    assert [(window.video, window.start, window.stop) for window in windows] == [
+        (0, 0, 5), (1, 0, 10), (1, 10, 20), (2, 0, 11),
+    ]  # fmt: skip
+    assert [window.number for window in windows] == [0, 1, 2, 3]
+
+
+def test_a_video_is_in_one_part_and_small_folders_have_no_second_part() -> None:
+    windows = cut_windows([video(20)] * 10, 8)
+    train, validation = split_windows(windows, share=0.3, seed=1)
+    assert (len(train), len(validation)) == (14, 6)
+    assert {window.video for window in train}.isdisjoint(window.video for window in validation)
+    assert split_windows(windows, share=0.1, seed=1) == (tuple(windows), ())
+
+
+class TestSquares:
+    def test_are_read_once_and_kept_in_a_file_for_each_video(
+        self, footage: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        told: list[tuple[int, int]] = []
+        videos, broken = read_squares(
+            [footage], rate=5.0, side=32, cache=tmp_path, on_video=lambda *at: told.append(at)
+        )
+        assert [(Path(item.path).stem, item.count) for item in videos[:2]] == [
+            ("astronaut", 16),
+            ("camera", 16),
+        ]
+        assert [Path(path).name for path, _ in broken] == ["broken.mp4", "still.mp4"]
+        assert broken[1][1] == "must have at least 4 frames at 5 a second, got 1"
+        assert told[-1] == (8, 8)
+        plain = read(footage)
+        for kept, whole in zip(videos, plain, strict=True):
+            assert whole.values is not None
+            assert kept.values is None
+            assert torch.equal(kept.read(3, 9), whole.values[3:9])
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+        damaged = next(iter(before))
+        damaged.write_bytes(b"short")
+        again = read(footage, tmp_path)
+        assert [item.count for item in again] == [16] * 6
+        after = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+        assert {path for path in before if before[path] != after[path]} == {damaged}
+        assert "is damaged, the video is read again" in caplog.text
+
+    def test_another_rate_or_a_changed_file_is_read_again(self, footage: Path, tmp_path: Path) -> None:
+        first = read(footage)[0].key
+        assert read_squares([footage], rate=2.5, side=32, cache=None)[0][0].key != first
+        os.utime(footage / "astronaut.mp4", ns=(5, 5))
+        assert read(footage)[0].key != first
+
+    def test_one_video_is_too_few(self, footage: Path) -> None:
+        with pytest.raises(DatasetError, match="must hold at least 2 videos of 4 frames at 5 a second"):
+            read(footage / "coffee.mp4")
+
+    def test_too_few_readable_videos_are_refused_with_the_first_cause(
+        self, footage: Path, tmp_path: Path
+    ) -> None:
+        shutil.copy(footage / "coffee.mp4", tmp_path)
+        (tmp_path / "notes.mp4").write_text("no video")
+        with pytest.raises(
+            DatasetError, match=r"got 1 of 2 videos; the first .* is .*notes\.mp4: this is text"
+        ):
+            read(tmp_path)
+
+    def test_a_damaged_file_of_tensors_is_made_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "a" / "b.safetensors"
+        made = stored_tensors(path, lambda: {"x": torch.ones(2)})
+        assert torch.equal(stored_tensors(path, lambda: {"x": torch.zeros(2)})["x"], made["x"])
+        path.write_bytes(b"short")
+        assert torch.equal(stored_tensors(path, lambda: {"x": torch.zeros(2)})["x"], torch.zeros(2))
+
+
+class TestViews:
+    def maker(self, footage: Path) -> tuple[ViewMaker, list[Window]]:
+        videos = read(footage)
+        return ViewMaker(videos, SMALL, open_extractor("vidkin", device="cpu"), 3), cut_windows(videos, 8)
+
+    def test_depend_on_seed_window_and_number_alone(self, footage: Path) -> None:
+        maker, windows = self.maker(footage)
+        views = [maker.describe(maker.edit(windows[2], number, windows[4:])) for number in (0, 1, 1, 3)]
+        assert torch.equal(views[1].values, views[2].values)
+        assert not torch.equal(views[1].values, views[3].values)
+        assert views[0].windows == (2,)
+        assert views[0].videos == (1,)
+        # Frames are counted from the start of the video, which has the windows 2 and 3.
+        assert views[0].sources.tolist() == list(range(8))
+        other = maker.describe(maker.edit(windows[3], 0, windows[4:]))
+        assert other.sources.tolist() == list(range(8, 16))
+
+    def test_another_video_in_the_picture_lends_its_identity(self, footage: Path) -> None:
+        maker, windows = self.maker(footage)
+        edited = [maker.edit(windows[0], number, windows[4:6]) for number in range(1, 60, 2)]
+        assert {donor.number for clip in edited for donor in clip.donors} == {4, 5}
+        alone = [clip for clip in edited if not clip.donors]
+        assert 10 <= len(alone) <= 28
+        shown = next(clip for clip in edited if clip.donors)
+        assert maker.describe(shown).windows == (0, *(donor.number for donor in shown.donors))
+
+    def test_are_stored_and_found_again(self, footage: Path, tmp_path: Path) -> None:
+        maker, windows = self.maker(footage)
+        views = store_views(windows, maker, cache=tmp_path, most_bytes=2**30)
+        assert {number: len(kept) for number, kept in views.items()} == dict.fromkeys(range(12), 3)
+        again = store_views(windows, maker, cache=tmp_path, most_bytes=2**30)
+        for number, kept in views.items():
+            for first, second in zip(kept, again[number], strict=True):
+                assert torch.equal(first.values, second.values)
+                assert (first.windows, first.sources.tolist()) == (second.windows, second.sources.tolist())
+        # What is lent is of another video.
+        assert all(view.videos[0] not in view.videos[1:] for kept in views.values() for view in kept)
+        with pytest.raises(InvalidArgumentError, match=r"more than\s+data.memory"):
+            store_views(windows, maker, cache=None, most_bytes=1000)
+
+    def test_a_teacher_describes_frames_that_are_not_edited(self, footage: Path, tmp_path: Path) -> None:
+        videos = read(footage)
+        teacher = open_extractor("classical")
+        vectors = teacher_vectors(videos, teacher, cache=tmp_path)
+        assert [len(rows) for rows in vectors] == [16] * 6
+        torch.testing.assert_close(vectors[0].norm(dim=1), torch.ones(16))
+        again = teacher_vectors(videos, teacher, cache=tmp_path)
+        assert all(map(torch.equal, vectors, again))

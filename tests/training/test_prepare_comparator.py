@@ -1,0 +1,174 @@
+"""Training of a comparator on a folder of videos: in the one loop, resumed bit for bit, usable by every command."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import open_extractor
+from vidkin.index import Index
+from vidkin.models.comparator_folder import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
+from vidkin.training import load_recipe, preview_recipe, show_recipe, train
+
+MakeRecipe = Callable[..., dict[str, Any]]
+
+SCRIPT = """
+import json, sys, time, torch
+from vidkin.training import train
+torch.set_num_threads(1)
+pause = float(sys.argv[3])
+train(json.loads(sys.argv[1]), output=sys.argv[2],
+      on_progress=lambda told: time.sleep(pause) if told.phase == "training" else None)
+"""
+
+
+@pytest.mark.kill
+def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(
+    clip_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    content = clip_recipe(data={"validation": 0.4}, validation={"every": 3})
+    train(content, output=tmp_path / "whole")
+    command = [sys.executable, "-c", SCRIPT, json.dumps(content), str(tmp_path / "killed")]
+    process = subprocess.Popen([*command, "0.2"])
+    deadline = time.monotonic() + 120
+    log = tmp_path / "killed" / "run.jsonl"
+    while not (log.is_file() and log.read_text().count('"kind": "step"') >= 3):
+        assert process.poll() is None, "the run ended before it could be interrupted"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    report = train(content, output=tmp_path / "killed")
+    assert report.resumed_from >= 2
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert log.read_bytes() == (tmp_path / "whole" / "run.jsonl").read_bytes()
+
+
+def test_new_views_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+    content = clip_recipe(schedule={"steps": 2})
+    content["data"]["cache"] = "memory"
+    content["data"]["options"]["views"] = 0
+    for threads in (1, 3):
+        content["data"]["threads"] = threads
+        train(content, output=tmp_path / str(threads))
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("1", "3"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not (tmp_path / "1" / "features").exists()
+
+
+def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path, tmp_path: Path) -> None:
+    report = train(clip_recipe(schedule={"steps": 2}), output=tmp_path / "model")
+    assert {Path(path).name for path, _ in report.broken} == {"broken.mp4", "still.mp4"}
+    info = read_comparator_info(tmp_path / "model")
+    assert info.notes["objective"][-1] == "frame_quad_linear_ap"
+    assert info.config.unrelated is not None
+    # It brings the encoder that it was trained on.
+    assert info.weights == tmp_path / "model" / EXTRACTOR_WEIGHTS_FILE
+    extractor = open_extractor(str(tmp_path / "model"))
+    assert extractor.fingerprint.endswith(open_extractor("vidkin", device="cpu").fingerprint)
+    index = Index.open(tmp_path / "collection", extractor=str(tmp_path / "model"), create=True)
+    index.add([footage / "coffee.mp4", footage / "rocket.mp4"])
+    matches = index.search(footage / "coffee.mp4")
+    assert Path(matches[0].path).name == "coffee.mp4"
+    assert matches[0].score == pytest.approx(1.0)
+
+
+def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+    content = clip_recipe(
+        schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1}
+    )
+    report = train(content, output=tmp_path)
+    assert report.notes[0].startswith("no validation: a share of 0.1 (data.validation)")
+    assert report.notes[1] == "12 clips a step instead of 40 (schedule.pairs): there are no more"
+    stored = load_recipe(tmp_path / "recipe.toml")
+    assert (stored.schedule.pairs, stored.validation.every) == (12, 0)
+
+
+def test_it_learns_to_tell_the_clips_apart(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+    content = clip_recipe(
+        data={"validation": 0.4},
+        schedule={"steps": 30, "learning_rate": 3e-3, "clip": 1.0},
+        validation={"every": 30},
+    )
+    report = train(content, output=tmp_path)
+    assert report.measure == "map"
+    assert report.terms["positives"] > report.terms["negatives"] + 0.02
+
+
+def test_the_preview_shows_both_views_and_writes_nothing(clip_recipe: MakeRecipe) -> None:
+    preview = preview_recipe(load_recipe(clip_recipe(data={"validation": 0.4}, validation={"every": 1})))
+    assert preview.splits == {"train": 8, "validation": 4}
+    assert (preview.kind, preview.labels) == ("clip", ())
+    assert preview.batch.images.shape == (8, 8, 32, 32, 3)
+    assert preview.batch.members == ("weak view", "strong view")
+    assert preview.batch.items[0].path == preview.batch.items[4].path
+    assert [Path(error.path).name for error in preview.batch.broken] == ["broken.mp4", "still.mp4"]
+
+
+class TestRecipe:
+    @pytest.mark.parametrize("name", ["self-supervised", "published-self-supervised"])
+    def test_the_shipped_ones_are_shown_with_comments_and_read_back(self, name: str) -> None:
+        shown = show_recipe(load_recipe(name))
+        assert load_recipe(tomllib.loads(shown)) == load_recipe(name)
+        for comment in (
+            "# Number of strong views of each stretch",
+            "# k_s of the TopK-Chamfer similarity over regions",
+            "# Limits of",
+        ):
+            assert comment in shown
+
+    def test_the_number_k_can_be_set(self, clip_recipe: MakeRecipe) -> None:
+        config = load_recipe(clip_recipe(model={"temporal_share": 3})).comparator()
+        assert config.temporal_share == 3.0
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"model": {"unrelated": [0, 1]}}, "model.unrelated is decided by the data; remove it"),
+            ({"model": {"network": "none", "weighting": "none"}}, "has no weights to train"),
+            (
+                {"model": {"weighting": "none"}},
+                "must be 'attention' or 'direction' for a loss of frames, got 'none'",
+            ),
+            ({"validation": {"every": 1, "measure": "qp"}}, "must be 'map' for a comparator, got 'qp'"),
+            ({"data": {"kind": "labeled"}}, "data.kind must be 'unlabeled' for a comparator, got 'labeled'"),
+            ({"model": {"whitening": 3}}, "model.whitening must be text, got 3"),
+            ({"model": {"temporal_share": 2.5}}, "temporal_share must be None"),
+        ],
+    )
+    def test_settings_that_do_not_go_together(
+        self, clip_recipe: MakeRecipe, changes: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match=message):
+            load_recipe(clip_recipe(**changes))
+
+    def test_losses_of_the_other_kind_of_model_are_refused(self, clip_recipe: MakeRecipe) -> None:
+        content = {**clip_recipe(), "objective": {"name": "triplet"}}
+        with pytest.raises(
+            InvalidArgumentError, match=r"for a comparator must be one of .*mae.*, got 'triplet'"
+        ):
+            load_recipe(content)
+        encoder = {**clip_recipe(), "model": {"kind": "frame_encoder", "fit": "stretch"}}
+        with pytest.raises(
+            InvalidArgumentError, match=r"'similarity_regularizer' is for model.kind 'comparator'"
+        ):
+            load_recipe({**encoder, "objective": {"name": "similarity_regularizer"}})
+
+    def test_the_length_of_the_descriptors_must_be_that_of_the_extractor(
+        self, clip_recipe: MakeRecipe, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InvalidArgumentError, match=r"model.dimension must be 128, .* 'vidkin', got 64"):
+            train(clip_recipe(model={"dimension": 64}), output=tmp_path)

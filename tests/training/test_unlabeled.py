@@ -1,0 +1,383 @@
+"""Training without labels: pairs of views that depend on seed and step alone, and a network that learns from them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from vidkin.datasets.augmentation import EditSettings, PairSettings
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import open_extractor
+from vidkin.media import Frames, write_video
+from vidkin.metric.losses import info_nce_loss
+from vidkin.models import FrameEncoderModel, load_model, read_model_info
+from vidkin.training import ObjectiveRecipe, ScheduleRecipe, build_objective, load_recipe, open_data, train
+from vidkin.training.batch import Batch, DrawnItems
+from vidkin.training.image_set import FrameNeighbors, ImageSet
+from vidkin.training.unlabeled import UnlabeledData, draw_by_scene, pair_settings, split_images
+
+CPU = torch.device("cpu")
+EDITS = ("gamma", "tint", "gray", "compress", "blur", "bar", "caption", "block", "logo", "border", "noise")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_blobs(tmp_path_factory.mktemp("images"))
+
+
+def make_blobs(root: Path) -> Path:
+    """Twenty images, each of its own blobs, and a broken one."""
+    root.mkdir(exist_ok=True)
+    random = np.random.default_rng(3)
+    for number in range(20):
+        blobs = random.integers(0, 256, (5, 5, 3), dtype=np.uint8)
+        Image.fromarray(blobs).resize((40, 40), Image.Resampling.BICUBIC).save(root / f"{number:02d}.png")
+    (root / "broken.png").write_bytes(b"no image")
+    return root
+
+
+def recipe_for(folder: Path, **changes: dict[str, Any]) -> dict[str, Any]:
+    recipe: dict[str, Any] = {
+        "name": "views",
+        "data": {"kind": "unlabeled", "source": str(folder), "threads": 1},
+        "model": {
+            "kind": "frame_encoder",
+            "size": 16,
+            "embedding": 16,
+            "network": {"widths": [8, 8, 16], "strides": [2, 1], "grid": 2},
+        },
+        "objective": {"name": "info_nce", "tau": 0.1},
+        "schedule": {"steps": 6, "pairs": 8, "checkpoint_every": 3, "log_every": 1, "device": "cpu"},
+    }
+    for table, values in changes.items():
+        recipe[table] = {**recipe.get(table, {}), **values}
+    return recipe
+
+
+def image_set(count: int = 6, side: int = 12) -> ImageSet:
+    images = torch.randint(0, 256, (count, 3, side, side), generator=torch.Generator().manual_seed(0))
+    zeros = torch.zeros(count, dtype=torch.int64)
+    return ImageSet(images.to(torch.uint8), zeros, ["all"], zeros, ["images"])
+
+
+def unlabeled(threads: int = 1, **schedule: Any) -> UnlabeledData:
+    settings = ScheduleRecipe(**{"steps": 5, "pairs": 4, "seed": 7, **schedule})
+    return UnlabeledData(image_set(), None, PairSettings(side=8), settings, CPU, threads=threads)
+
+
+def with_neighbors(images: ImageSet) -> ImageSet:
+    """The images, of which the first half have the second half as neighbors."""
+    half = len(images) // 2
+    places = torch.cat([torch.arange(half), torch.full((len(images) - half,), -1)])
+    return ImageSet(
+        images.images,
+        images.groups,
+        images.group_names,
+        images.sources,
+        images.source_names,
+        neighbors=FrameNeighbors(images.images[half : 2 * half].clone(), places),
+    )
+
+
+def views_of(data: UnlabeledData, first: int = 0) -> list[torch.Tensor]:
+    return [batch.draws["views"].inputs for batch in data.batches(["views"], first=first)]
+
+
+class TestBatches:
+    def test_are_the_same_however_many_threads_make_them_and_wherever_a_run_resumes(self) -> None:
+        whole = views_of(unlabeled())
+        assert [tuple(views.shape) for views in whole] == [(8, 3, 8, 8)] * 5
+        for again in (views_of(unlabeled(threads=3)), whole[:2] + views_of(unlabeled(), first=2)):
+            assert all(map(torch.equal, whole, again))
+        assert not torch.equal(whole[0], whole[1])
+        assert not torch.equal(whole[0], views_of(unlabeled(seed=8))[0])
+
+    def test_the_second_half_are_views_of_the_same_images(self) -> None:
+        (items, *_) = (batch.draws["views"] for batch in unlabeled().batches(["views"], first=0))
+        assert items.labels.tolist() == [[n, n] for n in (0, 1, 2, 3, 0, 1, 2, 3)]
+        assert not items.are_features
+        assert 0 <= float(items.inputs.min()) <= float(items.inputs.max()) <= 1
+
+    def test_a_step_needs_enough_images(self) -> None:
+        with pytest.raises(
+            InvalidArgumentError, match=r"schedule.pairs must be at most 6, the number of images, got 7"
+        ):
+            unlabeled(pairs=7)
+
+
+class TestObjective:
+    def test_each_view_is_compared_with_all_second_views_and_the_other_way_round(self) -> None:
+        vectors = torch.nn.functional.normalize(torch.randn(6, 4), dim=1)
+        model: Any = torch.nn.Module()
+        model.embed = lambda inputs, lengths: inputs
+        objective = build_objective(
+            [ObjectiveRecipe(name="info_nce", parameters={"tau": 0.1})], model, classes=0
+        )
+        assert objective.draws == ("views",)
+        labels = torch.arange(3).repeat(2)[:, None].expand(-1, 2)
+        terms = objective(model, Batch({"views": DrawnItems(vectors, None, labels, False)}))
+        scores, target = vectors[:3] @ vectors[3:].T / 0.1, torch.arange(3)
+        cross_entropy = torch.nn.functional.cross_entropy
+        expected = (cross_entropy(scores, target) + cross_entropy(scores.T, target)) / 2
+        assert torch.allclose(terms["loss"], expected, atol=1e-6)
+        assert torch.allclose(
+            info_nce_loss(scores * 0.1, torch.eye(3).long(), tau=0.1, include_self=True),
+            cross_entropy(scores, target),
+            atol=1e-6,
+        )
+
+    def test_one_that_needs_labels_is_refused(self, folder: Path, tmp_path: Path) -> None:
+        recipe = {**recipe_for(folder), "objective": {"name": "quadlet"}}
+        with pytest.raises(
+            InvalidArgumentError, match=r"for unlabeled data must be one of .*info_nce.* got 'quadlet'"
+        ):
+            train(recipe, output=tmp_path)
+
+
+class TestNeighbors:
+    def test_the_edited_views_show_the_neighbors(self) -> None:
+        unedited = PairSettings(side=12, plain=EditSettings(), heavy=EditSettings(), mirror_both=0.0)
+        images = with_neighbors(image_set())
+        data = UnlabeledData(images, None, unedited, ScheduleRecipe(steps=1, pairs=6), CPU)
+        chosen, (plain, edited) = data.pairs(0)
+        # Images 0 to 2 have the neighbors 3 to 5, which are their own.
+        shown = torch.where(chosen < 3, chosen + 3, chosen)
+        assert sorted(chosen.tolist()) == [0, 1, 2, 3, 4, 5]
+        torch.testing.assert_close(plain, images.images[chosen] / 255)
+        torch.testing.assert_close(edited, images.images[shown] / 255)
+
+    def test_only_edited_views_of_frames_with_neighbors_change(self) -> None:
+        settings = ScheduleRecipe(steps=1, pairs=6)
+        alone, beside = (
+            UnlabeledData(images, None, PairSettings(side=8), settings, CPU).pairs(0)
+            for images in (image_set(), with_neighbors(image_set()))
+        )
+        assert torch.equal(alone[0], beside[0])
+        assert torch.equal(alone[1][0], beside[1][0])
+        differ = (alone[1][1] != beside[1][1]).flatten(1).any(1)
+        assert torch.equal(differ, alone[0] < 3)
+
+    def test_validation_shows_the_frames_themselves(self) -> None:
+        model: Any = torch.nn.Module()
+        model.embed = lambda views: torch.nn.functional.normalize(views.flatten(1), dim=1)
+        figures = [
+            UnlabeledData(
+                image_set(), validation, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU
+            ).measure(model, "recall_at_1")
+            for validation in (image_set(), with_neighbors(image_set()))
+        ]
+        assert figures[0] == figures[1]
+
+    def test_data_with_neighbors_are_other_data(self) -> None:
+        images = image_set()
+        other = with_neighbors(images)
+        shifted = with_neighbors(images)
+        assert shifted.neighbors is not None
+        shifted.neighbors.squares[0, 0, 0, 0] ^= 1
+        identities = {
+            UnlabeledData(data, None, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU).identity()
+            for data in (images, other, shifted)
+        }
+        assert len(identities) == 3
+
+    def test_a_run_on_videos_that_was_cut_short_ends_with_the_same_weights(self, tmp_path: Path) -> None:
+        random = np.random.default_rng(1)
+        for number in range(2):
+            (tmp_path / "videos").mkdir(exist_ok=True)
+            frames = random.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
+            write_video(tmp_path / "videos" / f"{number}.mp4", frames, rate=4)
+        recipe = recipe_for(
+            tmp_path / "videos", data={"options": {"neighbor_seconds": 0.3}}, schedule={"pairs": 4}
+        )
+        plain = recipe_for(tmp_path / "videos", schedule={"pairs": 4})
+        train(recipe, output=tmp_path / "whole")
+        train(plain, output=tmp_path / "plain")
+
+        def stop(told: Any) -> None:
+            if told.phase == "training" and told.done == 4:
+                raise OSError("power failure")
+
+        with pytest.raises(OSError, match="power failure"):
+            train(recipe, output=tmp_path / "cut", on_progress=stop)
+        # The cache of the squares, with neighbors, is read again.
+        assert train(recipe, output=tmp_path / "cut").resumed_from == 3
+        whole, cut, without = (
+            load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut", "plain")
+        )
+        assert all(torch.equal(whole[name], cut[name]) for name in whole)
+        assert any(not torch.equal(whole[name], without[name]) for name in whole)
+
+    def test_photographs_alone_have_none(
+        self, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        recipe = recipe_for(folder, data={"options": {"neighbor_seconds": 0.3}}, schedule={"steps": 1})
+        train(recipe, output=tmp_path)
+        assert "data.options.neighbor_seconds = 0.3 has no effect: no video has two frames" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            ("long", r"data.options.neighbor_seconds must be a number, got 'long'"),
+            (-1, r"neighbor_seconds must be a number of seconds from 0 on, got -1"),
+            (float("inf"), r"neighbor_seconds must be a number of seconds from 0 on, got inf"),
+        ],
+    )
+    def test_seconds_that_are_none(self, folder: Path, tmp_path: Path, value: Any, message: str) -> None:
+        with pytest.raises(InvalidArgumentError, match=message):
+            train(recipe_for(folder, data={"options": {"neighbor_seconds": value}}), output=tmp_path)
+
+
+class TestTrain:
+    def test_learns_which_views_show_the_same_image(self, folder: Path, tmp_path: Path) -> None:
+        # Edits that leave the colors: a network this small and images this few learn no more.
+        gentle = dict.fromkeys((f"{edit}_share" for edit in EDITS), 0.0)
+        recipe = recipe_for(
+            folder,
+            data={"validation": 0.4, "options": {"heavy": gentle}},
+            schedule={"steps": 20, "decay": "one_cycle", "learning_rate": 1e-2, "decay_biases": False},
+            validation={"every": 10, "measure": "recall_at_1"},
+        )
+        report = train(recipe, output=tmp_path)
+        assert report.best is not None
+        # One in eight by chance.
+        assert report.best >= 0.5
+        assert [Path(file).name for file, _ in report.broken] == ["broken.png"]
+        info = read_model_info(tmp_path)
+        assert info.config.kind == "frame_encoder"
+        assert info.config.network == {"widths": [8, 8, 16], "strides": [2, 1], "grid": 2}
+        assert info.notes["data"].endswith(": 12")
+
+    def test_the_model_is_an_extractor_of_frames(self, folder: Path, tmp_path: Path) -> None:
+        train(recipe_for(folder, schedule={"steps": 1}), output=tmp_path / "model")
+        assert isinstance(load_model(tmp_path / "model"), FrameEncoderModel)
+        extractor = open_extractor(str(tmp_path / "model"))
+        images = np.random.default_rng(0).integers(0, 256, (2, 30, 40, 3), dtype=np.uint8)
+        features = extractor.extract(Frames(images, np.arange(2.0)))
+        assert tuple(features.values.shape) == (2, 1, 1, 16)
+        assert extractor.scorer == "copies?change_energy=0.001"
+
+    def test_a_run_that_was_cut_short_ends_with_the_same_weights(self, folder: Path, tmp_path: Path) -> None:
+        recipe = recipe_for(folder)
+        train(recipe, output=tmp_path / "whole")
+
+        def stop(told: Any) -> None:
+            if told.phase == "training" and told.done == 4:
+                raise OSError("power failure")
+
+        with pytest.raises(OSError, match="power failure"):
+            train(recipe, output=tmp_path / "cut", on_progress=stop)
+        assert train(recipe, output=tmp_path / "cut").resumed_from == 3
+        first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut"))
+        assert all(torch.equal(first[name], second[name]) for name in first)
+
+    def test_other_images_are_another_run(self, folder: Path, tmp_path: Path) -> None:
+        train(recipe_for(folder, schedule={"steps": 1}), output=tmp_path / "run")
+        more = tmp_path / "more"
+        more.mkdir()
+        Image.new("RGB", (20, 20), (200, 30, 30)).save(more / "red.png")
+        recipe = recipe_for(folder, schedule={"steps": 1}, data={"folders": [str(more)]})
+        # The digest of the recipe differs: the folders are part of it.
+        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe"):
+            train(recipe, output=tmp_path / "run")
+
+
+class TestRecipe:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            (
+                {"model": {"kind": "clip", "network": None}},
+                "unlabeled data need a model that takes images, got kind 'clip'",
+            ),
+            (
+                {"validation": {"every": 2, "measure": "qp"}},
+                "validation.measure must be 'recall_at_1' for unlabeled data, got 'qp'",
+            ),
+            ({"schedule": {"pairs": 1}}, "schedule.pairs must be at least 2, got 1"),
+            (
+                {"schedule": {"decay": "one_cycle", "warm_up": 3}},
+                "schedule.warm_up must be 0 with decay 'one_cycle'",
+            ),
+            ({"data": {"kind": "labeled", "folders": ["b"]}}, "data.folders must be empty for labeled data"),
+            ({"data": {"frames_per_video": 0}}, "data.frames_per_video must be at least 1, got 0"),
+        ],
+    )
+    def test_settings_that_do_not_go_together(
+        self, folder: Path, changes: dict[str, Any], message: str
+    ) -> None:
+        recipe = recipe_for(folder, **changes)
+        recipe["model"] = {name: value for name, value in recipe["model"].items() if value is not None}
+        if recipe["model"]["kind"] == "clip":
+            del recipe["model"]["embedding"]
+        with pytest.raises(InvalidArgumentError, match=message):
+            load_recipe(recipe)
+
+    def test_is_not_a_labeled_set(self, folder: Path) -> None:
+        with pytest.raises(InvalidArgumentError, match=r"data.kind must be 'labeled'"):
+            open_data(load_recipe(recipe_for(folder)))
+
+    def test_edits_are_the_defaults_with_what_the_options_change(self) -> None:
+        plain = pair_settings({}, side=32)
+        assert plain == PairSettings(side=32)
+        changed = pair_settings(
+            {"mirror_both": 0, "heavy": {"blur_share": 0.5, "warp": {"rotation": 9}}}, side=32
+        )
+        assert (changed.mirror_both, changed.heavy.blur_share, changed.heavy.warp.rotation) == (0.0, 0.5, 9.0)
+        assert changed.heavy.warp.scale == plain.heavy.warp.scale
+        assert changed.plain == plain.plain
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (
+                {"size": 3},
+                r"\[data.options\] has no setting size; choose from mirror_both, scene_images, neighbor_seconds, "
+                "plain, heavy",
+            ),
+            ({"heavy": {"blurr": 1}}, r"\[data.options.heavy\] has no setting blurr"),
+            ({"heavy": {"warp": {"spin": 1}}}, r"\[data.options.heavy.warp\] has no setting spin"),
+            ({"plain": 3}, r"\[data.options.plain\] must be a table of settings, got 3"),
+        ],
+    )
+    def test_unknown_edits_are_named(self, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(InvalidArgumentError, match=message):
+            pair_settings(options, side=32)
+
+
+def test_a_split_of_images_has_no_image_on_both_sides() -> None:
+    images = image_set(10)
+    kept, held = split_images(images, share=0.3, seed=1)
+    assert (len(kept), len(held)) == (7, 3)
+    every = torch.cat([kept.images, held.images]).flatten(1).tolist()
+    assert sorted(every) == sorted(images.images.flatten(1).tolist())
+    with pytest.raises(
+        InvalidArgumentError, match=r"data.validation must leave at least two images in both parts"
+    ):
+        split_images(images, share=0.05, seed=1)
+
+
+def test_images_of_one_scene_are_drawn_together() -> None:
+    """Two scenes of five and three images, in pairs: rows of 2, 2, 1 and 2, 1, none of them mixed."""
+    scenes = torch.tensor([4, 4, 9, 4, 9, 4, 9, 4])
+    orders = [draw_by_scene(scenes, 2, torch.Generator().manual_seed(seed)).tolist() for seed in range(30)]
+    for order in orders:
+        assert sorted(order) == list(range(8))
+        # The third and fifth image of a scene may stand alone, so at most four rows are broken by a new scene.
+        changes = sum(scenes[one] != scenes[two] for one, two in pairwise(order))
+        assert changes <= 4
+    assert len({tuple(order) for order in orders}) == 30
+    assert {int(scenes[order[0]]) for order in orders} == {4, 9}
+
+
+def test_one_image_of_a_scene_at_a_time_is_a_plain_random_order() -> None:
+    drawn = draw_by_scene(torch.zeros(6, dtype=torch.long), 1, torch.Generator().manual_seed(3))
+    assert drawn.tolist() == torch.randperm(6, generator=torch.Generator().manual_seed(3)).tolist()
+    with pytest.raises(InvalidArgumentError, match="scene_images must be at least 1, got 0"):
+        UnlabeledData(image_set(), None, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU, scene_images=0)
