@@ -32,7 +32,7 @@ class CriticalStudy:
     """What is compared.
 
     Attributes:
-        losses: ``untrained``, or a loss of :class:`vidkin.shots.ShotRecipe`.
+        losses: ``untrained``, or a loss of a recipe of shots.
         seeds: Trainings of every loss.
         steps: Steps of a training.
         window: Frames of a clip.
