@@ -19,9 +19,9 @@ from vidkin.models import EncoderConfig, build_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.training.recipe import ObjectiveRecipe
 from vidkin_research.retrieval import ComparisonPlan, RunSchedule, comparison_set, open_set
-from vidkin_research.retrieval.inputs import stored_frame_features
 from vidkin_research.retrieval.methods import Method
-from vidkin_research.retrieval.scores import score_validation
+from vidkin_research.retrieval.prepared import stored_frame_features
+from vidkin_research.retrieval.study import score_validation
 from vidkin_research.retrieval.training import Labelled, embed_inputs, train_method
 
 SEEDS = (0, 1, 2)

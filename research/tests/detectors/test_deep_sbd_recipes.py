@@ -8,7 +8,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.training.recipes import load_shot_recipe, show_shot_recipe
-from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
+from vidkin_research.detectors.deep_sbd_train import SegmentPlan
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from vidkin.models import read_model_info
 from vidkin.models.runner import hold_training_folder
 from vidkin.shots import detect
 from vidkin.shots.training.recipes import load_shot_recipe
-from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan
-from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
+from vidkin_research.detectors.deep_sbd_train import SegmentPlan, train_deep_sbd
 
 
 @pytest.fixture(autouse=True)

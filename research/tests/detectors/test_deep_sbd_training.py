@@ -12,7 +12,7 @@ from tests.support.detections import cut_video
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
 from vidkin.shots.video_frames import read_video_frames
-from vidkin_research.detectors.deep_sbd_svm import fit_svm
+from vidkin_research.detectors.deep_sbd_train import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segment_class, train_on_segments
 
 CONFIG = EncoderConfig(

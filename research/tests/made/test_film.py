@@ -9,13 +9,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.made.disturbances import DISTURBANCES, disturb
-from vidkin_research.made.film import (
-    GRADUAL_JOINS,
-    HARD_JOINS,
-    LEAST_CHANGE,
-    FilmRecipe,
-    compose_film,
-)
+from vidkin_research.made.film import GRADUAL_JOINS, HARD_JOINS, LEAST_CHANGE, FilmRecipe, compose_film
 from vidkin_research.made.footage import Clip, Footage
 from vidkin_research.made.scenes import ClipScene, Course, Framing, Sprite, StageScene
 

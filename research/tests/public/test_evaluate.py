@@ -15,7 +15,7 @@ from vidkin.similarity import Segment
 from vidkin_research.public.benchmark import RetrievalBenchmark, RetrievalTask
 from vidkin_research.public.evaluate import BenchmarkScores, evaluate_benchmark, evaluate_segments
 from vidkin_research.public.names import open_benchmark
-from vidkin_research.public.published import PUBLISHED
+from vidkin_research.public.study import PUBLISHED
 
 
 def values(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -> dict[str, float]:

@@ -11,7 +11,7 @@ from tests.support.labelled import two_by_two
 from vidkin.datasets import check_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.models import EncoderConfig, build_model
-from vidkin_research.retrieval.inputs import read_pixels, stored_frame_features
+from vidkin_research.retrieval.prepared import read_pixels, stored_frame_features
 from vidkin_research.retrieval.sets import COMPARISON_SETS, comparison_set, open_set
 
 

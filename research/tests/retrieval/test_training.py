@@ -11,7 +11,7 @@ from torch import Tensor
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin_research.retrieval.methods import METHODS, method_named
-from vidkin_research.retrieval.scores import nearest_items, score_retrieval
+from vidkin_research.retrieval.study import nearest_items, score_retrieval
 from vidkin_research.retrieval.training import Labelled, RunSchedule, embed_inputs, train_method
 
 

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from vidkin._base.values import as_json
-from vidkin.models import save_model
+from vidkin._base.files import write_text
+from vidkin._base.values import as_json, parse_json
+from vidkin.datasets import VideoAnnotation, read_shot_annotations
+from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
+from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots.learned import encode_with, fit_shot_rules
-from vidkin.shots.shot_windows import CUT_NUMBERS
+from vidkin.shots import TREND_TESTS, fit_rule, fit_trend, rise_moment
+from vidkin.shots.judging import (
+    CriticalScores,
+    JudgedShot,
+    TrueShot,
+    judge_shots,
+    score_critical,
+    score_detected_critical,
+)
+from vidkin.shots.learned import ShotRules, encode_with, find_shots, fit_shot_rules
+from vidkin.shots.shot_windows import CUT_NUMBERS, Encode, ShotWindows
 from vidkin.shots.training.clips import ShotClips
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
-from vidkin_research.critical.material import ALL_PLACES, HighlightPart, compose_splits
-from vidkin_research.critical.scores import score_model, score_shot_length, summarize_critical
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
+from vidkin_research.made.highlights import HIGHLIGHT_PLACES, Part, build_highlights
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
+from vidkin_research.spread import spread
 
 __all__ = ["CriticalStudy", "run_critical_study"]
 
@@ -161,3 +177,199 @@ def _run(
         save_model(model, save, notes={"trained_by": "vidkin benchmark critical", "loss": loss})
         rules.save(save)
     return as_json({**training, **score_model(model, rules, train, test, window=study.window)})
+
+
+# Scores of a trained metric on highlight videos, of a control, and their means over seeds.
+
+
+_CUT_TOLERANCE = 1
+
+
+def score_model(
+    model: ClipEncoder, rules: ShotRules, train: HighlightPart, test: HighlightPart, *, window: int
+) -> dict[str, Any]:
+    """Scores on the test split, as JSON values; everything with a threshold is fitted on the training split.
+
+    Returns:
+        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the cuts are
+        detected first and the shots between them are scored.
+    """
+    encode = encode_with(model)
+    fit, judge = _windows(train, window, encode), _windows(test, window, encode)
+    truth = test.truth()
+    curves = [
+        one.curve(start, end)
+        for one, stretches in zip(fit, train.stretches(), strict=True)
+        for start, end in stretches
+    ]
+    critical = [flag for video in train.critical() for flag in video]
+    trends = {}
+    for trend in TREND_TESTS:
+        rule = fit_trend(curves, critical, test=trend)
+        judged = [
+            judge_shots(windows, stretches, rule, rate=test.rate)
+            for windows, stretches in zip(judge, test.stretches(), strict=True)
+        ]
+        trends[trend] = _as_numbers(score_critical(judged, truth))
+    # The whole way: cuts are found first, then the shots between them are judged.
+    cuts = DetectionScores(0, 0, 0)
+    judged_shots: list[list[JudgedShot]] = []
+    for features, label in zip(test.features, test.labels, strict=True):
+        shots = find_shots(features, encode, rules)
+        cuts += boundary_scores([cut for cut, _ in shots.cuts], label.cuts, tolerance=_CUT_TOLERANCE)
+        assert shots.critical is not None
+        judged_shots.append([])
+        for (start, end), score in zip(shots.stretches, shots.critical, strict=True):
+            first = start + window - 1
+            moment = min(first + rise_moment(shots.curve[first:end]), end - 1) / test.rate
+            judged_shots[-1].append(JudgedShot(start, end, score, moment))
+    return {
+        "trends": trends,
+        "found": {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged_shots, test.truth())),
+    }
+
+
+def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, Any]:
+    """A control: how well the length of a shot alone, with a fitted threshold, predicts whether it is critical."""
+
+    def examples(part: HighlightPart) -> tuple[list[dict[str, float]], list[bool]]:
+        lengths = [{"frames": float(end - start)} for video in part.stretches() for start, end in video]
+        return lengths, [flag for video in part.critical() for flag in video]
+
+    rule = fit_rule(*examples(train), names=["frames"])
+    lengths, labels = examples(test)
+    return {"clips": _prf(clip_scores([rule.confidence(one) >= 0.5 for one in lengths], labels))}
+
+
+def summarize_critical(rows: Sequence[Mapping[str, Any]], losses: Sequence[str]) -> list[dict[str, Any]]:
+    """Means and deviations over seeds, one entry for every split and loss."""
+    summary = []
+    for split in dict.fromkeys(row["split"] for row in rows):
+        for loss in losses:
+            runs = [row for row in rows if row["split"] == split and row["loss"] == loss]
+            best = [run["trends"]["combined"] for run in runs]
+            line: dict[str, Any] = {"split": split, "loss": loss}
+            for name in ("precision", "recall", "f1"):
+                line[name] = spread([run["clips"][name] for run in best])
+            line["average_precision"] = spread([run["average_precision"] for run in best])
+            line["spotting"] = spread([run["spotting"]["2 s"] for run in best])
+            line["f1_by_test"] = {
+                trend: spread([run["trends"][trend]["clips"]["f1"] for run in runs])
+                for trend in runs[0]["trends"]
+            }
+            line["found_f1"] = spread([run["found"]["clips"]["f1"] for run in runs])
+            line["found_cuts_f1"] = spread([run["found"]["cuts"]["f1"] for run in runs])
+            summary.append(line)
+    return summary
+
+
+def _windows(part: HighlightPart, window: int, encode: Encode) -> list[ShotWindows]:
+    return [ShotWindows(rows, window, encode) for rows in part.features]
+
+
+def _prf(scores: DetectionScores) -> dict[str, float]:
+    return {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
+
+
+def _as_numbers(scores: CriticalScores) -> dict[str, Any]:
+    return {
+        "clips": _prf(scores.clips),
+        "average_precision": scores.average_precision,
+        "spotting": {f"{width:g} s": value for width, value in scores.spotting.items()},
+    }
+
+
+# What the comparison on critical clips trains and evaluates on: highlight videos composed of recordings, in parts.
+
+
+ALL_PLACES = "all places"
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightPart:
+    """Labelled videos with their features.
+
+    Attributes:
+        labels: One entry for every video.
+        features: Features [T, F] of each video.
+        rate: Frames per second of the videos.
+    """
+
+    labels: tuple[VideoAnnotation, ...]
+    features: tuple[NDArray[np.float32], ...]
+    rate: float
+
+    def stretches(self) -> list[list[tuple[int, int]]]:
+        """Frames [start, end) of every shot of every video."""
+        return [[(shot.start, shot.end) for shot in label.shots] for label in self.labels]
+
+    def critical(self) -> list[list[bool]]:
+        """Whether each shot is labeled critical."""
+        return [[shot.critical is not None for shot in label.shots] for label in self.labels]
+
+    def truth(self) -> list[list[TrueShot]]:
+        """The labeled shots with the seconds at which something begins to happen."""
+        return [
+            [
+                TrueShot(
+                    shot.start, shot.end, None if shot.critical is None else shot.critical[0] / self.rate
+                )
+                for shot in label.shots
+            ]
+            for label in self.labels
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """How many shots there are, and how many are critical."""
+        flags = [flag for video in self.critical() for flag in video]
+        return {"shots": len(flags), "critical": sum(flags)}
+
+
+def compose_splits(
+    data: Path,
+    work: Path,
+    store: HeadStore,
+    *,
+    rate: int,
+    train: tuple[int, int],
+    test: tuple[int, int],
+    held_out_videos: int,
+    on_progress: OnStudyProgress,
+) -> Mapping[str, tuple[HighlightPart, HighlightPart]]:
+    """Name of a split -> its training and test split: all places first, then each place held out from training.
+
+    Args:
+        data: Folder of the recordings.
+        work: Where composed videos are stored.
+        store: Makes the features.
+        rate: Frames per second of the composed videos.
+        train: (videos, seed) of the training split with all places.
+        test: (videos, seed) of the test split with all places.
+        held_out_videos: Videos of each part where one place is held out; 0 holds out none.
+        on_progress: Called while features are made.
+    """
+
+    def compose(
+        name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None
+    ) -> HighlightPart:
+        folder = work / "highlights" / name
+        record = folder / "made.json"
+        settings = {"part": which, "videos": videos, "seed": seed, "places": places, "rate": rate}
+        if record.is_file() and parse_json(record.read_text(encoding="utf-8")) == settings:
+            labels = read_shot_annotations(folder / "labels.json")
+        else:
+            labels = build_highlights(
+                data, folder, part=which, videos=videos, seed=seed, rate=rate, places=places
+            )
+            write_text(record, json.dumps(settings))
+        features = store.features([label.video for label in labels], on_progress=on_progress)
+        return HighlightPart(tuple(labels), tuple(features), rate)
+
+    splits = {ALL_PLACES: (compose("train", *train, "train", None), compose("test", *test, "test", None))}
+    for number, place in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):
+        others = [other for other in HIGHLIGHT_PLACES if other != place]
+        splits[f"{place} held out"] = (
+            compose(f"train-without-{place}", held_out_videos, 10 + number, "train", others),
+            compose(f"test-{place}", held_out_videos, 20 + number, "test", [place]),
+        )
+    return splits

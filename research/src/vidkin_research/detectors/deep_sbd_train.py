@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from vidkin._base.files import create_output_folder
-from vidkin._base.values import Result
+from vidkin._base.registry import import_part
+from vidkin._base.toml import check_names, from_table
+from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
-from vidkin.models import DeepSBDNetwork, build_model, save_model
+from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
 from vidkin.models.processes import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
 from vidkin.models.runner import StepStore, hold_training_folder
@@ -23,11 +30,93 @@ from vidkin.rendering.text import number
 from vidkin.shots.training.clips import check_labels_fit
 from vidkin.shots.training.recipes import ShotMethod
 from vidkin.shots.video_frames import read_video_frames
-from vidkin_research.detectors.deep_sbd_recipe import SegmentPlan, parse_segment_recipe
-from vidkin_research.detectors.deep_sbd_svm import fit_svm
-from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments
+from vidkin_research.detectors.deep_sbd_rules import CLASSES, SEGMENT
+from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segments_by_class, train_on_segments
 
-__all__ = ["DEEP_SBD", "SegmentTrainingReport", "train_deep_sbd"]
+__all__ = ["SegmentPlan", "fit_svm", "train_deep_sbd"]
+
+
+# Recipes of DeepSBD: ``[segments]`` configures training, ``[model]`` the network.
+
+
+_FIXED: Mapping[str, Any] = {
+    "kind": "deep_sbd",
+    "frames": SEGMENT,
+    "classes": len(CLASSES),
+    "trainable": "all",
+}
+
+_DEFAULTS: Mapping[str, Any] = {"fit": "stretch", "size": 112, "batch_norm": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentRecipe:
+    """How the network of DeepSBD is trained, and which classifier it uses.
+
+    Attributes:
+        classifier: ``softmax``, the network's own classifier, or ``svm``, a linear SVM on its second fully connected
+            layer.
+        steps: Number of optimizer steps.
+        batch: Number of segments per step.
+        learning_rate: Highest learning rate of the cycle, above 0.
+        weight_decay: Weight decay of AdamW, at least 0.
+        memory: GiB of images to keep; others are decoded again whenever they are drawn.
+        seed: Seed of initial weights, the choice of segments and their random changes.
+    """
+
+    classifier: Literal["softmax", "svm"] = "softmax"
+    steps: int = 3000
+    batch: int = 24
+    learning_rate: float = 1e-3
+    weight_decay: float = 5e-4
+    memory: float = 4.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("classifier", self.classifier, ("softmax", "svm"))
+        check_at_least(0, steps=self.steps, seed=self.seed)
+        check_at_least(1, batch=self.batch)
+        numbers = (self.learning_rate, self.weight_decay, self.memory)
+        if not (self.learning_rate > 0 and self.weight_decay >= 0 and self.memory >= 0) or not all(
+            math.isfinite(number) for number in numbers
+        ):
+            raise InvalidArgumentError(
+                "learning_rate must be above 0, weight_decay and memory at least 0, and all finite, "
+                f"got {self.learning_rate}, {self.weight_decay} and {self.memory}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentPlan:
+    """A whole recipe: training and network.
+
+    Attributes:
+        segments: Batches, steps and classifier.
+        model: Configuration of kind ``deep_sbd``; width 1 and size 112 are the published values.
+    """
+
+    segments: SegmentRecipe
+    model: EncoderConfig
+
+
+def parse_segment_recipe(content: Mapping[str, Any]) -> SegmentPlan:
+    """Parse and check the content of a TOML recipe.
+
+    Raises:
+        InvalidArgumentError: A setting is unknown, out of range, or not a setting of DeepSBD.
+    """
+    check_names(content, ("segments", "model"), "recipe")
+    given = content.get("model", {})
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"[model] must be a table of settings, got {given!r}")
+    for name, needed in _FIXED.items():
+        if given.get(name, needed) != needed:
+            raise InvalidArgumentError(f"model.{name} must be {needed!r} for DeepSBD, got {given[name]!r}")
+    model = EncoderConfig.from_mapping({**_DEFAULTS, **given, **_FIXED})
+    return SegmentPlan(
+        segments=from_table(SegmentRecipe, content.get("segments", {}), "segments"), model=model
+    )
+
 
 PathLike = str | os.PathLike[str]
 
@@ -189,4 +278,79 @@ DEEP_SBD = ShotMethod(
     train=train_deep_sbd,
     row=_row,
 )
+
 """A 3-D CNN on segments of labeled shots, for `vidkin train-shots`."""
+
+
+# The SVM variant of DeepSBD: a linear SVM on the last hidden layer replaces the network's own classifier.
+
+
+_BATCH = 16
+
+# Bias of a class without training segments, which never wins.
+_NEVER = -1e3
+
+
+def fit_svm(
+    network: DeepSBDNetwork,
+    videos: Sequence[LabeledFrames],
+    *,
+    segments: int = 600,
+    strength: float = 1.0,
+    seed: int = 0,
+) -> float:
+    """Replace the classifier of a trained network by a linear SVM on its second fully connected layer.
+
+    One SVM for each class against the others, classes weighted evenly. Its weights become those of the network's last
+    layer, so that the model is stored and used like any other: the class is the one with the largest margin, and the
+    softmax of the margins stands for probabilities.
+
+    Args:
+        network: A trained network in eval mode. Its last layer is replaced.
+        videos: Videos as in `train_on_segments`.
+        segments: Maximum number of segments of each class.
+        strength: The constant C of the SVM.
+        seed: Seed of the choice of segments.
+
+    Returns:
+        Share of these segments that the SVM classifies correctly, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: There are no segments without a cut, or none with one.
+    """
+    support_vectors = import_part("sklearn.svm", extra="train")
+    random = np.random.default_rng(seed)
+    features: list[NDArray[np.float32]] = []
+    labels: list[int] = []
+    frames = network.config.frames
+    for label, places in enumerate(segments_by_class(videos, frames)):
+        chosen = random.permutation(len(places))[:segments]
+        labels += [label] * len(chosen)
+        for first in range(0, len(chosen), _BATCH):
+            part = [places[place] for place in chosen[first : first + _BATCH]]
+            images = np.stack([videos[video].images[start : start + frames] for video, start in part])
+            volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
+            with torch.inference_mode():
+                features.append(network.hidden_features(volumes).float().numpy())
+    rows = np.concatenate(features)
+    # On a common scale the solver converges; the primal solver always does.
+    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    scale[scale == 0] = 1.0
+    machine = support_vectors.LinearSVC(
+        C=strength, class_weight="balanced", dual=False, random_state=seed, max_iter=5000
+    )
+    machine.fit((rows - mean) / scale, labels)
+    weights = machine.coef_ / scale
+    biases = machine.intercept_ - weights @ mean
+    if len(machine.classes_) == 2:  # one machine tells both
+        weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
+    layer = network.classifier
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.fill_(_NEVER)
+        for row, label in enumerate(machine.classes_.tolist()):
+            layer.weight[label] = torch.from_numpy(weights[row])
+            layer.bias[label] = float(biases[row])
+        logits = layer(torch.from_numpy(rows))
+    network.class_names = CLASSES
+    return float((logits.argmax(dim=1).numpy() == np.array(labels)).mean())

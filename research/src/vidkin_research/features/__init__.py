@@ -7,16 +7,16 @@ from vidkin_research.features.fisher import FisherVectors, improved_fisher_vecto
 from vidkin_research.features.gabor import describe_patches
 from vidkin_research.features.hashed import HashedHistograms, consistent_samples, hash_agreement
 from vidkin_research.features.hog import GradientHistogram, GradientLayout
-from vidkin_research.features.oasis import BilinearSimilarity, learn_bilinear
 from vidkin_research.features.storage import (
+    BilinearSimilarity,
     available_features,
     feature_digest,
+    learn_bilinear,
     load_feature,
     open_feature,
     save_feature,
 )
-from vidkin_research.features.textons import TextonPyramid
-from vidkin_research.features.wavelet import WaveletSignature
+from vidkin_research.features.texture import TextonPyramid, WaveletSignature
 from vidkin_research.features.words import VisualWords
 
 __all__ = [

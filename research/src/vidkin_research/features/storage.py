@@ -5,30 +5,126 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import as_file, files
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
+from torch.nn import functional
 
 from vidkin._base.files import open_output
 from vidkin._base.registry import parse_name
-from vidkin._base.values import parse_json
+from vidkin._base.values import check_positive, parse_json
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.whitening import read_safetensors
 from vidkin_research.features.color import ColorHistogram
-from vidkin_research.features.feature import ImageFeature
+from vidkin_research.features.feature import Image, ImageFeature
 from vidkin_research.features.fisher import FisherVectors
 from vidkin_research.features.hashed import HashedHistograms
 from vidkin_research.features.hog import GradientHistogram
-from vidkin_research.features.oasis import BilinearSimilarity
-from vidkin_research.features.textons import TextonPyramid
-from vidkin_research.features.wavelet import WaveletSignature
+from vidkin_research.features.texture import TextonPyramid, WaveletSignature
 from vidkin_research.features.words import VisualWords
 
-__all__ = ["available_features", "feature_digest", "load_feature", "open_feature", "save_feature"]
+__all__ = [
+    "BilinearSimilarity",
+    "available_features",
+    "feature_digest",
+    "learn_bilinear",
+    "load_feature",
+    "open_feature",
+    "save_feature",
+]
+
+
+# A bilinear similarity learned online from triplets.
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BilinearSimilarity:
+    """OASIS: the vectors [T, D] of another feature, compared by p^T W q; the distance is -p^T W q.
+
+    Source: Chechik, Sharma, Shalit and Bengio, "Large scale online learning of image similarity through ranking", JMLR
+    2010; Wang et al., deep ranking, learn it on L1HashKPCA. W need not be symmetric. In an index the similarity is
+    symmetric: embeddings use the positive part of (W + W^T) / 2.
+
+    Attributes:
+        base: The feature whose embeddings are compared.
+        matrix: The matrix W, [D, D] float32.
+    """
+
+    name: ClassVar[str] = "oasis"
+    base: ImageFeature
+    matrix: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
+            raise InvalidArgumentError(f"matrix must be [D, D], got {list(self.matrix.shape)}")
+
+    @classmethod
+    def fit(
+        cls,
+        base: ImageFeature,
+        descriptors: torch.Tensor,
+        triplets: Iterable[tuple[int, int, int]],
+        *,
+        aggressiveness: float = 0.1,
+    ) -> Self:
+        """Learn W.
+
+        Args:
+            base: The feature whose embeddings are compared.
+            descriptors: [N, D'] descriptors of the training pictures by ``base``.
+            triplets: Rows of query, positive and negative, in the order of training.
+            aggressiveness: Limit of a step; see :func:`learn_bilinear`.
+        """
+        return cls(base, learn_bilinear(base.embed(descriptors), triplets, aggressiveness=aggressiveness))
+
+    def describe(self, images: Sequence[Image]) -> torch.Tensor:
+        """Vectors [T, D] of the base, of length 1 or 0."""
+        return self.base.embed(self.base.describe(images))
+
+    def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """-p^T W q, [N, M]; queries come first, as W may differ from its transpose."""
+        return -(first @ self.matrix @ second.T)
+
+    def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
+        """``L p`` with L^T L the positive part of the symmetric part of W, scaled to length 1."""
+        values, vectors = torch.linalg.eigh(((self.matrix + self.matrix.T) / 2).double())
+        root = (vectors * values.clamp_min(0).sqrt()).float()
+        return functional.normalize(descriptors @ root, dim=1)
+
+
+def learn_bilinear(
+    vectors: torch.Tensor, triplets: Iterable[tuple[int, int, int]], *, aggressiveness: float = 0.1
+) -> torch.Tensor:
+    """W [D, D] by passive-aggressive steps from the identity (OASIS).
+
+    For each triplet of rows (p, p+, p-): ``l = max(0, 1 - p^T W p+ + p^T W p-)``, ``V = p (p+ - p-)^T``,
+    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. So a step changes W just enough to bring the loss to 0, and no more
+    than C allows.
+
+    Args:
+        vectors: [N, D] vectors of length 1.
+        triplets: Row numbers of query, positive and negative.
+        aggressiveness: The constant C, above 0.
+
+    Raises:
+        InvalidArgumentError: C is not above 0.
+    """
+    check_positive(aggressiveness=aggressiveness)
+    rows = vectors.double()
+    matrix = torch.eye(rows.shape[1], dtype=torch.float64)
+    for query, positive, negative in triplets:
+        difference = rows[positive] - rows[negative]
+        loss = 1 - float(rows[query] @ matrix @ difference)
+        # ||p d^T||^2 = ||p||^2 ||d||^2
+        size = float(rows[query].square().sum() * difference.square().sum())
+        if loss > 0 and size > 0:
+            matrix.addr_(rows[query], difference, alpha=min(aggressiveness, loss / size))
+    return matrix.float()
+
 
 PathLike = str | os.PathLike[str]
 
@@ -39,8 +135,10 @@ _CLASSES: dict[str, type[Any]] = {
         *(TextonPyramid, HashedHistograms, BilinearSimilarity),
     )
 }
+
 # Features that come fitted with the package; docs/decisions.md describes the photographs.
 _SHIPPED = (VisualWords.name, FisherVectors.name, TextonPyramid.name, HashedHistograms.name)
+
 _FORMAT = "vidkin.image_feature"
 
 

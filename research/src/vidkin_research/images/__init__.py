@@ -1,25 +1,18 @@
 """Images: classical features, networks and trained models on the same sets.
 
-To add a row: write a class with ``describe`` and ``distances`` (:class:`FittedRow`, with ``classify`` if it
-classifies), wrap it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put that into a tuple in
-`ROWS`.
+To add a row: write a class with ``describe`` and ``distances`` (and ``classify`` if it classifies), wrap
+it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put that into a tuple in `ROWS`.
 """
 
 from vidkin_research.images.classical_rows import CLASSICAL_ROWS
-from vidkin_research.images.contract import FittedRow, ImagePart, ImageRow, ImageTask
+from vidkin_research.images.contract import ImagePart, ImageRow, ImageTask
 from vidkin_research.images.figures import RECALLS, MeasuredRow, RowFigures, measure_row
 from vidkin_research.images.network_rows import NETWORK_ROWS
 from vidkin_research.images.page import as_page
 from vidkin_research.images.ranking_rows import RANKING_ROWS
 from vidkin_research.images.sets import IMAGE_SETS, ImageCollection, open_task
 from vidkin_research.images.study import ImageReport, Rankings, read_rankings, run_image_study
-from vidkin_research.images.sweeps import (
-    SweepReport,
-    draw_sweeps,
-    run_sweeps,
-    sweeps_page,
-    time_steps,
-)
+from vidkin_research.images.sweeps import SweepReport, draw_sweeps, run_sweeps, sweeps_page, time_steps
 from vidkin_research.images.two_head_rows import TWO_HEAD_ROWS
 
 __all__ = [
@@ -30,7 +23,6 @@ __all__ = [
     "RECALLS",
     "ROWS",
     "TWO_HEAD_ROWS",
-    "FittedRow",
     "ImageCollection",
     "ImagePart",
     "ImageReport",

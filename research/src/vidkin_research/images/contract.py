@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vidkin.datasets import LabelledSet, read_item
 
-__all__ = ["FittedRow", "ImagePart", "ImageRow", "ImageTask"]
+__all__ = ["ImagePart", "ImageRow", "ImageTask"]
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,6 @@ class ImageTask:
         return len(self.train.labelled.subcategories())
 
 
-class FittedRow(Protocol):
-    """A method after it has seen the training images.
-
-    A row that classifies also has ``classify(described) -> Tensor [N]`` (numbers of classes); for all others the class
-    is that of the nearest training image.
-    """
-
-    def describe(self, images: NDArray[np.uint8]) -> Any:
-        """Describe images [N, S, S, 3] in any form the method can compare; the time per image is measured here."""
-
-    def distances(self, queries: Any, gallery: Any) -> Tensor:
-        """Distances [Q, G], at least 0, between two results of ``describe``."""
-
-
 @dataclass(frozen=True)
 class ImageRow:
     """A row of the comparison.
@@ -101,6 +87,10 @@ class ImageRow:
     Attributes:
         name: Name in tables, for example ``classical: HOG`` or ``two-head, semi-hard``.
         fit: Function of (task, seed) that returns the method fitted to ``task.train``; it must not use ``task.test``.
+            The method has ``describe(images)``, from [N, S, S, 3] uint8 to any form that it can compare (the time per
+            image is measured here), and ``distances(queries, gallery)``, [Q, G] of at least 0, between two results of
+            that. A method that classifies also has ``classify(described)``, the numbers of the classes [N]; for all
+            others the class is that of the nearest training image.
         group: Rows of a group are shown together: ``classical``, ``network`` or ``learned``.
         is_seeded: Whether the seed changes anything; other rows are run once.
         settings: Everything except its name that the row's figures depend on: stored results with other settings are
@@ -108,7 +98,7 @@ class ImageRow:
     """
 
     name: str
-    fit: Callable[[ImageTask, int], FittedRow]
+    fit: Callable[[ImageTask, int], Any]
     group: str = "learned"
     is_seeded: bool = True
     settings: tuple[Any, ...] = ()

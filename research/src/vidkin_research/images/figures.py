@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from vidkin.metric.measures import accuracy, graded_relevance, recall_at_k, triplet_precision
-from vidkin_research.images.contract import FittedRow, ImageTask
+from vidkin_research.images.contract import ImageTask
 
 __all__ = ["RECALLS", "MeasuredRow", "RowFigures", "measure_row"]
 
@@ -66,7 +67,7 @@ class MeasuredRow:
 
 
 def measure_row(
-    fitted: FittedRow, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float
+    fitted: Any, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float
 ) -> MeasuredRow:
     """Describe both parts once and measure."""
     images = task.test.images

@@ -12,18 +12,12 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import Segment
 from vidkin_research.public.benchmark import RetrievalBenchmark, VideoPair
-from vidkin_research.public.evaluate import (
-    BenchmarkScores,
-    Figure,
-    evaluate_benchmark,
-    evaluate_segments,
-)
+from vidkin_research.public.evaluate import BenchmarkScores, Figure, evaluate_benchmark, evaluate_segments
 from vidkin_research.public.features import StoredFeatures
-from vidkin_research.public.published import PUBLISHED
 from vidkin_research.public.systems import PairSystem
 from vidkin_research.runs import OnStudyProgress
 
-__all__ = ["BenchmarkReport", "run_benchmark"]
+__all__ = ["PUBLISHED", "BenchmarkReport", "run_benchmark"]
 
 # Videos whose features are in memory at a time, beside those of the queries.
 _BLOCK = 32
@@ -122,3 +116,87 @@ def run_benchmark(
         figures=tuple(figures),
         published=PUBLISHED.get(benchmark.name, {}),
     )
+
+
+# Published figures of known systems, to be printed beside ours.
+
+
+_FIVR = ("DSVR", "CSVR", "ISVR", "DSVD", "CSVD", "ISVD")
+
+
+def _rows(names: tuple[str, ...], rows: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    return {
+        system: {
+            name: float(value) / 100 for name, value in zip(names, text.split(), strict=True) if value != "-"
+        }
+        for system, text in rows.items()
+    }
+
+
+PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "fivr-200k": _rows(
+        _FIVR,
+        {
+            "DML": "52.80 51.40 44.00 39.00 36.50 30.00",
+            "TMK": "52.40 50.70 42.50 - - -",
+            "LAMV": "61.90 58.70 47.90 55.40 50.00 38.80",
+            "TCA": "86.81 82.31 69.61 69.09 62.28 49.24",
+            "VRL": "90.00 85.80 70.90 - - -",
+            "ViSiL_f": "89.00 84.80 72.10 66.90 59.50 45.90",
+            "ViSiL_v": "89.90 85.40 72.30 75.80 69.00 53.00",
+            "DnS, binary": "90.89 86.28 72.87 78.05 68.52 53.48",
+            "DnS, attention": "92.09 87.54 74.08 79.66 69.51 54.20",
+            "S2VS": "92.53 87.73 74.51 86.12 77.41 63.26",
+            "HAP-VR": "92.83 88.21 74.72 88.41 79.85 64.79",
+        },
+    ),
+    "fivr-5k": _rows(
+        ("DSVR",),
+        {
+            "HAP-VR with MAE": "89.07",
+            "HAP-VR with MSE": "89.22",
+            "HAP-VR with contrastive": "88.67",
+            "HAP-VR with triplet": "88.11",
+            "HAP-VR with circle": "87.53",
+            "HAP-VR with FastAP": "89.30",
+            "HAP-VR with DIR": "89.65",
+            "HAP-VR with BlackBox-AP": "89.70",
+            "HAP-VR with Smooth-AP": "89.36",
+            "HAP-VR with QuadLinear-AP": "90.80",
+        },
+    ),
+    "evve": _rows(
+        ("mAP", "micro-AP"),
+        {
+            "DML": "61.10 75.50",
+            "TMK": "61.80 -",
+            "LAMV": "62.00 80.60",
+            "TCA": "63.08 76.90",
+            "ViSiL_f": "62.70 74.60",
+            "ViSiL_v": "65.80 79.10",
+            "DnS, binary": "64.41 75.80",
+            "DnS, attention": "65.33 74.56",
+            "S2VS": "67.17 80.72",
+            "HAP-VR": "69.15 82.88",
+        },
+    ),
+    "svd": _rows(
+        ("mAP", "micro-AP"),
+        {
+            "DML": "85.00 -",
+            "TMK": "86.30 -",
+            "LAMV": "88.00 -",
+            "TCA": "89.82 56.93",
+            "ViSiL_v": "88.10 -",
+            "DnS, binary": "89.12 66.53",
+            "DnS, attention": "90.20 72.24",
+            "S2VS": "88.40 65.04",
+            "HAP-VR": "89.00 67.87",
+        },
+    ),
+}
+
+"""Benchmark -> system -> figure -> value in [0, 1].
+
+Source: HAP-VR (ACM MM 2024), table 1, and table 2 for ``fivr-5k``. SVD is with the videos without labels.
+"""

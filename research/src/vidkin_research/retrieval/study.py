@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from vidkin._base.files import create_output_folder
 from vidkin._base.values import parse_json
 from vidkin.datasets import LabelledSet
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.metric import measures
+from vidkin.metric.sampling import sample_quadlets
+from vidkin.training.embedding_measures import measure_embeddings, measure_one, measure_scores
 from vidkin_research.retrieval.methods import Method, method_named
 from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.prepared import PreparedSet
-from vidkin_research.retrieval.scores import nearest_items, score_retrieval, score_validation
 from vidkin_research.retrieval.sets import PathLike, comparison_set, open_set
 from vidkin_research.retrieval.training import embed_inputs, train_method
 from vidkin_research.runs import load_or_run
 
-__all__ = ["choose_rate", "picture_queries", "read_runs", "run_comparison"]
+__all__ = [
+    "choose_rate",
+    "nearest_items",
+    "order_and_distances",
+    "read_runs",
+    "run_comparison",
+    "score_retrieval",
+    "score_validation",
+]
 
 _LOG = logging.getLogger(__name__)
+
 _PICTURE_QUERIES = 4
+
 _PICTURE_RESULTS = 10
 
 
@@ -180,3 +194,97 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
         collapsed=training.collapsed and not is_frozen,
         ranked={str(number): row for number, row in zip(shown, nearest, strict=True)},
     )
+
+
+# Figures of embeddings: the measures of `vidkin evaluate` in percent, and the nearest items of each query.
+
+
+_RANKED = ("ndcg", "map", "map_subcategory", "recall_at_1")
+
+
+def score_retrieval(
+    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
+) -> dict[str, float]:
+    """Figures of `vidkin.training.Evaluation` in percent, and the result of `order_and_distances`.
+
+    Args:
+        queries: Unit vectors [Q, D].
+        query_labels: [Q, 2] (category, subcategory).
+        gallery: Unit vectors [G, D].
+        labels: [G, 2] labels of the gallery.
+
+    Returns:
+        ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
+        quadlets (`vidkin.training.embedding_measures`); of the figures that rank the gallery ``ndcg``, ``map``,
+        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are not percentages. Figures
+        that have nothing to count are NaN.
+    """
+    figures = measure_embeddings(queries, query_labels, gallery, labels, ranked=_RANKED)
+    quadlets = figures.pop("quadlets")
+    percent = {name: 100.0 * value for name, value in figures.items()}
+    return percent | {"quadlets": quadlets} | order_and_distances(queries, query_labels, gallery, labels)
+
+
+def score_validation(
+    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
+) -> dict[str, float]:
+    """``qp`` and ``qp_gallery`` in percent, by which learning rates are chosen; arguments as in `score_retrieval`."""
+    inside = measure_one("qp", queries, query_labels, gallery, labels)
+    relevance = measures.graded_relevance(query_labels, labels)
+    crossed = measure_scores(queries @ gallery.T, relevance, names=["qp"])["qp"]
+    return {"qp": 100.0 * inside, "qp_gallery": 100.0 * crossed}
+
+
+def nearest_items(queries: Tensor, gallery: Tensor, *, count: int) -> list[list[int]]:
+    """For each query [Q, D] the numbers of the ``count`` nearest items of the gallery [G, D], nearest first."""
+    nearest = torch.cdist(queries, gallery).topk(min(count, len(gallery)), largest=False, sorted=True)
+    return [[int(number) for number in row] for row in nearest.indices]
+
+
+# Details of a QP: which of its two orders hold, and how far apart embeddings are.
+
+
+# c of the Radial loss in the source: the negative must be c times as far from the center as q, p and i.
+_RADIAL = 3.0
+
+_QUADLETS = 5_000
+
+
+def order_and_distances(
+    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
+) -> dict[str, float]:
+    """The parts of QP over test quadlets, squared distances of unit vectors [Q, D], and one figure of a gallery [G, D].
+
+    Returns:
+        ``order_inside``: percent of the (q, p, i) with d(q, p) < d(q, i). ``order_across``: percent of the (q, i, n)
+        with d(q, i) < d(q, n). ``distance_positive``, ``distance_intermediate``, ``distance_negative``: mean squared
+        distance of q to p, i and n, in [0, 4]; all of them queries. ``unreachable``: percent of 5,000 drawn (q, p, i)
+        of the gallery for which no unit vector n satisfies the constraint of the Radial loss,
+        ``(3R)^2 <= ||n - X||^2 <= (1 + ||X||)^2``; NaN if the gallery has no such triplets.
+    """
+    squared = torch.cdist(queries, queries).square()
+    relevance = measures.graded_relevance(query_labels, query_labels)
+    others = ~torch.eye(len(queries), dtype=torch.bool)
+    kinds = {
+        "positive": others & (relevance == 2),
+        "intermediate": relevance == 1,
+        "negative": relevance == 0,
+    }
+    inside = measures.triplet_precision(
+        -squared, 2 * kinds["positive"].long(), weighting="triplets", valid=others & ~kinds["negative"]
+    )
+    across = measures.triplet_precision(
+        -squared, 2 * kinds["intermediate"].long(), weighting="triplets", valid=others & ~kinds["positive"]
+    )
+    figures = {"order_inside": 100.0 * float(inside), "order_across": 100.0 * float(across)}
+    for name, kind in kinds.items():
+        figures[f"distance_{name}"] = float(squared[kind].double().mean())
+    try:
+        drawn = sample_quadlets(labels, _QUADLETS, seed=0, ineligible="skip")
+    except InvalidArgumentError:
+        return figures | {"unreachable": math.nan}
+    members = torch.stack([gallery[part] for part in (drawn.query, drawn.positive, drawn.intermediate)])
+    center = members.mean(dim=0)
+    radius = (members - center).norm(dim=-1).amax(dim=0)
+    unreachable = float((_RADIAL * radius > 1.0 + center.norm(dim=-1)).double().mean())
+    return figures | {"unreachable": 100.0 * unreachable}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from vidkin._base.values import as_json
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
+from vidkin.metric.measures import DetectionScores
 from vidkin.rendering.machine import describe_machine
+from vidkin.shots import DetectedCut
+from vidkin.shots.judging import evaluate_cuts
 from vidkin.shots.shot_windows import CUT_NUMBERS
 from vidkin.shots.training.head import ShotRecipe
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
@@ -20,13 +24,16 @@ from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_
 from vidkin_research.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
 from vidkin_research.shots.material import LabelledVideo, composed_part, edited_videos
 from vidkin_research.shots.published import PublishedDetector, train_and_detect_published
-from vidkin_research.shots.scores import count_labels, score_detector, summarize_shots
+from vidkin_research.spread import spread
 
-__all__ = ["ShotStudy", "run_shot_study"]
+__all__ = ["ShotStudy", "count_labels", "run_shot_study", "score_detector", "summarize_shots"]
 
 _DEEP_SBD = "DeepSBD, 1/8 width"
+
 _DEEP_SBD_WIDTH = 0.125
+
 _LEARNED = "extended rule (ours), "
+
 _SAVED_LOSS = "quadlet"
 
 
@@ -277,3 +284,101 @@ def _train_and_score(
             on_progress=on_progress,
         )
     return as_json(list(score_detector(name, seed, material.sets, trained.cuts, trained.training)))
+
+
+# Figures of the comparison of shot detectors: a row for every detector, seed and set, and means over seeds.
+
+
+TOLERANCES = (0, 1, 2)
+
+"""Frames by which a cut may be off."""
+
+RULES = ("nearest", "overlap")
+
+"""How detected and labeled cuts are matched."""
+
+
+def score_detector(
+    name: str,
+    seed: int | None,
+    sets: Mapping[str, Sequence[LabelledVideo]],
+    cuts: Mapping[Path, Sequence[DetectedCut]],
+    training: Mapping[str, Any] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """A row of JSON values for every set: scores by matching rule and tolerance.
+
+    Args:
+        name: Name of the detector.
+        seed: Seed of its training; None for a detector that needs none.
+        sets: Videos by name of the set.
+        cuts: Detected cuts by video.
+        training: Report on the training.
+    """
+    for which, videos in sets.items():
+        pairs = [(cuts[video.path], video.labels) for video in videos]
+        scores: dict[str, dict[str, Any]] = {rule: {} for rule in RULES}
+        for rule, tolerance in product(RULES, TOLERANCES):
+            result = evaluate_cuts(pairs, tolerance=tolerance, rule=rule)  # type: ignore[arg-type]
+            scores[rule][str(tolerance)] = {
+                "all": _counts(result.every),
+                "hard": _counts(result.hard),
+                "gradual_found": result.gradual_found,
+                "gradual": result.gradual_total,
+            }
+        yield {
+            "detector": name,
+            "seed": seed,
+            "set": which,
+            **scores,
+            "reported": {
+                kind: sum(cut.is_gradual == (kind == "gradual") for detected, _ in pairs for cut in detected)
+                for kind in ("hard", "gradual")
+            },
+            **({"training": dict(training)} if training else {}),
+        }
+
+
+def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
+    """Count videos, labeled hard cuts and labeled gradual transitions."""
+    listed = list(videos)
+    return {
+        "videos": len(listed),
+        "hard": sum(len(video.labels.hard) for video in listed),
+        "gradual": sum(len(video.labels.gradual) for video in listed),
+    }
+
+
+def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Means and deviations over seeds, one entry per set and detector."""
+    summary = []
+    for which in dict.fromkeys(row["set"] for row in rows):
+        for name in dict.fromkeys(row["detector"] for row in rows):
+            runs = [row for row in rows if row["set"] == which and row["detector"] == name]
+            line: dict[str, Any] = {"set": which, "detector": name}
+            for rule in RULES:
+                for tolerance in TOLERANCES:
+                    line[f"f1_{rule}_{tolerance}"] = spread(
+                        [run[rule][str(tolerance)]["all"]["f1"] for run in runs]
+                    )
+            two = [run["nearest"]["2"] for run in runs]
+            for part in ("all", "hard"):
+                for figure in ("precision", "recall", "f1", "right", "false"):
+                    line[f"{part}_{figure}"] = spread([run[part][figure] for run in two])
+            line["gradual_found"] = spread([run["gradual_found"] for run in two])
+            line["gradual"] = two[0]["gradual"]
+            line["reported"] = {
+                kind: spread([run["reported"][kind] for run in runs]) for kind in ("hard", "gradual")
+            }
+            summary.append(line)
+    return summary
+
+
+def _counts(scores: DetectionScores) -> dict[str, float]:
+    return {
+        "precision": scores.precision,
+        "recall": scores.recall,
+        "f1": scores.f1,
+        "right": scores.true_positives,
+        "false": scores.false_positives,
+        "missed": scores.false_negatives,
+    }

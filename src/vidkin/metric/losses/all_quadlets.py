@@ -231,8 +231,6 @@ class AllQuadletsLoss(LossOnLabels):
     Source: Radial loss for learning fine-grained video similarity metric (losses); sums over all tuples are ours.
     """
 
-    compute = staticmethod(_all_quadlets)
-
     @options_of(_all_quadlets)
     def __init__(self) -> None:
         check_gaps(self.g1, self.g2, self.g3)

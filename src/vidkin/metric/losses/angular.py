@@ -80,8 +80,6 @@ class AngularLoss(Loss):
     Source: Wang et al., Deep metric learning with angular loss, ICCV 2017.
     """
 
-    compute = staticmethod(_angular_of_form)
-
     @options_of(_angular_of_form)
     def __init__(self) -> None:
         expected = 1 if self.form == "triplet" else 3

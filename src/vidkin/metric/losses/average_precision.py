@@ -70,8 +70,6 @@ def smooth_ap_loss(
 class SmoothAPLoss(LossOnScores):
     """`smooth_ap_loss` as a module."""
 
-    compute = staticmethod(smooth_ap_loss)
-
     @options_of(smooth_ap_loss)
     def __init__(self) -> None:
         """Options as in `smooth_ap_loss`."""
@@ -129,8 +127,6 @@ def sup_ap_loss(
 
 class SupAPLoss(LossOnScores):
     """`sup_ap_loss` as a module."""
-
-    compute = staticmethod(sup_ap_loss)
 
     @options_of(sup_ap_loss)
     def __init__(self) -> None:
@@ -220,8 +216,6 @@ def hierarchical_ap_loss(
 
 class HierarchicalAPLoss(LossOnScores):
     """`hierarchical_ap_loss` as a module."""
-
-    compute = staticmethod(hierarchical_ap_loss)
 
     @options_of(hierarchical_ap_loss)
     def __init__(self) -> None:

@@ -58,13 +58,19 @@ _OF_A_CALL = ("self_offset",)
 class Loss(nn.Module):
     """A loss as a module: it stores the options of the function that it calls.
 
-    A subclass names its function as ``compute``, takes the options of the function with `options_of`, and has a
-    ``forward`` that calls ``compute`` with ``options``. An option of a ``Literal`` type, `Positive` or `NotNegative` is
-    checked when a loss is made.
+    A subclass names its function with `options_of`, whose options it takes, and has a ``forward`` that calls it as
+    ``compute`` with ``options``. An option of a ``Literal`` type, `Positive` or `NotNegative` is checked when a loss is
+    made.
     """
 
     compute: ClassVar[Callable[..., Tensor]]
     _option_names: tuple[str, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        function = getattr(cls.__init__, "of_function", None)
+        if function is not None:
+            cls.compute = staticmethod(function)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -131,6 +137,7 @@ def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
 
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         __init__.__signature__ = inspect.Signature([itself, *options.values()])  # type: ignore[attr-defined]
+        __init__.of_function = function  # type: ignore[attr-defined]
         return __init__
 
     return decorate

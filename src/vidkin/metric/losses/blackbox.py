@@ -69,8 +69,6 @@ def blackbox_ap_loss(
 class BlackBoxAPLoss(LossOnScores):
     """`blackbox_ap_loss` as a module."""
 
-    compute = staticmethod(blackbox_ap_loss)
-
     @options_of(blackbox_ap_loss)
     def __init__(self) -> None:
         """Options as in `blackbox_ap_loss`."""

@@ -71,8 +71,6 @@ def info_nce_loss(
 class InfoNCELoss(LossOnScores):
     """`info_nce_loss` as a module."""
 
-    compute = staticmethod(info_nce_loss)
-
     @options_of(info_nce_loss)
     def __init__(self) -> None:
         """Options as in `info_nce_loss`."""
@@ -156,8 +154,6 @@ def hard_negative_loss(
 
 class SelfHardNegativeLoss(LossOnScores):
     """`self_hard_negative_loss` as a module."""
-
-    compute = staticmethod(self_hard_negative_loss)
 
     @options_of(self_hard_negative_loss)
     def __init__(self) -> None:

@@ -87,8 +87,6 @@ class MagnetLoss(Loss):
     Source: Rippel, Paluri, Dollar, Bourdev, Metric learning with adaptive density discrimination, ICLR 2016, eq. 4-5.
     """
 
-    compute = staticmethod(magnet_loss)
-
     @options_of(magnet_loss)
     def __init__(self) -> None:
         """Options as in `magnet_loss`."""

@@ -135,8 +135,6 @@ class BatchHardTripletLoss(LossOnLabels):
     Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
     """
 
-    compute = staticmethod(batch_hard_triplet_loss)
-
     @options_of(batch_hard_triplet_loss)
     def __init__(self) -> None:
         """Options as in `batch_hard_triplet_loss`."""
@@ -161,8 +159,6 @@ class SemiHardTripletLoss(LossOnLabels):
     visual recognition (two-head classifier).
     """
 
-    compute = staticmethod(semi_hard_triplet_loss)
-
     @options_of(semi_hard_triplet_loss)
     def __init__(self) -> None:
         """Options as in `semi_hard_triplet_loss`."""
@@ -186,8 +182,6 @@ class BatchAllTripletLoss(LossOnLabels):
 
     Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
     """
-
-    compute = staticmethod(batch_all_triplet_loss)
 
     @options_of(batch_all_triplet_loss)
     def __init__(self) -> None:

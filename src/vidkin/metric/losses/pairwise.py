@@ -76,8 +76,6 @@ def contrastive_loss(
 class ContrastiveLoss(LossOnScores):
     """`contrastive_loss` as a module."""
 
-    compute = staticmethod(contrastive_loss)
-
     @options_of(contrastive_loss)
     def __init__(self) -> None:
         """Options as in `contrastive_loss`."""
@@ -126,8 +124,6 @@ def score_triplet_loss(
 
 class ScoreTripletLoss(LossOnScores):
     """`score_triplet_loss` as a module."""
-
-    compute = staticmethod(score_triplet_loss)
 
     @options_of(score_triplet_loss)
     def __init__(self) -> None:
@@ -187,8 +183,6 @@ def circle_loss(
 
 class CircleLoss(LossOnScores):
     """`circle_loss` as a module."""
-
-    compute = staticmethod(circle_loss)
 
     @options_of(circle_loss)
     def __init__(self) -> None:

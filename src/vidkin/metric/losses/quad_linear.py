@@ -111,8 +111,6 @@ class QuadLinearAPLoss(LossOnScores):
         0.0138889
     """
 
-    compute = staticmethod(quad_linear_ap_loss)
-
     @options_of(quad_linear_ap_loss)
     def __init__(self) -> None:
         """Options as in `quad_linear_ap_loss`."""
@@ -186,8 +184,6 @@ def frame_quad_linear_ap_loss(
 
 class FrameQuadLinearAPLoss(Loss):
     """`frame_quad_linear_ap_loss` as a module; with the published frame-level settings by default."""
-
-    compute = staticmethod(frame_quad_linear_ap_loss)
 
     @options_of(frame_quad_linear_ap_loss)
     def __init__(self) -> None:

@@ -137,8 +137,6 @@ class TripletLoss(Loss):
     Source: Wang et al., Learning fine-grained image similarity with deep ranking, CVPR 2014.
     """
 
-    compute = staticmethod(triplet_loss)
-
     @options_of(triplet_loss)
     def __init__(self) -> None:
         """Options as in `triplet_loss`."""
@@ -169,8 +167,6 @@ class QuadletLoss(LossOnQuadlets):
 
     Source: Radial loss for learning fine-grained video similarity metric, eq. 3-6.
     """
-
-    compute = staticmethod(quadlet_loss)
 
     @options_of(quadlet_loss)
     def __init__(self) -> None:
@@ -203,8 +199,6 @@ class RadialLoss(LossOnQuadlets):
     Source: Radial loss for learning fine-grained video similarity metric, eq. 8 and 12; gradients in its supplement
     (whose eq. 17 misses a factor of 2).
     """
-
-    compute = staticmethod(radial_loss)
 
     @options_of(radial_loss)
     def __init__(self) -> None:

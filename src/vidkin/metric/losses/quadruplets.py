@@ -134,8 +134,6 @@ class QuadrupletwiseLoss(LossOnQuadlets):
     Source: Law, Thome, Cord, IJCV 2017.
     """
 
-    compute = staticmethod(quadrupletwise_loss)
-
     @options_of(quadrupletwise_loss)
     def __init__(self) -> None:
         """Options as in `quadrupletwise_loss`."""
@@ -162,8 +160,6 @@ class QuadrupletLoss(Loss):
 
     Source: Chen et al., Beyond triplet loss: a deep quadruplet network for person re-identification, CVPR 2017.
     """
-
-    compute = staticmethod(quadruplet_loss)
 
     @options_of(quadruplet_loss)
     def __init__(self) -> None:

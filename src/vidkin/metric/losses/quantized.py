@@ -86,8 +86,6 @@ def quantized_ap_loss(
 class QuantizedAPLoss(LossOnScores):
     """`quantized_ap_loss` as a module."""
 
-    compute = staticmethod(quantized_ap_loss)
-
     @options_of(quantized_ap_loss)
     def __init__(self) -> None:
         """Options as in `quantized_ap_loss`."""
@@ -135,8 +133,6 @@ def fast_ap_loss(
 
 class FastAPLoss(LossOnScores):
     """`fast_ap_loss` as a module."""
-
-    compute = staticmethod(fast_ap_loss)
 
     @options_of(fast_ap_loss)
     def __init__(self) -> None:

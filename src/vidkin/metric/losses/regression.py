@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from vidkin._base.values import check_choice, check_range
-from vidkin.metric.losses.base import Loss, Reduction, checked, in_full_precision, options_of
+from vidkin._base.values import check_range
+from vidkin.metric.losses.base import (
+    Loss,
+    Reduction,
+    checked,
+    in_full_precision,
+    options_of,
+    reduce,
+    weighted_mean,
+)
 from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, self_pair_mask
 
 __all__ = [
@@ -39,13 +47,11 @@ def mae_loss(
         reduction: "mean" or "sum" over pairs, or "none" for [N, M] with 0 for ignored pairs.
     """
     errors, counted = score_errors(scores, relevance, include_self, self_offset)
-    return reduce_pairs(errors.abs(), counted, reduction)
+    return weighted_mean(errors.abs(), counted, reduction)
 
 
 class MAELoss(LossOnScores):
     """`mae_loss` as a module."""
-
-    compute = staticmethod(mae_loss)
 
     @options_of(mae_loss)
     def __init__(self) -> None:
@@ -62,13 +68,11 @@ def mse_loss(
 ) -> Tensor:
     """Mean squared error ``(s_kj - y_kj)^2`` over all pairs that count; arguments as in `mae_loss`."""
     errors, counted = score_errors(scores, relevance, include_self, self_offset)
-    return reduce_pairs(errors.square(), counted, reduction)
+    return weighted_mean(errors.square(), counted, reduction)
 
 
 class MSELoss(LossOnScores):
     """`mse_loss` as a module."""
-
-    compute = staticmethod(mse_loss)
 
     @options_of(mse_loss)
     def __init__(self) -> None:
@@ -95,15 +99,11 @@ def similarity_regularizer(
     """
     values = in_full_precision(scores)
     outside = (low - values).clamp(min=0.0) + (values - high).clamp(min=0.0)
-    if reduction == "none":
-        return outside
-    return outside.sum() if reduction == "sum" else outside.sum() / max(1, outside.numel())
+    return reduce(outside, reduction)
 
 
 class SimilarityRegularizer(Loss):
     """`similarity_regularizer` as a module; takes the map alone."""
-
-    compute = staticmethod(similarity_regularizer)
 
     @options_of(similarity_regularizer)
     def __init__(self) -> None:
@@ -126,11 +126,3 @@ def score_errors(
     if self_pairs is not None:
         counted = counted & ~self_pairs
     return torch.where(counted, scores - relevance.to(scores.dtype), 0.0), counted
-
-
-def reduce_pairs(values: Tensor, counted: Tensor, reduction: Reduction) -> Tensor:
-    """Mean or sum over the counted pairs; other values are 0 already."""
-    check_choice("reduction", reduction, get_args(Reduction))
-    if reduction == "none":
-        return values
-    return values.sum() if reduction == "sum" else values.sum() / counted.sum().clamp(min=1)

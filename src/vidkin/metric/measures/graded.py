@@ -14,7 +14,6 @@ from vidkin.metric.measures.ranking import (
     QueryReduction,
     Ranking,
     Ties,
-    before,
     check_ties,
     per_query,
     reduce_values,
@@ -199,7 +198,4 @@ def ranked_ndcg(ranking: Ranking, *, gain: Gain, k: int | None, ties: Ties) -> t
     if k is not None:
         discount = discount * (positions <= k)
     best = (gains.sort(dim=1, descending=True).values * discount).sum(dim=1)
-    if ties == "expected":
-        start, end = ranking.tie_bounds()
-        gains = (before(gains, end) - before(gains, start)) / (end - start)
-    return (gains * discount).sum(dim=1) / best
+    return (ranking.over_ties(gains, ties) * discount).sum(dim=1) / best

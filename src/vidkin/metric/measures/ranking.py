@@ -99,6 +99,14 @@ class Ranking:
         end = (places + 1).where(closes, places.new_full((), length)).flip(1).cummin(dim=1).values.flip(1)
         return start, end
 
+    def over_ties(self, values: torch.Tensor, ties: Ties) -> torch.Tensor:
+        """[B, G] float64: the values, or for "expected" each the mean over its run of equal scores."""
+        values = values.double()
+        if ties == "stable":
+            return values
+        start, end = self.tie_bounds()
+        return (before(values, end) - before(values, start)) / (end - start)
+
 
 def checked(
     scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None

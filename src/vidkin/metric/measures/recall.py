@@ -104,11 +104,7 @@ def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, t
     """[B] float64; nan where the list has no positive."""
     positive = _positive(ranking, level)
     total = positive.sum(dim=1).double()
-    hits = positive.double()
-    if ties == "expected":
-        start, end = ranking.tie_bounds()
-        hits = (before(hits, end) - before(hits, start)) / (end - start)
-    counts = hits[:, :k].sum(dim=1)
+    counts = ranking.over_ties(positive, ties)[:, :k].sum(dim=1)
     if form == "share":
         return counts / total
     hit = (
@@ -123,11 +119,7 @@ def ranked_r_precision(ranking: Ranking, *, level: float, ties: Ties) -> torch.T
     """[B] float64; nan where the list has no positive."""
     positive = _positive(ranking, level)
     total = positive.sum(dim=1, keepdim=True)
-    hits = positive.double()
-    if ties == "expected":
-        start, end = ranking.tie_bounds()
-        hits = (before(hits, end) - before(hits, start)) / (end - start)
-    return (hits * (ranking.positions() <= total)).sum(dim=1) / total.squeeze(1)
+    return (ranking.over_ties(positive, ties) * (ranking.positions() <= total)).sum(dim=1) / total.squeeze(1)
 
 
 def ranked_map_at_r(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
@@ -19,6 +21,8 @@ __all__ = [
     "sample_critical_quadlets",
     "sample_shot_triplets",
 ]
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,7 @@ def sample_critical_quadlets(
         InvalidArgumentError: No shot is eligible, or lengths are invalid; the message counts the reasons.
     """
     lengths = _checked_lengths(clip_frames, minimum_frames, count)
-    eligible = []
-    reasons: dict[str, int] = {}
+    candidates: list[tuple[str, tuple[_Windows, _Windows, _Windows]]] = []
     for shot, following in _with_next(shots):
         if shot.critical is None:
             continue
@@ -117,16 +120,10 @@ def sample_critical_quadlets(
             if after.total < 1
             else ""
         )
-        if reason:
-            reasons[reason] = reasons.get(reason, 0) + 1
-        else:
-            eligible.append((around, event, after))
-    if not eligible:
-        raise InvalidArgumentError(_nothing("critical", reasons, clip_frames))
+        candidates.append((reason, (around, event, after)))
     generator = generator_of(seed)
     drawn = []
-    for number in _choices(len(eligible), count, generator):
-        around, event, after = eligible[number]
+    for around, event, after in _draw_shots(candidates, count, generator, "critical", clip_frames):
         query, positive = around.draw_two(generator)
         drawn.append(ClipQuadlet(query, positive, event.draw(generator), after.draw(generator)))
     return drawn
@@ -145,8 +142,7 @@ def sample_shot_triplets(
     Arguments and errors as for `sample_critical_quadlets`; the loss for them has margin .7.
     """
     lengths = _checked_lengths(clip_frames, minimum_frames, count)
-    eligible = []
-    reasons: dict[str, int] = {}
+    candidates: list[tuple[str, tuple[_Windows, _Windows]]] = []
     for shot, following in _with_next(shots):
         if shot.critical is not None:
             continue
@@ -158,16 +154,10 @@ def sample_shot_triplets(
             if after.total < 1
             else ""
         )
-        if reason:
-            reasons[reason] = reasons.get(reason, 0) + 1
-        else:
-            eligible.append((own, after))
-    if not eligible:
-        raise InvalidArgumentError(_nothing("non-critical", reasons, clip_frames))
+        candidates.append((reason, (own, after)))
     generator = generator_of(seed)
     drawn = []
-    for number in _choices(len(eligible), count, generator):
-        own, after = eligible[number]
+    for own, after in _draw_shots(candidates, count, generator, "non-critical", clip_frames):
         query, positive = own.draw_two(generator)
         drawn.append(ClipTriplet(query, positive, after.draw(generator)))
     return drawn
@@ -243,11 +233,18 @@ def _checked_lengths(clip_frames: int, minimum_frames: int | None, count: int) -
     return clip_frames, minimum
 
 
-def _nothing(kind: str, reasons: dict[str, int], clip_frames: int) -> str:
-    if not reasons:
-        return f"there is no {kind} shot to draw from"
-    why = ", ".join(f"{reason} ({count} shots)" for reason, count in sorted(reasons.items()))
-    return (
-        f"no {kind} shot is eligible at {clip_frames} frames a clip: {why}; shorten the clips (clip_frames or "
-        "minimum_frames; in a recipe, window)"
-    )
+def _draw_shots(
+    candidates: Sequence[tuple[str, P]], count: int, generator: torch.Generator, kind: str, clip_frames: int
+) -> list[P]:
+    """The windows of ``count`` shots without a reason against them, drawn with replacement."""
+    eligible = [windows for reason, windows in candidates if not reason]
+    if not eligible:
+        if not candidates:
+            raise InvalidArgumentError(f"there is no {kind} shot to draw from")
+        reasons = Counter(reason for reason, _ in candidates)
+        why = ", ".join(f"{reason} ({number} shots)" for reason, number in sorted(reasons.items()))
+        raise InvalidArgumentError(
+            f"no {kind} shot is eligible at {clip_frames} frames a clip: {why}; shorten the clips (clip_frames or "
+            "minimum_frames; in a recipe, window)"
+        )
+    return [eligible[number] for number in _choices(len(eligible), count, generator)]

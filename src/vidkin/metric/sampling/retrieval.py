@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -223,22 +224,16 @@ class QuadletSampler:
 
     def __iter__(self) -> Iterator[Quadlets]:
         generator = epoch_generator(self.seed, self.epoch, self.rank)
+        draw = (
+            sample_quadlets
+            if self.similarity is None
+            else partial(sample_hard_quadlets, similarity=self.similarity, hardest=self.hardest)
+        )
         for _ in range(self.batches):
-            if self.similarity is None:
-                yield sample_quadlets(
-                    self.labels,
-                    self.batch_size,
-                    seed=generator,
-                    uniform=self.uniform,
-                    ineligible=self.ineligible,
-                )
-            else:
-                yield sample_hard_quadlets(
-                    self.labels,
-                    self.similarity,
-                    self.batch_size,
-                    seed=generator,
-                    hardest=self.hardest,
-                    uniform=self.uniform,
-                    ineligible=self.ineligible,
-                )
+            yield draw(
+                self.labels,
+                count=self.batch_size,
+                seed=generator,
+                uniform=self.uniform,
+                ineligible=self.ineligible,
+            )

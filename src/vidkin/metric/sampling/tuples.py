@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 
@@ -11,8 +11,36 @@ from vidkin.errors import InvalidArgumentError
 __all__ = ["Quadlets", "Triplets", "checked_labels", "epoch_generator", "generator_of", "uniform_below"]
 
 
+class _Tuples:
+    """B tuples: each field is one part of all of them, [B] int64."""
+
+    query: torch.Tensor
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        parts = self._parts()
+        if len({part.shape for part in parts}) != 1 or any(
+            part.ndim != 1 or part.dtype != torch.int64 for part in parts
+        ):
+            raise InvalidArgumentError(
+                f"the parts must be [B] int64 with one B, got {[list(part.shape) for part in parts]} "
+                f"{[str(part.dtype) for part in parts]}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def stacked(self) -> torch.Tensor:
+        """[B, P] int64: one row per tuple, its P parts in the order of the fields."""
+        return torch.stack(self._parts(), dim=1)
+
+    def _parts(self) -> list[torch.Tensor]:
+        return [getattr(self, entry.name) for entry in fields(self)]  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class Quadlets:
+class Quadlets(_Tuples):
     """Indices of items; every part is [B] int64 on the CPU.
 
     Attributes:
@@ -27,19 +55,9 @@ class Quadlets:
     intermediate: torch.Tensor
     negative: torch.Tensor
 
-    def __post_init__(self) -> None:
-        _check_parts(self.query, self.positive, self.intermediate, self.negative)
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def stacked(self) -> torch.Tensor:
-        """[B, 4] int64: one row per quadlet (query, positive, intermediate, negative)."""
-        return torch.stack([self.query, self.positive, self.intermediate, self.negative], dim=1)
-
 
 @dataclass(frozen=True, slots=True)
-class Triplets:
+class Triplets(_Tuples):
     """Indices of items; every part is [B] int64.
 
     Attributes:
@@ -51,27 +69,6 @@ class Triplets:
     query: torch.Tensor
     positive: torch.Tensor
     negative: torch.Tensor
-
-    def __post_init__(self) -> None:
-        _check_parts(self.query, self.positive, self.negative)
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def stacked(self) -> torch.Tensor:
-        """[B, 3] int64: one row per triplet (query, positive, negative)."""
-        return torch.stack([self.query, self.positive, self.negative], dim=1)
-
-
-def _check_parts(*parts: torch.Tensor) -> None:
-    shapes = [list(part.shape) for part in parts]
-    if (
-        any(part.ndim != 1 or part.dtype != torch.int64 for part in parts)
-        or len({len(part) for part in parts}) != 1
-    ):
-        raise InvalidArgumentError(
-            f"the parts must be [B] int64 with one B, got {shapes} {[str(part.dtype) for part in parts]}"
-        )
 
 
 # Seeded random draws shared by all samplers.

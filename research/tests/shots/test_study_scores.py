@@ -9,7 +9,7 @@ import pytest
 from vidkin.shots import DetectedCut
 from vidkin.shots.judging import BoundaryLabels
 from vidkin_research.shots.material import LabelledVideo
-from vidkin_research.shots.scores import count_labels, score_detector, summarize_shots
+from vidkin_research.shots.study import count_labels, score_detector, summarize_shots
 
 FILM, TAKE = Path("film.mp4"), Path("take.mp4")
 VIDEOS = [

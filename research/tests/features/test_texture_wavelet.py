@@ -8,7 +8,7 @@ import torch
 from research.tests.features.pictures import photographs, plain
 
 from vidkin_research.features import WaveletSignature
-from vidkin_research.features.wavelet import decompose
+from vidkin_research.features.texture import decompose
 
 WEIGHTS = [(5.00, 19.21, 34.37), (0.83, 1.26, 0.36), (1.01, 0.44, 0.45), (0.52, 0.53, 0.14), (0.47, 0.28, 0.18),
            (0.30, 0.14, 0.27)]  # fmt: skip

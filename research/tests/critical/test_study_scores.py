@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation
-from vidkin_research.critical.material import HighlightPart
-from vidkin_research.critical.scores import score_shot_length, summarize_critical
+from vidkin_research.critical.study import HighlightPart, score_shot_length, summarize_critical
 
 
 def part(*videos: list[tuple[int, bool]]) -> HighlightPart:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vidkin_research.retrieval.geometry import order_and_distances
+from vidkin_research.retrieval.study import order_and_distances
 
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
 
