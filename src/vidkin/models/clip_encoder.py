@@ -6,14 +6,14 @@ import torch
 from torch import nn
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features import PooledNetwork
 from vidkin.models.config import EncoderConfig
-from vidkin.models.encoder import Encoder, check_frames, linear, unit
-from vidkin.models.frame_network import FrameNetwork
+from vidkin.models.encoder import BackboneEncoder, check_frames, linear, unit
 
 __all__ = ["ClipEncoder"]
 
 
-class ClipEncoder(Encoder):
+class ClipEncoder(BackboneEncoder):
     """Frame network, fully connected layer (Xavier), LSTM over the frames; the last state, scaled to length 1.
 
     ``f(clip) = h_T / ||h_T||`` with ``h_t = LSTM(relu(W phi(frame_t) + b), h_{t-1})`` and phi the frame network: the
@@ -27,7 +27,7 @@ class ClipEncoder(Encoder):
         network: The frame network.
     """
 
-    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+    def __init__(self, config: EncoderConfig, network: PooledNetwork) -> None:
         super().__init__(config)
         self.backbone = network.module
         self.feature_dimension = network.dimension
@@ -36,10 +36,6 @@ class ClipEncoder(Encoder):
         self.lstm = nn.LSTM(config.hidden, config.lstm, batch_first=True)
         self.projection = linear(config.lstm, config.embedding) if config.embedding else nn.Identity()
         self.dimension = config.embedding or config.lstm
-
-    def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Features [N, F] of frames [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
-        return self.backbone_features(frames)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """Unit vectors [B, D] of frame features [B, T, F].

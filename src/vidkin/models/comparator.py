@@ -7,15 +7,15 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from vidkin._base.toml import from_table, to_table
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.config import ModelConfig
 from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
 from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
@@ -44,7 +44,7 @@ Padding = Literal["zeros", "replicate"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparatorConfig:
+class ComparatorConfig(ModelConfig):
     """Architecture of a comparator, and the descriptors it compares.
 
     Attributes:
@@ -85,11 +85,7 @@ class ComparatorConfig:
     unrelated: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InvalidArgumentError(
-                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
-                )
+        self.check_choices(_CHOICES)
         if not self.extractor:
             raise InvalidArgumentError("extractor must be the name of an extractor, got an empty one")
         if self.dimension < 1:
@@ -104,19 +100,6 @@ class ComparatorConfig:
                 raise InvalidArgumentError(
                     f"unrelated must be two numbers, the smaller first, got {self.unrelated}"
                 )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """All settings that are not None, ready for a TOML table."""
-        return to_table(self)
-
-    @classmethod
-    def from_mapping(cls, table: Mapping[str, Any]) -> ComparatorConfig:
-        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
-
-        Raises:
-            InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
-        """
-        return from_table(cls, table, "model")
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {

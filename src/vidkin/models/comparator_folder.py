@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import (
@@ -43,8 +44,6 @@ __all__ = [
     "read_comparator_info",
     "save_comparator",
 ]
-
-PathLike = str | os.PathLike[str]
 
 EXTRACTOR_WEIGHTS_FILE = "extractor.safetensors"
 
@@ -141,17 +140,14 @@ def read_comparator_info(folder: PathLike) -> ComparatorInfo:
         raise InvalidArgumentError(
             f"{path.parent}: must hold a comparator, got a model of kind {document['model'].get('kind')!r}"
         )
-    for name in ("metrics", "notes"):
-        if not isinstance(document.get(name, {}), dict):
-            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
     files = [path.parent / name for name in (EXTRACTOR_WEIGHTS_FILE, WHITENING_FILE)]
     weights, whitening = (file if file.is_file() else None for file in files)
     return ComparatorInfo(
         ComparatorConfig.from_mapping(document["model"]),
         weights,
         whitening,
-        document.get("metrics", {}),
-        document.get("notes", {}),
+        document["metrics"],
+        document["notes"],
     )
 
 

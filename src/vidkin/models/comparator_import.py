@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import Whitening, open_extractor
 from vidkin.models.comparator import Comparator, ComparatorConfig, Padding, Weighting
@@ -27,8 +28,6 @@ from vidkin.models.comparator_folder import measure_unrelated, save_comparator
 from vidkin.models.weights import fit_state
 
 __all__ = ["LAYOUTS", "import_comparator"]
-
-PathLike = str | os.PathLike[str]
 
 # The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
 _EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from vidkin._base.toml import from_table, to_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import Fit
 
-__all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "Trainable"]
+__all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "ModelConfig", "Trainable"]
 
 EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking", "frame_encoder", "two_head"]
 Trainable = Literal["head", "all"]
@@ -23,7 +23,7 @@ PLAIN_MEAN: Triple = (0.5, 0.5, 0.5)
 PLAIN_STD: Triple = (0.25, 0.25, 0.25)
 """Standard deviation of the same input."""
 
-_CHOICES = {
+_CHOICES: Mapping[str, Sequence[str | None]] = {
     "kind": get_args(EncoderKind),
     "trainable": get_args(Trainable),
     "activation": ("relu", "none"),
@@ -44,7 +44,33 @@ _LEAST = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig:
+class ModelConfig:
+    """Base of the configurations of models, which their folders store as a table ``model``."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """All settings that are not None, ready for a TOML table."""
+        return to_table(self)
+
+    @classmethod
+    def from_mapping(cls, table: Mapping[str, Any]) -> Self:
+        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
+
+        Raises:
+            InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
+        """
+        return from_table(cls, table, "model")
+
+    def check_choices(self, choices: Mapping[str, Sequence[str | None]]) -> None:
+        """Raise :class:`InvalidArgumentError` unless each of these settings is one of its choices."""
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InvalidArgumentError(
+                    f"{name} must be one of {', '.join(filter(None, allowed))}, got {getattr(self, name)!r}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(ModelConfig):
     """Kind, sizes and input of an encoder.
 
     Attributes:
@@ -113,11 +139,7 @@ class EncoderConfig:
     motion: Literal["differences"] | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InvalidArgumentError(
-                    f"{name} must be one of {', '.join(filter(None, choices))}, got {getattr(self, name)!r}"
-                )
+        self.check_choices(_CHOICES)
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise InvalidArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -181,16 +203,3 @@ class EncoderConfig:
     def has_fixed_features(self) -> bool:
         """Whether the backbone never changes, so that its features of an item can be computed once and stored."""
         return self.trainable == "head" and self.kind in ("clip", "image", "two_head")
-
-    def to_mapping(self) -> dict[str, Any]:
-        """All settings that are not None, ready for a TOML table."""
-        return to_table(self)
-
-    @classmethod
-    def from_mapping(cls, table: Mapping[str, Any]) -> EncoderConfig:
-        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
-
-        Raises:
-            InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
-        """
-        return from_table(cls, table, "model")

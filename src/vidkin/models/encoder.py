@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
@@ -11,7 +13,15 @@ from torch import nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 
-__all__ = ["Encoder", "check_features", "check_frames", "linear", "unit"]
+__all__ = [
+    "BackboneEncoder",
+    "Encoder",
+    "check_features",
+    "check_frames",
+    "evaluation_mode",
+    "linear",
+    "unit",
+]
 
 
 class Encoder(nn.Module, ABC):
@@ -107,6 +117,35 @@ class Encoder(nn.Module, ABC):
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
             features: torch.Tensor = self.get_submodule("backbone")(self.normalize(frames))
         return features
+
+
+class BackboneEncoder(Encoder):
+    """An encoder whose head turns the features of a backbone into unit vectors."""
+
+    def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
+        """Features of frames or images from 0 to 1, the input of :meth:`head`; without gradients if the backbone is
+        frozen."""
+        return self.backbone_features(frames)
+
+    @abstractmethod
+    def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Unit vectors [B, D] of features."""
+
+    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        """Unit vectors [B, D]: the head on the features of the inputs."""
+        return self.head(self.frame_features(inputs), lengths)
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Inside the block a module is in eval mode, and no gradients are kept; its mode is restored afterwards."""
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(training)
 
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:

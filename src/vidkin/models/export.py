@@ -14,7 +14,7 @@ from torch import nn
 
 from vidkin._base.files import replace_file
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.models.encoder import Encoder
+from vidkin.models.encoder import Encoder, evaluation_mode
 from vidkin.models.two_head import TwoHeadNetwork
 from vidkin.models.volume_networks import VolumeNetwork
 
@@ -75,14 +75,11 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
     if config.kind == "clip":
         inputs += (torch.full((2,), config.frames, device=model.device),)
         shapes["lengths"] = dict(shapes["inputs"])
-    training = model.training
-    model.eval()
     try:
-        with warnings.catch_warnings():
+        with evaluation_mode(model), warnings.catch_warnings():
             # Both exporters emit warnings about their own internals.
             warnings.simplefilter("ignore")
-            with torch.no_grad():
-                program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
+            program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
             if format == "torch":
                 # The archive stores its own file name, so it cannot be written under a temporary name.
                 torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": about})
@@ -92,8 +89,6 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
         raise InvalidArgumentError(
             f"{target}: {error.strerror or error}; choose a file that can be written"
         ) from error
-    finally:
-        model.train(training)
     return target
 
 

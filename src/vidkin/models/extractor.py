@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
@@ -137,8 +138,6 @@ class ClipBuffer:
 
 # A trained model as an extractor for indexing and search.
 
-
-PathLike = str | os.PathLike[str]
 
 # Chunks are always full, so that results do not depend on how the frames arrive.
 _CHUNK = {"cpu": 4, "cuda": 32}

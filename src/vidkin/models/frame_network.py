@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import nn
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import open_pooled_network
+from vidkin.features import PooledNetwork, open_pooled_network
 from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
+from vidkin.models.encoder import evaluation_mode
 from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
 
-__all__ = ["FrameEncoderFeatures", "FrameNetwork", "SmallNetwork", "open_frame_network"]
+__all__ = ["FrameEncoderFeatures", "SmallNetwork", "open_frame_network"]
 
 _CHANNELS = (24, 48, 96, 128)
 
@@ -70,28 +70,7 @@ class SmallNetwork(nn.Module):
 # The frame network of an encoder by its name.
 
 
-PathLike = str | os.PathLike[str]
-
-Triple = tuple[float, float, float]
-
 _ALIASES = {"alexnet": "torchvision:alexnet"}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FrameNetwork:
-    """A frame network and the normalization of its input.
-
-    Attributes:
-        module: Network that turns normalized images [N, 3, S, S] into vectors [N, dimension].
-        dimension: F, length of the vectors.
-        mean: Mean of the input in units of full scale.
-        std: Standard deviation of the input in the same units.
-    """
-
-    module: nn.Module
-    dimension: int
-    mean: Triple
-    std: Triple
 
 
 class FrameEncoderFeatures(nn.Module):
@@ -120,7 +99,7 @@ class FrameEncoderFeatures(nn.Module):
 
 def open_frame_network(
     config: EncoderConfig, *, weights: PathLike | Literal["random"] | None, seed: int
-) -> FrameNetwork:
+) -> PooledNetwork:
     """Open the backbone of a configuration; its parameters are frozen if only the head is trained.
 
     Args:
@@ -139,7 +118,7 @@ def open_frame_network(
             module = SmallNetwork(config.width)
         if weights is not None and weights != "random":
             load_weights(module, weights, label="backbone 'small'")
-        network = FrameNetwork(module, module.dimension, PLAIN_MEAN, PLAIN_STD)
+        network = PooledNetwork(module, module.dimension, config.size, PLAIN_MEAN, PLAIN_STD)
     elif name == "vidkin":
         if weights == "random":
             with seeded(seed):
@@ -148,24 +127,20 @@ def open_frame_network(
             encoder = load_frame_encoder(weights)
         # Without its last layer; it normalizes its input itself.
         features = FrameEncoderFeatures(encoder)
-        network = FrameNetwork(features, features.dimension, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+        network = PooledNetwork(features, features.dimension, config.size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     elif name.startswith(("timm:", "torchvision:")):
-        pooled = open_pooled_network(name, weights=weights, seed=seed)
-        network = FrameNetwork(pooled.module, pooled.dimension, pooled.mean, pooled.std)
+        network = open_pooled_network(name, weights=weights, seed=seed)
     else:
         raise InvalidArgumentError(
             f"backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
         )
     # Fail now, not in the middle of a training, if a network does not take this size.
-    training = network.module.training
     try:
-        with torch.no_grad():
-            network.module.eval()(torch.zeros(1, 3, config.size, config.size))
+        with evaluation_mode(network.module):
+            network.module(torch.zeros(1, 3, config.size, config.size))
     except (AssertionError, RuntimeError) as error:
         raise InvalidArgumentError(
             f"backbone {config.backbone} does not take images of {config.size} x {config.size} pixels: {error}"
         ) from error
-    finally:
-        network.module.train(training)
     network.module.requires_grad_(config.trainable == "all")
     return network

@@ -7,14 +7,14 @@ from torch import nn
 from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features import PooledNetwork
 from vidkin.models.config import EncoderConfig
-from vidkin.models.encoder import Encoder, check_features, linear, unit
-from vidkin.models.frame_network import FrameNetwork
+from vidkin.models.encoder import BackboneEncoder, check_features, linear, unit
 
 __all__ = ["DeepRankingNetwork", "ImageEncoder", "LocalNormalization", "LowResolutionPath"]
 
 
-class ImageEncoder(Encoder):
+class ImageEncoder(BackboneEncoder):
     """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.
 
     ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and another linear layer
@@ -25,7 +25,7 @@ class ImageEncoder(Encoder):
         network: The frame network.
     """
 
-    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+    def __init__(self, config: EncoderConfig, network: PooledNetwork) -> None:
         super().__init__(config)
         self.backbone = network.module
         self.feature_dimension = network.dimension
@@ -33,10 +33,6 @@ class ImageEncoder(Encoder):
         self.dropout = nn.Dropout(config.dropout)
         self.projection = linear(config.hidden, config.embedding) if config.embedding else nn.Identity()
         self.dimension = config.embedding or config.hidden
-
-    def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Features [N, F] of images [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
-        return self.backbone_features(frames)
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """Unit vectors [B, D] of features [B, F]; ``lengths`` must be None, as images have none."""
@@ -49,10 +45,6 @@ class ImageEncoder(Encoder):
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Unit vectors [B, D] of images [B, 3, S, S] from 0 to 1."""
         return self.head(self.frame_features(frames))
-
-    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Same as calling the model; ``lengths`` must be None."""
-        return self.head(self.frame_features(inputs), lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
         """Parameters of the fully connected layer and the projection."""
@@ -162,7 +154,7 @@ class LowResolutionPath(nn.Module):
         return maps.flatten(1)
 
 
-class DeepRankingNetwork(Encoder):
+class DeepRankingNetwork(BackboneEncoder):
     """Unit vectors [B, D] of images [B, 3, S, S] from three paths (Wang et al., CVPR 2014).
 
     A frame network (AlexNet in spirit) and two :class:`LowResolutionPath` at a quarter and an eighth of the size. Each
@@ -175,7 +167,7 @@ class DeepRankingNetwork(Encoder):
         network: The frame network of the deep path.
     """
 
-    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+    def __init__(self, config: EncoderConfig, network: PooledNetwork) -> None:
         super().__init__(config)
         self.backbone = network.module
         self.shallow = nn.ModuleList(
@@ -206,10 +198,6 @@ class DeepRankingNetwork(Encoder):
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Unit vectors [B, D] of images [B, 3, S, S] from 0 to 1."""
         return self.head(self.frame_features(frames))
-
-    def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Same as calling the model; ``lengths`` must be None."""
-        return self.head(self.frame_features(inputs), lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
         """Parameters of the shallow paths and the linear layer."""

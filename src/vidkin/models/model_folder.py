@@ -14,14 +14,15 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
-from vidkin._base.files import write_bytes, write_text
+from vidkin._base.files import PathLike, write_bytes, write_text
 from vidkin._base.toml import format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features import PooledNetwork
 from vidkin.models.clip_encoder import ClipEncoder
 from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
 from vidkin.models.encoder import Encoder
 from vidkin.models.frame_model import FrameEncoderModel
-from vidkin.models.frame_network import FrameNetwork, open_frame_network
+from vidkin.models.frame_network import open_frame_network
 from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
 from vidkin.models.randomness import seeded
 from vidkin.models.two_head import TwoHeadNetwork, open_map_network
@@ -40,7 +41,7 @@ __all__ = [
     "write_model_folder",
 ]
 
-_WITH_BACKBONE: dict[str, Callable[[EncoderConfig, FrameNetwork], Encoder]] = {
+_WITH_BACKBONE: dict[str, Callable[[EncoderConfig, PooledNetwork], Encoder]] = {
     "clip": ClipEncoder,
     "image": ImageEncoder,
     "deep_ranking": DeepRankingNetwork,
@@ -91,8 +92,6 @@ def build_model(
 
 # A trained model as a folder: weights as safetensors, everything else as TOML.
 
-
-PathLike = str | os.PathLike[str]
 
 WEIGHTS_FILE = "model.safetensors"
 
@@ -180,23 +179,20 @@ def read_model_info(folder: PathLike) -> ModelInfo:
             f"{path.parent}: holds a comparator of videos, not an encoder; use it with `vidkin index --model` and "
             "`vidkin match --model`"
         )
-    tables = {name: document.get(name, {}) for name in ("classes", "metrics", "notes")}
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
-    names = tables["classes"].get("names", [])
+    names = document["classes"].get("names", [])
     if not isinstance(names, list):
         raise InvalidArgumentError(f"{path}: damaged: classes.names is not a list; train the model again")
     return ModelInfo(
         EncoderConfig.from_mapping(document["model"]),
         tuple(str(name) for name in names),
-        tables["metrics"],
-        tables["notes"],
+        document["metrics"],
+        document["notes"],
     )
 
 
 def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
-    """Path and content of the ``config.toml`` of a model of any kind, checked to have a table ``model``.
+    """Path and content of the ``config.toml`` of a model of any kind, with the tables ``model``, ``classes``,
+    ``metrics`` and ``notes``.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -219,6 +215,9 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
         raise InvalidArgumentError(
             f"{path}: has format {version}, this vidkin reads formats up to {_FORMAT}; upgrade vidkin"
         )
+    for name in ("classes", "metrics", "notes"):
+        if not isinstance(document.setdefault(name, {}), dict):
+            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
     return path, document
 
 

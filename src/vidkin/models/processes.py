@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from itertools import count, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.overrides import TorchFunctionMode
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.engine import B, M, Objective
 
 __all__ = [
     "any_process",
@@ -135,11 +136,6 @@ def _control_device() -> str:
 # as class directions, need no special rule.
 
 
-M = TypeVar("M", bound=nn.Module)
-
-B = TypeVar("B")
-
-
 def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
     """The result of ``compute`` for all rows [count, ...], of which this process computes only its own.
 
@@ -202,9 +198,7 @@ def seed_step(seed: int, step: int) -> None:
         torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
 
 
-def share_steps(
-    objective: Callable[[M, B], Mapping[str, Tensor]], seed: int, first: int
-) -> Callable[[M, B], Mapping[str, Tensor]]:
+def share_steps(objective: Objective[M, B], seed: int, first: int) -> Objective[M, B]:
     """The objective of the steps from ``first`` on, for a model that computes its rows by :func:`compute_in_shares`.
 
     Args:
@@ -216,21 +210,16 @@ def share_steps(
 
     def compute_terms(model: M, batch: B) -> Mapping[str, Tensor]:
         seed_step(seed, next(numbers))
-        with global_batch_norm():
+        # Batch norms in training mode use mean and variance over the rows of all processes.
+        with _GlobalBatchNorm() if process_count() > 1 else nullcontext():
             return objective(model, batch)
 
     return compute_terms
 
 
-def global_batch_norm() -> AbstractContextManager[object]:
-    """Inside the block, batch norms in training mode use mean and variance over the rows of all processes.
-
-    Unlike ``nn.SyncBatchNorm``, this works on the CPU and with layers that call ``batch_norm`` themselves.
-    """
-    return _GlobalBatchNorm() if process_count() > 1 else nullcontext()
-
-
 class _GlobalBatchNorm(TorchFunctionMode):
+    """Unlike ``nn.SyncBatchNorm``, this works on the CPU and with layers that call ``batch_norm`` themselves."""
+
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import torchvision_stages
+from vidkin.features import PooledNetwork, torchvision_stages
 from vidkin.media.frames import LUMINANCE
 from vidkin.models.config import EncoderConfig
-from vidkin.models.encoder import Encoder, check_frames, linear, unit
-from vidkin.models.frame_network import FrameEncoderFeatures, FrameNetwork, SmallNetwork, open_frame_network
+from vidkin.models.encoder import BackboneEncoder, check_frames, linear, unit
+from vidkin.models.frame_network import FrameEncoderFeatures, SmallNetwork, open_frame_network
 
 __all__ = ["HeadOutputs", "TwoHeadNetwork", "open_map_network", "stack_of_differences", "widen_input"]
 
@@ -74,7 +74,7 @@ class HeadOutputs:
     pooled: Tensor
 
 
-class TwoHeadNetwork(Encoder):
+class TwoHeadNetwork(BackboneEncoder):
     """Logits and unit vectors of images [B, 3, S, S], or of clips as stacks of differences, in one pass.
 
     With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
@@ -89,7 +89,7 @@ class TwoHeadNetwork(Encoder):
     Source: Taha et al., Boosting standard classification architectures through a ranking regularizer, WACV 2020.
     """
 
-    def __init__(self, config: EncoderConfig, network: FrameNetwork) -> None:
+    def __init__(self, config: EncoderConfig, network: PooledNetwork) -> None:
         super().__init__(config)
         self.backbone = network.module
         channels = 3
@@ -143,10 +143,6 @@ class TwoHeadNetwork(Encoder):
         """All outputs for images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
         return self.outputs(self.frame_features(inputs))
 
-    def embed(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Unit vectors [B, D] of inputs, as :meth:`forward` gives them."""
-        return self.head(self.frame_features(inputs), lengths)
-
     def head_parameters(self) -> list[nn.Parameter]:
         """Parameters of the classifier and the projection."""
         return [*self.classifier.parameters(), *self.projection.parameters()]
@@ -161,7 +157,7 @@ _PROBE = 224
 
 def open_map_network(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None, seed: int
-) -> FrameNetwork:
+) -> PooledNetwork:
     """Open the backbone of a configuration so that it returns maps [N, C, h, w]; ``dimension`` is C.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -13,15 +13,12 @@ from torch import nn
 
 from vidkin.errors import InvalidArgumentError
 
+if TYPE_CHECKING:
+    import hashlib
+
 __all__ = ["add_weights", "fit_state", "load_weights"]
 
 _LISTED = 5
-
-
-class Digest(Protocol):
-    """A hash of :mod:`hashlib`."""
-
-    def update(self, data: bytes, /) -> None: ...
 
 
 def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str) -> None:
@@ -78,7 +75,7 @@ def fit_state(
     module.load_state_dict(state)
 
 
-def add_weights(digest: Digest, module: nn.Module) -> None:
+def add_weights(digest: hashlib._Hash, module: nn.Module) -> None:
     """Add the names and values of all weights to a hash; the result is the same on every device."""
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode())

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from vidkin._base.files import IMAGE_EXTENSIONS, write_bytes
+from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_at_least, parse_json
 from vidkin.datasets import LabelledItem, LabelledSet
@@ -37,8 +37,6 @@ __all__ = [
     "nearest",
     "store_training_items",
 ]
-
-PathLike = str | os.PathLike[str]
 
 NEIGHBORS_FILE = "neighbors.safetensors"
 

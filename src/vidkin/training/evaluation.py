@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.datasets import SPLITS, LabelledSet, make_split, open_labelled, read_split
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -23,8 +24,6 @@ from vidkin.training.recipe import DataRecipe
 from vidkin.training.recipe_file import load_recipe
 
 __all__ = ["CACHE_FOLDER", "Evaluation", "embed_set", "evaluate", "explain_missing", "open_evaluation_set"]
-
-PathLike = str | os.PathLike[str]
 
 _LOG = logging.getLogger(__name__)
 
