@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -10,10 +12,13 @@ import torch
 from torch import Tensor
 
 from vidkin.models import Encoder, HeadOutputs, TwoHeadNetwork
+from vidkin.models.encoder import BackboneEncoder
 from vidkin.models.processes import compute_in_shares
-from vidkin.training.recipe import Measure
+from vidkin.training.recipe import Measure, ObjectiveRecipe
 
-__all__ = ["Batch", "Draw", "DrawnItems", "TrainingData"]
+__all__ = ["Batch", "Draw", "DrawnItems", "TrainingData", "weighted_sum", "work_ahead"]
+
+R = TypeVar("R")
 
 Draw = Literal[
     "quadlets",
@@ -67,8 +72,9 @@ class DrawnItems:
 
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""
-        network: Callable[..., Tensor] = model.head if self.are_features else model.embed  # type: ignore[assignment]
-        return self.computed_by(network)
+        if self.are_features and isinstance(model, BackboneEncoder):
+            return self.computed_by(model.head)
+        return self.computed_by(model.embed)
 
     def computed_by(self, network: Callable[..., Tensor]) -> Tensor:
         """Rows [N, ...] float32 of a network called with inputs and lengths; each process computes its share of
@@ -86,6 +92,35 @@ class Batch:
     """The items of one step, for each draw of its objective."""
 
     draws: Mapping[Draw, DrawnItems]
+
+
+def work_ahead(make: Callable[[int], R], steps: range, *, threads: int) -> Iterator[R]:
+    """What a function makes for each of these steps, in order; threads work on the next ones in the meantime."""
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        ahead = iter(steps)
+        try:
+            for _ in steps:
+                while len(waiting) <= threads and (step := next(ahead, None)) is not None:
+                    waiting.append(pool.submit(make, step))
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def weighted_sum(terms: dict[str, Tensor], parts: Iterable[tuple[ObjectiveRecipe, Tensor]]) -> Tensor:
+    """The weighted sum of the values of a recipe's objectives, each of which joins the terms under its name.
+
+    Names that are there already are numbered.
+    """
+    total: Tensor | None = None
+    for part, value in parts:
+        same = sum(name.split(" ")[0] == part.name for name in terms)
+        terms[f"{part.name} {same + 1}" if same else part.name] = value
+        total = value * part.weight if total is None else total + value * part.weight
+    assert total is not None
+    return total
 
 
 # The interface of training data, labeled or not.

@@ -21,7 +21,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.metric.losses.base import squared_distances
 from vidkin.metric.measures import accuracy, accuracy_per_class, normalized_mutual_information, recall_at_k
 from vidkin.models import HeadOutputs, TwoHeadNetwork, load_model
-from vidkin.training.inputs import Inputs, OnItem, prepare_parts, read_input
+from vidkin.training.inputs import Inputs, OnItem, broken_files, prepare_parts, read_input
 
 __all__ = [
     "NEIGHBORS_FILE",
@@ -292,7 +292,7 @@ def describe_splits(
     *,
     query_split: str = "test",
     gallery_split: str = "train",
-    cache: str | os.PathLike[str] | None = None,
+    cache: PathLike | None = None,
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> DescribedParts:
@@ -305,7 +305,7 @@ def describe_splits(
     test, train = prepare_parts(
         model,
         [labelled.part(query_split), labelled.part(gallery_split)],
-        cache=None if cache is None else Path(cache),
+        cache=cache,
         threads=threads,
         on_item=on_item,
     )
@@ -346,9 +346,7 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
         ),
         wrong=int(wrong.sum()),
         explained=float(agrees.double().mean()),
-        broken=tuple(
-            (error.path, error.cause) for part in (parts.test, parts.train) for error in part.broken
-        ),
+        broken=broken_files((parts.test, parts.train)),
     )
 
 

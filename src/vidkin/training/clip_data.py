@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vidkin.metric.measures import mean_average_precision
 from vidkin.models.comparator import ClipComparison, Comparator
+from vidkin.models.encoder import evaluation_mode
 from vidkin.models.processes import compute_in_shares, process_count
 from vidkin.similarity import length_mask
-from vidkin.training.batch import Draw
+from vidkin.training.batch import Draw, weighted_sum, work_ahead
 from vidkin.training.clip_footage import Window
 from vidkin.training.clip_views import ClipFeatures, EditedClip, ViewMaker
 from vidkin.training.objectives import LossCall, find_loss, make_loss
@@ -56,13 +56,9 @@ class ClipBatch:
 
     def to(self, device: torch.device) -> ClipBatch:
         """The same batch on a device."""
-        return ClipBatch(
-            self.values.to(device),
-            self.lengths.to(device),
-            self.relevance.to(device),
-            self.same_window.to(device),
-            self.labeled.to(device),
-            None if self.teacher is None else self.teacher.to(device),
+        tensors: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return replace(
+            self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None}
         )
 
 
@@ -169,11 +165,8 @@ class ClipData:
                     clips.append(self.maker.describe(self.maker.edit(window, number, donors)))
             self._judged = make_batch(clips).to(self.device)
         batch = self._judged
-        training = model.training
-        model.eval()
-        with torch.no_grad():
+        with evaluation_mode(model):
             scores = model(batch.values, batch.lengths).scores.float().cpu()
-        model.train(training)
         relevance = batch.relevance.cpu()
         counts = (relevance >= 0) & ~torch.eye(len(scores), dtype=torch.bool)
         return float(mean_average_precision(scores, relevance.clamp(min=0), valid=counts))
@@ -202,17 +195,8 @@ class ClipData:
 
     def _drawn(self, first: int) -> Iterator[list[ClipFeatures]]:
         """The clips of each step, edited ahead of time by threads."""
-        waiting: deque[Future[list[EditedClip]]] = deque()
-        with ThreadPoolExecutor(max_workers=self.threads) as pool:
-            ahead = iter(range(first, self.schedule.steps))
-            try:
-                for _ in range(first, self.schedule.steps):
-                    while len(waiting) <= self.threads and (step := next(ahead, None)) is not None:
-                        waiting.append(pool.submit(self.edited, step))
-                    yield [self.maker.describe(clip) for clip in waiting.popleft().result()]
-            finally:
-                for future in waiting:
-                    future.cancel()
+        for clips in work_ahead(self.edited, range(first, self.schedule.steps), threads=self.threads):
+            yield [self.maker.describe(clip) for clip in clips]
 
 
 # Scores of unrelated training videos, which set the scale of a comparator's scores beside background photographs.
@@ -222,7 +206,6 @@ class ClipData:
 _FEWEST, _MOST = 12, 64
 
 
-@torch.no_grad()
 def raise_unrelated(
     unrelated: tuple[float, float], comparator: Comparator, data: ClipData
 ) -> tuple[float, float]:
@@ -256,9 +239,8 @@ def raise_unrelated(
         for window in chosen
     ]
     batch = make_batch(clips)
-    training = comparator.training
-    scores = comparator.eval()(batch.values, batch.lengths).scores * 2 - 1
-    comparator.train(training)
+    with evaluation_mode(comparator):
+        scores = comparator(batch.values, batch.lengths).scores * 2 - 1
     pairs = scores[batch.relevance == 0]
     pairs = pairs[pairs < (high + float(scores.diagonal().median())) / 2]
     return median, max(high, float(pairs.quantile(0.99))) if len(pairs) else high
@@ -303,14 +285,14 @@ class ComparatorObjective(nn.Module):
         scores of ``positives`` and ``negatives`` are reported."""
         comparison = _compare(model, batch)
         terms: dict[str, Tensor] = {}
-        total: Tensor | None = None
         with torch.autocast(comparison.scores.device.type, enabled=False):
-            for part, call, loss in zip(self._parts, self._calls, self.losses, strict=True):
-                value = _compute(loss, call, comparison, batch)
-                same = sum(name.split(" ")[0] == part.name for name in terms)
-                terms[f"{part.name} {same + 1}" if same else part.name] = value
-                total = value * part.weight if total is None else total + value * part.weight
-        assert total is not None
+            total = weighted_sum(
+                terms,
+                (
+                    (part, _compute(loss, call, comparison, batch))
+                    for part, call, loss in zip(self._parts, self._calls, self.losses, strict=True)
+                ),
+            )
         scores = comparison.scores.detach().float()
         others = ~torch.eye(len(scores), dtype=torch.bool, device=scores.device)
         for name, relevance in (("positives", 1), ("negatives", 0)):

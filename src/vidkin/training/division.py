@@ -13,10 +13,11 @@ from vidkin.datasets import LabelledSet, make_split, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError
 from vidkin.training.draws import check_drawable
 from vidkin.training.embedding_measures import measure_one
+from vidkin.training.inputs import label_table
 from vidkin.training.objectives import find_loss
-from vidkin.training.recipe import Measure, Recipe
+from vidkin.training.recipe import DataRecipe, Measure, Recipe
 
-__all__ = ["Division", "can_measure", "divide_data", "open_data"]
+__all__ = ["Division", "batch_sizes", "can_measure", "divide_data", "open_data"]
 
 # Excerpts of each training video if no subcategory has two videos.
 _EXCERPTS = 4
@@ -76,19 +77,18 @@ def divide_data(recipe: Recipe) -> Division:
     elif data.split_by == "auto":
         division = _choose(recipe, labelled, notes)
     else:
-        divided = make_split(
-            labelled, by=data.split_by, test=data.test, validation=data.validation, seed=data.split_seed
-        )
-        division = Division(recipe, divided, is_made=True, notes=notes)
+        division = Division(recipe, _split(labelled, data), is_made=True, notes=notes)
     return _settle_validation(division, original)
+
+
+def batch_sizes(recipe: Recipe) -> tuple[int, ...]:
+    """Sizes of batches as far as a recipe knows them: a model that classifies has batches of classes and items."""
+    return recipe.schedule.batch or ((2, 2) if recipe.model.get("kind") == "two_head" else ())
 
 
 def can_measure(measure: Measure, queries: LabelledSet, gallery: LabelledSet) -> bool:
     """Whether a figure is defined for these queries, and for this gallery if the figure ranks one."""
-    labels = [
-        torch.stack([torch.from_numpy(level) for level in part.labels()], dim=1)
-        for part in (queries, gallery)
-    ]
+    labels = [label_table(part) for part in (queries, gallery)]
     points = [torch.zeros(len(part), 1) for part in labels]
     return not math.isnan(measure_one(measure, points[0], labels[0], points[1], labels[1]))
 
@@ -109,46 +109,23 @@ def _fit_model(recipe: Recipe, labelled: LabelledSet) -> tuple[Recipe, tuple[str
 def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Division:
     """The first division with the items that the objectives draw and that validation measures."""
     first: InvalidArgumentError | None = None
-    # A model that classifies has batches of classes and items.
-    sizes = recipe.schedule.batch or ((2, 2) if recipe.model.get("kind") == "two_head" else ())
     for candidate in _split_choices(recipe, labelled):
         try:
-            divided = make_split(
-                labelled,
-                by=candidate.by,
-                test=candidate.test,
-                validation=candidate.validation,
-                seed=recipe.data.split_seed,
-            )
+            divided = _split(labelled, candidate)
             draws = [find_loss(part.name).draw for part in recipe.objectives]
-            check_drawable(divided.part("train"), draws, sizes=sizes, copies=candidate.excerpts)
+            check_drawable(divided.part("train"), draws, sizes=batch_sizes(recipe), copies=candidate.excerpts)
         except InvalidArgumentError as error:
             first = first or error
             continue
         if candidate.validation and recipe.validation.every and not _has_measure(recipe, divided):
             continue
-        data = replace(
-            recipe.data,
-            split_by=candidate.by,
-            test=candidate.test,
-            validation=candidate.validation,
-            excerpts=candidate.excerpts,
-        )
         told = (*notes, *_differences(recipe, candidate))
-        return Division(replace(recipe, data=data), divided, is_made=True, notes=told)
+        return Division(replace(recipe, data=candidate), divided, is_made=True, notes=told)
     assert first is not None
     raise first
 
 
-@dataclass(frozen=True, slots=True)
-class _SplitChoice:
-    by: Literal["group", "item", "subcategory"]
-    test: float
-    validation: float
-    excerpts: int
-
-
-def _split_choices(recipe: Recipe, labelled: LabelledSet) -> Iterator[_SplitChoice]:
+def _split_choices(recipe: Recipe, labelled: LabelledSet) -> Iterator[DataRecipe]:
     data = recipe.data
     splits: list[Literal["group", "item"]] = ["group"]
     if len({item.group for item in labelled.items}) < len(labelled):
@@ -158,11 +135,20 @@ def _split_choices(recipe: Recipe, labelled: LabelledSet) -> Iterator[_SplitChoi
         counts.append(_EXCERPTS)
     for excerpts in counts:
         for by in splits:
-            yield _SplitChoice(by, data.test, data.validation, excerpts)
+            chosen = replace(data, split_by=by, excerpts=excerpts)
+            yield chosen
             if data.validation:
-                yield _SplitChoice(by, data.test, 0.0, excerpts)
+                yield replace(chosen, validation=0.0)
         if data.test:
-            yield _SplitChoice("group", 0.0, 0.0, excerpts)
+            yield replace(data, split_by="group", test=0.0, validation=0.0, excerpts=excerpts)
+
+
+def _split(labelled: LabelledSet, data: DataRecipe) -> LabelledSet:
+    """The items with a new split."""
+    assert data.split_by != "auto"
+    return make_split(
+        labelled, by=data.split_by, test=data.test, validation=data.validation, seed=data.split_seed
+    )
 
 
 def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
@@ -173,10 +159,10 @@ def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
     return any(can_measure(measure, validation, train) for measure in ("qp", "map"))
 
 
-def _differences(recipe: Recipe, chosen: _SplitChoice) -> Iterator[str]:
+def _differences(recipe: Recipe, chosen: DataRecipe) -> Iterator[str]:
     """One sentence for each difference from the recipe, except for validation."""
     data = recipe.data
-    if chosen.by == "item":
+    if chosen.split_by == "item":
         yield (
             "too few groups for a split by group, so items are divided one by one (data.split_by = 'item'): items of "
             "one group can be on both sides, and figures are then better than they will be on new videos"

@@ -19,7 +19,7 @@ from vidkin.datasets import SPLITS, LabelledSet, make_split, open_labelled, read
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.models import Encoder, load_model, read_model_info
 from vidkin.training.embedding_measures import SAMPLES, TUPLES, measure_embeddings
-from vidkin.training.inputs import Inputs, OnItem, prepare_parts
+from vidkin.training.inputs import Inputs, OnItem, broken_files, prepare_parts
 from vidkin.training.recipe import DataRecipe
 from vidkin.training.recipe_file import load_recipe
 
@@ -294,9 +294,7 @@ def evaluate(
     parts = [labelled.part(query_split)]
     if gallery_split != query_split:
         parts.append(labelled.part(gallery_split))
-    prepared = prepare_parts(
-        model, parts, cache=None if cache is None else Path(cache), threads=threads, on_item=on_item
-    )
+    prepared = prepare_parts(model, parts, cache=cache, threads=threads, on_item=on_item)
     embeddings = [part.embed(model, device=model.device) for part in prepared]
     figures = measure_embeddings(
         embeddings[0],
@@ -319,7 +317,7 @@ def evaluate(
             prepared[1].labels if len(prepared) > 1 else None,
             names=(query_split, gallery_split),
         ),
-        broken=tuple((error.path, error.cause) for part in prepared for error in part.broken),
+        broken=broken_files(prepared),
         **figures,
     )
 
@@ -333,7 +331,5 @@ def embed_set(
     on_item: OnItem | None = None,
 ) -> tuple[Tensor, Inputs]:
     """Embeddings [N, D] of all items that can be read, and the items with their labels; arguments as in `evaluate`."""
-    (prepared,) = prepare_parts(
-        model, [labelled], cache=None if cache is None else Path(cache), threads=threads, on_item=on_item
-    )
+    (prepared,) = prepare_parts(model, [labelled], cache=cache, threads=threads, on_item=on_item)
     return prepared.embed(model, device=model.device), prepared

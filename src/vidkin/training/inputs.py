@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -20,14 +20,25 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from vidkin._base.files import replace_file
+from vidkin._base.files import PathLike, replace_file
 from vidkin._base.values import parse_json
 from vidkin.datasets import LabelledItem, LabelledSet, LabelNames, middle_excerpt, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.models import Encoder, EncoderConfig, HeadOutputs, TwoHeadNetwork
+from vidkin.models.encoder import BackboneEncoder, evaluation_mode
 from vidkin.models.weights import add_weights
 
-__all__ = ["Inputs", "OnItem", "augment", "prepare_inputs", "prepare_parts", "read_input", "read_inputs"]
+__all__ = [
+    "Inputs",
+    "OnItem",
+    "augment",
+    "broken_files",
+    "label_table",
+    "prepare_inputs",
+    "prepare_parts",
+    "read_input",
+    "read_inputs",
+]
 
 
 def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
@@ -303,6 +314,11 @@ MOST_BYTES = 4 * 2**30
 _CHUNK = 32
 
 
+def broken_files(parts: Iterable[Inputs]) -> tuple[tuple[str, str], ...]:
+    """(file, cause) of the items of several sets that could not be read."""
+    return tuple((error.path, error.cause) for part in parts for error in part.broken)
+
+
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """Items of a labeled set, ready to draw.
@@ -371,40 +387,43 @@ class Inputs:
             chunk: Number of items per pass.
             only: [M] numbers of the items to embed; None takes all.
         """
-        training = model.training
-        model.eval()
         parts = []
-        with torch.no_grad():
+        with evaluation_mode(model):
             for indices in torch.split(torch.arange(len(self)) if only is None else only, chunk):
-                inputs, lengths = self.take(indices, device=device)
-                if self.are_features:
-                    parts.append(model.head(inputs, lengths).float().cpu())  # type: ignore[operator]
-                else:
-                    parts.append(model.embed(inputs, lengths).float().cpu())
-        model.train(training)
+                embed = (
+                    model.head if self.are_features and isinstance(model, BackboneEncoder) else model.embed
+                )
+                parts.append(embed(*self.take(indices, device=device)).float().cpu())
         return torch.cat(parts)
 
     def outputs(self, model: TwoHeadNetwork, *, device: torch.device, chunk: int = _CHUNK) -> HeadOutputs:
         """Logits, embeddings and penultimate layer of all items on the CPU, computed by the model in eval mode."""
-        training = model.training
-        model.eval()
         parts = []
-        with torch.no_grad():
+        with evaluation_mode(model):
             for indices in torch.split(torch.arange(len(self)), chunk):
                 inputs, _ = self.take(indices, device=device)
                 outputs = model.outputs(inputs) if self.are_features else model(inputs)
                 parts.append(
                     [part.float().cpu() for part in (outputs.logits, outputs.embeddings, outputs.pooled)]
                 )
-        model.train(training)
         return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def label_table(labelled: LabelledSet, *, names: LabelNames | None = None) -> Tensor:
+    """Labels [N, 2] int64 (category, subcategory) of the items of a set.
+
+    Args:
+        labelled: The items.
+        names: Names for the label numbers; None: those of the set.
+    """
+    return torch.stack([torch.from_numpy(level) for level in labelled.labels(names=names)], dim=1)
 
 
 def prepare_parts(
     model: Encoder,
     parts: Sequence[LabelledSet],
     *,
-    cache: Path | None = None,
+    cache: PathLike | None = None,
     augmentation: Sequence[str] = (),
     moving: bool = False,
     most_bytes: int = MOST_BYTES,
@@ -417,19 +436,23 @@ def prepare_parts(
     """
     total, before = sum(len(part) for part in parts), 0
     prepared: list[Inputs] = []
+
+    def report(done: int, _: int) -> None:
+        if on_item is not None:
+            on_item(before + done, total)
+
     for part in parts:
-        changes = augmentation if not prepared else ()
         prepared.append(
             prepare_inputs(
                 model,
                 part,
                 features=model.config.has_fixed_features and not augmentation,
                 cache=cache,
-                augmentation=changes,
+                augmentation=() if prepared else augmentation,
                 moving=moving and not prepared,
                 most_bytes=most_bytes,
                 threads=threads,
-                on_item=None if on_item is None else _Shifted(on_item, before, total),
+                on_item=report,
             )
         )
         before += len(part)
@@ -442,7 +465,7 @@ def prepare_inputs(
     *,
     names: LabelNames | None = None,
     features: bool,
-    cache: Path | None = None,
+    cache: PathLike | None = None,
     augmentation: Sequence[str] = (),
     moving: bool = False,
     most_bytes: int = MOST_BYTES,
@@ -480,7 +503,7 @@ def prepare_inputs(
         )
     path = None
     if features and cache is not None:
-        path = cache / f"{feature_key(model, labelled, whole=moving)}.safetensors"
+        path = Path(cache) / f"{feature_key(model, labelled, whole=moving)}.safetensors"
     rows = None if path is None else load_features(path)
     if rows is None:
         rows = _read_all(model, labelled, features, threads, on_item, moving=moving, most_bytes=most_bytes)
@@ -489,7 +512,6 @@ def prepare_inputs(
     elif on_item is not None:
         on_item(len(labelled), len(labelled))
     chosen = labelled.with_items(labelled.items[position] for position in rows.positions.tolist())
-    coarse, fine = chosen.labels(names=names)
     clips = rows.lengths.clamp(max=config.frames)
     full = not config.takes_clips or bool((clips == config.frames).all())
     whole = None
@@ -507,7 +529,7 @@ def prepare_inputs(
         )
     return Inputs(
         labelled=chosen,
-        labels=torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1),
+        labels=label_table(chosen, names=names),
         broken=rows.broken,
         stored=None if moving else rows.values,
         lengths=None if full else clips,
@@ -578,27 +600,11 @@ def _read_all(
     )
 
 
-@torch.no_grad()
 def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
     """Features [T, F] float32 of [T, S, S, 3] uint8, or [F] of [S, S, 3]; one item at a time, so that numbers are the
     same."""
     frames = images if images.ndim == 4 else images.unsqueeze(0)
     inputs = (frames.movedim(-1, -3).float() / 255).to(model.device)
-    backbone = model.get_submodule("backbone")
-    training = backbone.training
-    backbone.eval()
-    features = model.backbone_features(inputs).float().cpu()
-    backbone.train(training)
+    with evaluation_mode(model.get_submodule("backbone")):
+        features = model.backbone_features(inputs).float().cpu()
     return features if images.ndim == 4 else features[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Shifted:
-    """Counts the items of one set as part of all sets."""
-
-    on_item: OnItem
-    before: int
-    total: int
-
-    def __call__(self, done: int, _: int) -> None:
-        self.on_item(self.before + done, self.total)

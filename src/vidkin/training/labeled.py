@@ -24,7 +24,7 @@ from vidkin.training.draws import (
     index_stream,
 )
 from vidkin.training.embedding_measures import measure_one
-from vidkin.training.inputs import Inputs
+from vidkin.training.inputs import Inputs, broken_files
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
 __all__ = ["LabeledData"]
@@ -60,8 +60,7 @@ class LabeledData:
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
         """(file, cause) of items that could not be read."""
-        parts = [self.train] if self.validation is None else [self.train, self.validation]
-        return tuple((error.path, error.cause) for part in parts for error in part.broken)
+        return broken_files([self.train] if self.validation is None else [self.train, self.validation])
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -16,7 +17,7 @@ from vidkin.metric import losses
 from vidkin.metric.losses.base import Reduction
 from vidkin.metric.measures import graded_relevance
 from vidkin.models import DeepSBDNetwork, Encoder, TwoHeadNetwork, VideoNetwork
-from vidkin.training.batch import Batch, Draw, DrawnItems
+from vidkin.training.batch import Batch, Draw, DrawnItems, weighted_sum
 from vidkin.training.recipe import ObjectiveRecipe
 
 __all__ = [
@@ -39,17 +40,18 @@ class CenterTerm(nn.Module):
     """
 
     loss: nn.Module
+    _make: Callable[..., nn.Module]
 
     def __init__(self, alpha: float = 0.5, reduction: Reduction = "sum") -> None:
         super().__init__()
+        self._make = partial(losses.CenterLoss, alpha=alpha, reduction=reduction)
         # Created now, so that an invalid value is refused before the data are read; `prepare` replaces it.
-        self.loss = losses.CenterLoss(1, 1, alpha=alpha, reduction=reduction)
-        self._options = {"alpha": alpha, "reduction": reduction}
+        self.loss = self._make(1, 1)
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
         """Create the centers at 0."""
         del seed
-        self.loss = losses.CenterLoss(classes, model.dimension, **self._options)  # type: ignore[arg-type]
+        self.loss = self._make(classes, model.dimension)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of unit vectors [N, D] and class numbers [N]."""
@@ -66,14 +68,14 @@ class TripletCenterTerm(CenterTerm):
 
     def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
         nn.Module.__init__(self)
-        self.loss = losses.TripletCenterLoss(1, 1, margin=margin, reduction=reduction)
-        self._options = {"margin": margin, "reduction": reduction}
+        self._make = partial(losses.TripletCenterLoss, margin=margin, reduction=reduction)
+        self.loss = self._make(1, 1)
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
         """Create the centers as random unit vectors."""
         generator = torch.Generator().manual_seed(seed)
         start = nn.functional.normalize(torch.randn(classes, model.dimension, generator=generator), dim=1)
-        self.loss = losses.TripletCenterLoss(classes, model.dimension, centers=start, **self._options)  # type: ignore[arg-type]
+        self.loss = self._make(classes, model.dimension, centers=start)
 
 
 # Cross entropy over the subcategories, an objective besides those that compare embeddings.
@@ -344,8 +346,17 @@ class WeightedObjective(nn.Module):
         """Terms of one step (see :data:`vidkin.models.engine.Objective`), each before weighting and under the name of
         its part."""
         terms: dict[str, Tensor] = {}
-        total: Tensor | None = None
         embedded: dict[Draw, Tensor] = {}
+        total = weighted_sum(terms, self._values(model, batch, terms, embedded))
+        first = next(iter(embedded.values()), None)
+        if first is not None and len(first) > 1:
+            terms["distance"] = torch.pdist(first.detach()).mean()
+        return {**terms, "loss": total}
+
+    def _values(
+        self, model: Encoder, batch: Batch, terms: dict[str, Tensor], embedded: dict[Draw, Tensor]
+    ) -> Iterator[tuple[ObjectiveRecipe, Tensor]]:
+        """The value of each part; further terms, and the embeddings of each draw, are added to the dictionaries."""
         logits: dict[Draw, Tensor] = {}
         for entry, draw, part, loss in zip(self._entries, self._draws, self._parts, self.losses, strict=True):
             items = batch.draws[draw]
@@ -355,7 +366,7 @@ class WeightedObjective(nn.Module):
             if entry.call == "model":
                 own = dict(loss(model, items))
                 value = own.pop("loss")
-                terms |= own
+                terms.update(own)
             elif isinstance(loss, Classification) and draw in logits:
                 value, terms["accuracy"] = loss.of_logits(logits[draw], items.labels)
             elif isinstance(loss, Classification) and loss.directions is None:
@@ -370,15 +381,7 @@ class WeightedObjective(nn.Module):
                     # distinguish.
                     with torch.autocast(embedded[draw].device.type, enabled=False):
                         value = _compare(loss, entry.call, draw, embedded[draw], items)
-            # Terms with the same name are numbered.
-            same = sum(name.split(" ")[0] == part.name for name in terms)
-            terms[f"{part.name} {same + 1}" if same else part.name] = value
-            total = value * part.weight if total is None else total + value * part.weight
-        assert total is not None
-        first = next(iter(embedded.values()), None)
-        if first is not None and len(first) > 1:
-            terms["distance"] = torch.pdist(first.detach()).mean()
-        return {**terms, "loss": total}
+            yield part, value
 
 
 def build_objective(

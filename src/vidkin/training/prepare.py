@@ -21,7 +21,6 @@ from vidkin.media import Frames
 from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
 from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
 from vidkin.models.comparator_folder import EXTRACTOR_WEIGHTS_FILE, measure_unrelated, save_comparator
-from vidkin.models.engine import CollapseWatch
 from vidkin.training.batch import Batch, TrainingData
 from vidkin.training.classifier import store_training_items
 from vidkin.training.clip_data import ClipData, ComparatorObjective, raise_unrelated
@@ -35,10 +34,10 @@ from vidkin.training.inputs import OnItem, prepare_parts
 from vidkin.training.labeled import LabeledData
 from vidkin.training.objectives import build_objective, find_loss
 from vidkin.training.recipe import Recipe
-from vidkin.training.state import TrainingRun, choose_device, make_optimizer, make_schedule
+from vidkin.training.state import TrainingRun, choose_device, make_optimizer
 from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
 
-__all__ = ["fit_recipe", "open_descriptors", "prepare_run", "read_clips"]
+__all__ = ["build_encoder", "fit_recipe", "open_descriptors", "prepare_run", "read_clips", "training_items"]
 
 logger = logging.getLogger(__name__)
 
@@ -88,11 +87,9 @@ def prepare_comparator(
         objective=objective,
         draws=objective.draws,
         optimizer=make_optimizer(schedule, groups, objective),
-        schedule=make_schedule(schedule),
         data=data,
         device=device,
         fingerprint=hashlib.sha256(recipe.digest().encode() + data.identity()).hexdigest(),
-        watch=CollapseWatch(schedule.collapse_below),
         store=lambda metrics, notes: _store(recipe, comparator, data, folder, metrics, notes),
     )
 
@@ -217,7 +214,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         return prepare_comparator(recipe, folder, device, on_item=on_item)
     if recipe.data.kind == "unlabeled":
         recipe = replace(recipe, validation=replace(recipe.validation, measure="recall_at_1"))
-        model = _build(recipe, device, classes=2)
+        model = build_encoder(recipe, classes=2).to(device)
         data: TrainingData[Encoder, Batch] = read_unlabeled(
             recipe, model.config.size, folder, device, on_item
         )
@@ -227,7 +224,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         logger.warning("%s", text)
     recipe, labelled = division.recipe, division.labelled
     classes = len(labelled.subcategories())
-    model = _build(recipe, device, classes=classes)
+    model = build_encoder(recipe, classes=classes).to(device)
     model.class_names = labelled.subcategories()
     data = _read_labeled(recipe, model, labelled, folder, device, on_item)
     run = _assemble(recipe, folder, model, data, device, classes=classes)
@@ -247,9 +244,18 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     return run
 
 
-def _build(recipe: Recipe, device: torch.device, *, classes: int) -> Encoder:
+def build_encoder(recipe: Recipe, *, classes: int) -> Encoder:
+    """The network of a recipe before its training, on the CPU."""
     config = recipe.config(classes=classes)
-    return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed).to(device)
+    return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+
+
+def training_items(recipe: Recipe, labelled: LabelledSet) -> LabelledSet:
+    """The training items of a divided set, cut into excerpts if the recipe wants them."""
+    train = labelled.part("train")
+    if recipe.data.excerpts == 1:
+        return train
+    return make_excerpts(train, recipe.data.excerpts, share=recipe.data.excerpt_share)
 
 
 def _read_labeled(
@@ -261,9 +267,7 @@ def _read_labeled(
     on_item: OnItem | None,
 ) -> LabeledData:
     data = recipe.data
-    train = labelled.part("train")
-    if data.excerpts > 1:
-        train = make_excerpts(train, data.excerpts, share=data.excerpt_share)
+    train = training_items(recipe, labelled)
     prepared = prepare_parts(
         model,
         [train, labelled.part("validation")] if recipe.validation.every else [train],
@@ -374,10 +378,8 @@ def _assemble(
             model.parameter_groups(schedule.learning_rate, head_factor=schedule.head_factor),
             objective,
         ),
-        schedule=make_schedule(schedule),
         data=data,
         device=device,
         fingerprint=digest.hexdigest(),
-        watch=CollapseWatch(schedule.collapse_below),
         store=lambda metrics, notes: save_model(model, folder, metrics=metrics, notes=notes),
     )

@@ -11,16 +11,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin.datasets import LabelledItem, LabelledSet, make_excerpts
+from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.errors import MediaError
-from vidkin.models import EncoderConfig, build_model
+from vidkin.models import EncoderConfig
 from vidkin.models.comparator import build_comparator
 from vidkin.training.batch import Draw
-from vidkin.training.division import divide_data
+from vidkin.training.division import batch_sizes, divide_data
 from vidkin.training.draws import LABELS, check_drawable, class_sizes, index_stream
-from vidkin.training.inputs import OnItem, augment, read_inputs
+from vidkin.training.inputs import OnItem, augment, label_table, read_inputs
 from vidkin.training.objectives import find_loss
-from vidkin.training.prepare import fit_recipe, open_descriptors, read_clips, read_unlabeled
+from vidkin.training.prepare import (
+    build_encoder,
+    fit_recipe,
+    open_descriptors,
+    read_clips,
+    read_unlabeled,
+    training_items,
+)
 from vidkin.training.recipe import Recipe
 
 __all__ = ["FirstBatch", "LabelCount", "RecipePreview", "preview_recipe"]
@@ -107,16 +114,12 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
         return _preview_pairs(recipe, on_item)
     division = divide_data(recipe)
     recipe, labelled = division.recipe, division.labelled
-    train = labelled.part("train")
-    if recipe.data.excerpts > 1:
-        train = make_excerpts(train, recipe.data.excerpts, share=recipe.data.excerpt_share)
+    train = training_items(recipe, labelled)
     entries = [find_loss(part.name) for part in recipe.objectives]
     # A classifier uses the items of the other terms.
     draws = [entry.draw for entry in entries if entry.call != "classes"] or ["uniform"]
-    config = recipe.config(classes=max(2, len(labelled.subcategories())))
-    is_two_head = config.kind == "two_head"
-    check_drawable(train, draws, sizes=recipe.schedule.batch or ((2, 2) if is_two_head else ()))
-    model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+    check_drawable(train, draws, sizes=batch_sizes(recipe))
+    model = build_encoder(recipe, classes=max(2, len(labelled.subcategories())))
     counts = Counter((item.category, item.subcategory, item.split) for item in labelled.items)
     return RecipePreview(
         recipe=recipe,
@@ -137,7 +140,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
         ),
         parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         dimension=model.dimension,
-        batch=_read_batch(recipe, train, draws[0], config, on_item),
+        batch=_read_batch(recipe, train, draws[0], model.config, on_item),
     )
 
 
@@ -185,9 +188,8 @@ def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
 
 def _preview_pairs(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
     """The data an encoder of unlabeled images would train on; all images are read."""
-    config = recipe.config(classes=2)
-    data = read_unlabeled(recipe, config.size, None, torch.device("cpu"), on_item)
-    model = build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+    model = build_encoder(recipe, classes=2)
+    data = read_unlabeled(recipe, model.config.size, None, torch.device("cpu"), on_item)
     chosen, views = data.pairs(0)
     scenes = [data.images.group_names[group] for group in data.images.groups[chosen].tolist()]
     items = tuple(
@@ -221,7 +223,7 @@ def _read_batch(
     recipe: Recipe, train: LabelledSet, draw: Draw, config: EncoderConfig, on_item: OnItem | None
 ) -> FirstBatch:
     schedule = recipe.schedule
-    labels = torch.stack([torch.from_numpy(level) for level in train.labels()], dim=1)
+    labels = label_table(train)
     sizes: tuple[int, ...] = schedule.batch
     if config.kind == "two_head" and not sizes:
         sizes = class_sizes(labels[:, 1], 4 * schedule.quadlets)

@@ -18,7 +18,7 @@ from vidkin.models.runner import StepStore, learned_state, load_learned
 from vidkin.training.batch import Draw, TrainingData
 from vidkin.training.recipe import Recipe, ScheduleRecipe
 
-__all__ = ["TrainingRun", "choose_device", "make_optimizer", "make_schedule"]
+__all__ = ["TrainingRun", "choose_device", "make_optimizer"]
 
 SPLIT_FILE = "split.json"
 
@@ -41,15 +41,14 @@ class TrainingRun:
         objective: Function of (model, batch) to minimize.
         draws: The draws of items the objective needs.
         optimizer: Optimizer of model and objective.
-        schedule: Learning rates.
         data: Training and validation items.
         device: Device of the model.
         fingerprint: Hash of recipe, items and frozen weights.
-        watch: Detects a collapse.
         store: Function that writes the model.
         split: All items with their split, if the split was made here.
         notes: Choices that differ from the recipe, with their reasons.
         sampler: State of draws that depend on earlier weights.
+        watch: Detects a collapse.
         step: Number of steps taken.
         best: Highest validation figure so far.
         best_step: Step of the best validation.
@@ -64,21 +63,23 @@ class TrainingRun:
     objective: nn.Module
     draws: tuple[Draw, ...]
     optimizer: optim.Optimizer
-    schedule: Schedule
     data: TrainingData[Any, Any]
     device: torch.device
     fingerprint: str
-    watch: CollapseWatch
     store: StoreModel
     split: LabelledSet | None = None
     notes: tuple[str, ...] = ()
     sampler: nn.Module = field(default_factory=nn.Module)
+    watch: CollapseWatch = field(init=False)
     step: int = 0
     best: float | None = None
     best_step: int | None = None
     best_state: dict[str, Tensor] = field(default_factory=dict)
     waited: int = 0
     stopped_early: bool = False
+
+    def __post_init__(self) -> None:
+        self.watch = CollapseWatch(self.recipe.schedule.collapse_below)
 
     def steps(self) -> Iterator[Step]:
         """Take the remaining steps, which are the same whether the run was interrupted or not."""
@@ -87,7 +88,7 @@ class TrainingRun:
             share_steps(self.objective, self.recipe.schedule.seed, self.step),
             self.optimizer,
             self.data.batches(self.draws, first=self.step),
-            schedule=self.schedule,
+            schedule=make_schedule(self.recipe.schedule),
             clip=self.recipe.schedule.clip,
             precision=self.recipe.schedule.precision,
             first=self.step,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -17,7 +15,8 @@ from vidkin._base.toml import check_names, from_table
 from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings, make_pairs
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder
-from vidkin.training.batch import Batch, Draw, DrawnItems
+from vidkin.models.encoder import evaluation_mode
+from vidkin.training.batch import Batch, Draw, DrawnItems, work_ahead
 from vidkin.training.image_set import ImageSet
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
@@ -76,18 +75,8 @@ class UnlabeledData:
         threads."""
         assert tuple(draws) == ("views",)
         labels = torch.arange(self.schedule.pairs).repeat(2)[:, None].expand(-1, 2).to(self.device)
-        waiting: deque[Future[Tensor]] = deque()
-        with ThreadPoolExecutor(max_workers=self.threads) as pool:
-            ahead = iter(range(first, self.schedule.steps))
-            try:
-                for _ in range(first, self.schedule.steps):
-                    while len(waiting) <= self.threads and (step := next(ahead, None)) is not None:
-                        waiting.append(pool.submit(self.views, step))
-                    views = waiting.popleft().result().to(self.device)
-                    yield Batch({"views": DrawnItems(views, None, labels, are_features=False)})
-            finally:
-                for future in waiting:
-                    future.cancel()
+        for views in work_ahead(self.views, range(first, self.schedule.steps), threads=self.threads):
+            yield Batch({"views": DrawnItems(views.to(self.device), None, labels, are_features=False)})
 
     def views(self, step: int) -> Tensor:
         """Views [2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
@@ -109,16 +98,13 @@ class UnlabeledData:
         assert measure == "recall_at_1"
         assert self.validation is not None
         generator = torch.Generator().manual_seed(self.seed)
-        training = model.training
-        model.eval()
         plain, heavy = [], []
-        with torch.no_grad():
+        with evaluation_mode(model):
             for images in torch.split(self.validation.images, _CHUNK):
                 views = torch.cat(make_pairs(images, self.settings, generator))
                 first, second = model.embed(views.to(self.device)).float().cpu().chunk(2)
                 plain.append(first)
                 heavy.append(second)
-        model.train(training)
         nearest = (torch.cat(heavy) @ torch.cat(plain).T).argmax(dim=1)
         return (nearest == torch.arange(len(nearest))).float().mean().item()
 
