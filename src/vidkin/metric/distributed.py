@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-__all__ = ["gather_with_gradient", "rank_offset"]
-
 
 def gather_with_gradient(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     """The tensors of all processes, joined along the first dimension in order of rank, with gradient.

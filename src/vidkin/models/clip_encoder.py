@@ -10,8 +10,6 @@ from vidkin.features import PooledNetwork
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import BackboneEncoder, check_frames, linear, unit
 
-__all__ = ["ClipEncoder"]
-
 
 class ClipEncoder(BackboneEncoder):
     """Frame network, fully connected layer (Xavier), LSTM over the frames; the last state, scaled to length 1.

@@ -21,19 +21,6 @@ from vidkin.models.weights import load_weights
 from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
 from vidkin.similarity.topk import check_top_share
 
-__all__ = [
-    "KIND",
-    "ClipComparison",
-    "Comparator",
-    "ComparatorConfig",
-    "MapNetwork",
-    "Padding",
-    "Weighting",
-    "build_comparator",
-    "make_weighting",
-    "reduced_length",
-]
-
 KIND = "comparator"
 
 """The kind of model named in the folder of a comparator."""

@@ -33,18 +33,6 @@ from vidkin.similarity import FrameFeatures, LearnedScorer
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = [
-    "EXTRACTOR_WEIGHTS_FILE",
-    "ComparatorExtractor",
-    "comparator_digest",
-    "is_comparator",
-    "load_comparator",
-    "measure_unrelated",
-    "open_comparator_extractor",
-    "read_comparator_info",
-    "save_comparator",
-]
-
 EXTRACTOR_WEIGHTS_FILE = "extractor.safetensors"
 
 WHITENING_FILE = "whitening.safetensors"

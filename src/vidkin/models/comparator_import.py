@@ -27,8 +27,6 @@ from vidkin.models.comparator import Comparator, ComparatorConfig, Padding, Weig
 from vidkin.models.comparator_folder import measure_unrelated, save_comparator
 from vidkin.models.weights import fit_state
 
-__all__ = ["LAYOUTS", "import_comparator"]
-
 # The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
 _EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"
 _DIMENSION = 512

@@ -11,8 +11,6 @@ from vidkin._base.toml import from_table, to_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import Fit
 
-__all__ = ["PLAIN_MEAN", "PLAIN_STD", "EncoderConfig", "EncoderKind", "Fit", "ModelConfig", "Trainable"]
-
 EncoderKind = Literal["clip", "image", "c3d", "deep_sbd", "deep_ranking", "frame_encoder", "two_head"]
 Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]

@@ -13,16 +13,6 @@ from torch import nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 
-__all__ = [
-    "BackboneEncoder",
-    "Encoder",
-    "check_features",
-    "check_frames",
-    "evaluation_mode",
-    "linear",
-    "unit",
-]
-
 
 class Encoder(nn.Module, ABC):
     """A network that turns images or clips into unit vectors.

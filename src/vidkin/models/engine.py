@@ -13,19 +13,6 @@ from torch.optim import Optimizer
 
 from vidkin.errors import TrainingError
 
-__all__ = [
-    "CollapseWatch",
-    "Decay",
-    "Objective",
-    "OneCycle",
-    "Schedule",
-    "Step",
-    "check_finite",
-    "collapse_threshold",
-    "read_terms",
-    "take_steps",
-]
-
 
 class Schedule(Protocol):
     """Learning rate and momentum of every step; steps count from 0."""

@@ -18,8 +18,6 @@ from vidkin.models.encoder import Encoder, evaluation_mode
 from vidkin.models.two_head import TwoHeadNetwork
 from vidkin.models.volume_networks import VolumeNetwork
 
-__all__ = ["ExportFormat", "export_model"]
-
 ExportFormat = Literal["onnx", "torch"]
 
 # Larger models keep their weights in a second file because a protocol buffer holds at most 2 GB.

@@ -28,15 +28,6 @@ from vidkin.models.frame_model import FrameEncoderModel
 from vidkin.models.model_folder import load_model, model_digest
 from vidkin.similarity import FrameFeatures
 
-__all__ = [
-    "ClipBuffer",
-    "ClipModelExtractor",
-    "ModelExtractor",
-    "PlannedClip",
-    "encoder_input",
-    "open_model_extractor",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedClip:

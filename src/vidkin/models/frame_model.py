@@ -10,8 +10,6 @@ from vidkin.features.frame_encoder import FrameEncoder, FrameEncoderSettings
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import Encoder, check_frames
 
-__all__ = ["FrameEncoderModel"]
-
 
 class FrameEncoderModel(Encoder):
     """Unit vectors [B, D] of squares [B, 3, S, S] by a :class:`FrameEncoder`, which normalizes its input itself.

@@ -16,8 +16,6 @@ from vidkin.models.encoder import evaluation_mode
 from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
 
-__all__ = ["FrameEncoderFeatures", "SmallNetwork", "open_frame_network"]
-
 _CHANNELS = (24, 48, 96, 128)
 
 _GROUPS = 8

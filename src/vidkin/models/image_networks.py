@@ -11,8 +11,6 @@ from vidkin.features import PooledNetwork
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import BackboneEncoder, check_features, linear, unit
 
-__all__ = ["DeepRankingNetwork", "ImageEncoder", "LocalNormalization", "LowResolutionPath"]
-
 
 class ImageEncoder(BackboneEncoder):
     """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.

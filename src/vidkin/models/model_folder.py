@@ -29,18 +29,6 @@ from vidkin.models.two_head import TwoHeadNetwork, open_map_network
 from vidkin.models.volume_networks import DeepSBDNetwork, VideoNetwork
 from vidkin.models.weights import add_weights, load_weights
 
-__all__ = [
-    "WEIGHTS_FILE",
-    "ModelInfo",
-    "build_model",
-    "load_model",
-    "model_digest",
-    "read_model_document",
-    "read_model_info",
-    "save_model",
-    "write_model_folder",
-]
-
 _WITH_BACKBONE: dict[str, Callable[[EncoderConfig, PooledNetwork], Encoder]] = {
     "clip": ClipEncoder,
     "image": ImageEncoder,

@@ -16,18 +16,6 @@ from torch.overrides import TorchFunctionMode
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.engine import B, M, Objective
 
-__all__ = [
-    "any_process",
-    "average_gradients",
-    "compute_in_shares",
-    "first_value",
-    "is_first",
-    "join_processes",
-    "process_count",
-    "read_in_turn",
-    "share_steps",
-]
-
 # The first process can take long to read a large collection, or to validate, while the others wait.
 _PATIENCE = timedelta(hours=24)
 

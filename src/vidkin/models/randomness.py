@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["random_state", "restore_random_state", "seeded"]
-
 _PREFIX = "random."
 
 

@@ -26,20 +26,6 @@ from vidkin.models.engine import Step, check_finite, read_terms
 from vidkin.models.processes import any_process, is_first
 from vidkin.models.randomness import random_state, restore_random_state
 
-__all__ = [
-    "CHECKPOINT_FILE",
-    "Checkpoint",
-    "Interrupt",
-    "StepStore",
-    "deferred_interrupt",
-    "follow_steps",
-    "hold_training_folder",
-    "learned_state",
-    "load_learned",
-    "load_optimizer",
-    "optimizer_tensors",
-]
-
 CHECKPOINT_FILE = "checkpoint.safetensors"
 
 _FORMAT = 1

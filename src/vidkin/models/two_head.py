@@ -16,9 +16,6 @@ from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import BackboneEncoder, check_frames, linear, unit
 from vidkin.models.frame_network import FrameEncoderFeatures, SmallNetwork, open_frame_network
 
-__all__ = ["HeadOutputs", "TwoHeadNetwork", "open_map_network", "stack_of_differences", "widen_input"]
-
-
 # Luma of ITU-R BT.601.
 
 

@@ -11,8 +11,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import Encoder, check_frames, unit
 
-__all__ = ["DeepSBDNetwork", "VideoNetwork", "VolumeNetwork"]
-
 
 class VolumeNetwork(Encoder):
     """Convolutions over time and space, two hidden layers, classes; the base of C3D and DeepSBD.

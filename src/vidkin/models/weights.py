@@ -16,8 +16,6 @@ from vidkin.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import hashlib
 
-__all__ = ["add_weights", "fit_state", "load_weights"]
-
 _LISTED = 5
 
 

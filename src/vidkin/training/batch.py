@@ -16,8 +16,6 @@ from vidkin.models.encoder import BackboneEncoder
 from vidkin.models.processes import compute_in_shares
 from vidkin.training.recipe import Measure, ObjectiveRecipe
 
-__all__ = ["Batch", "Draw", "DrawnItems", "TrainingData", "weighted_sum", "work_ahead"]
-
 R = TypeVar("R")
 
 Draw = Literal[

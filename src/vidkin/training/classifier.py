@@ -23,21 +23,6 @@ from vidkin.metric.measures import accuracy, accuracy_per_class, normalized_mutu
 from vidkin.models import HeadOutputs, TwoHeadNetwork, load_model
 from vidkin.training.inputs import Inputs, OnItem, broken_files, prepare_parts, read_input
 
-__all__ = [
-    "NEIGHBORS_FILE",
-    "ClassifiedFile",
-    "ClassifierEvaluation",
-    "DescribedParts",
-    "Neighbor",
-    "RetrievalFigures",
-    "TrainingItems",
-    "classify",
-    "describe_splits",
-    "evaluate_classifier",
-    "nearest",
-    "store_training_items",
-]
-
 NEIGHBORS_FILE = "neighbors.safetensors"
 
 

@@ -23,15 +23,6 @@ from vidkin.training.clip_views import ClipFeatures, EditedClip, ViewMaker
 from vidkin.training.objectives import LossCall, find_loss, make_loss
 from vidkin.training.recipe import Measure, ObjectiveRecipe, ScheduleRecipe
 
-__all__ = [
-    "COMPARATOR_CALLS",
-    "ClipBatch",
-    "ClipData",
-    "ComparatorObjective",
-    "make_batch",
-    "raise_unrelated",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipBatch:

@@ -21,8 +21,6 @@ from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames
 from vidkin.training.image_set import find_media, to_square
 
-__all__ = ["VideoSquares", "Window", "cut_windows", "read_squares", "split_windows", "stored_tensors"]
-
 _log = logging.getLogger(__name__)
 
 # Part of the cache's key: increment it when the same file would give different squares.

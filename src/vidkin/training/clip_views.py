@@ -29,17 +29,6 @@ from vidkin.media import Frames
 from vidkin.similarity.learned import LEAST_INFORMATION
 from vidkin.training.clip_footage import VideoSquares, Window, stored_tensors
 
-__all__ = [
-    "ClipFeatures",
-    "ClipSettings",
-    "EditedClip",
-    "ViewMaker",
-    "clip_settings",
-    "describe_clip_settings",
-    "store_views",
-    "teacher_vectors",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClipSettings:

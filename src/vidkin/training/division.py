@@ -17,8 +17,6 @@ from vidkin.training.inputs import label_table
 from vidkin.training.objectives import find_loss
 from vidkin.training.recipe import DataRecipe, Measure, Recipe
 
-__all__ = ["Division", "batch_sizes", "can_measure", "divide_data", "open_data"]
-
 # Excerpts of each training video if no subcategory has two videos.
 _EXCERPTS = 4
 

@@ -31,19 +31,6 @@ from vidkin.metric.sampling import (
 )
 from vidkin.training.batch import Draw
 
-__all__ = [
-    "LABELS",
-    "ClusterDraws",
-    "OnlineSettings",
-    "balanced_sizes",
-    "check_drawable",
-    "class_sizes",
-    "draw_mined_triplets",
-    "index_stream",
-    "online_triplets",
-    "read_relevance",
-]
-
 LABELS = "labels"
 
 """Relevance by labels: the number of levels two items share."""

@@ -15,8 +15,6 @@ from torch import Tensor
 from vidkin.metric import measures
 from vidkin.training.recipe import Measure
 
-__all__ = ["RANKED", "SAMPLES", "TUPLES", "measure_embeddings", "measure_one", "measure_scores"]
-
 SAMPLES = 15_000
 """Number of quadlets drawn for the sampled figures, as in the sources."""
 

@@ -23,8 +23,6 @@ from vidkin.training.inputs import Inputs, OnItem, broken_files, prepare_parts
 from vidkin.training.recipe import DataRecipe
 from vidkin.training.recipe_file import load_recipe
 
-__all__ = ["CACHE_FOLDER", "Evaluation", "embed_set", "evaluate", "explain_missing", "open_evaluation_set"]
-
 _LOG = logging.getLogger(__name__)
 
 

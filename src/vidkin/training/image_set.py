@@ -28,17 +28,6 @@ from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames, probe, read_frames
 from vidkin.media.time import SAME_TIME, is_same_time
 
-__all__ = [
-    "FrameNeighbors",
-    "ImageSet",
-    "ImageSettings",
-    "Square",
-    "find_media",
-    "read_images",
-    "read_squares",
-    "to_square",
-]
-
 Square = NDArray[np.uint8]
 
 """Pixels [side, side, 3] uint8 RGB."""

@@ -28,18 +28,6 @@ from vidkin.models import Encoder, EncoderConfig, HeadOutputs, TwoHeadNetwork
 from vidkin.models.encoder import BackboneEncoder, evaluation_mode
 from vidkin.models.weights import add_weights
 
-__all__ = [
-    "Inputs",
-    "OnItem",
-    "augment",
-    "broken_files",
-    "label_table",
-    "prepare_inputs",
-    "prepare_parts",
-    "read_input",
-    "read_inputs",
-]
-
 
 def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
     """(frames [T, S, S, 3], number of real frames); missing frames repeat the last; an image is [S, S, 3].

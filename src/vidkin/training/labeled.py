@@ -27,8 +27,6 @@ from vidkin.training.embedding_measures import measure_one
 from vidkin.training.inputs import Inputs, broken_files
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
-__all__ = ["LabeledData"]
-
 
 @dataclass(frozen=True, eq=False)
 class LabeledData:

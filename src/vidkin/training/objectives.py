@@ -20,17 +20,6 @@ from vidkin.models import DeepSBDNetwork, Encoder, TwoHeadNetwork, VideoNetwork
 from vidkin.training.batch import Batch, Draw, DrawnItems, weighted_sum
 from vidkin.training.recipe import ObjectiveRecipe
 
-__all__ = [
-    "LossCall",
-    "LossEntry",
-    "WeightedObjective",
-    "available_objectives",
-    "build_objective",
-    "find_loss",
-    "make_loss",
-    "settle_parameters",
-]
-
 
 class CenterTerm(nn.Module):
     """:class:`vidkin.metric.losses.CenterLoss` with centers of the length of the model's embeddings.

@@ -37,8 +37,6 @@ from vidkin.training.recipe import Recipe
 from vidkin.training.state import TrainingRun, choose_device, make_optimizer
 from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
 
-__all__ = ["build_encoder", "fit_recipe", "open_descriptors", "prepare_run", "read_clips", "training_items"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -30,8 +30,6 @@ from vidkin.training.prepare import (
 )
 from vidkin.training.recipe import Recipe
 
-__all__ = ["FirstBatch", "LabelCount", "RecipePreview", "preview_recipe"]
-
 _MEMBERS: dict[Draw, tuple[str, ...]] = {
     "quadlets": ("query", "positive", "intermediate", "negative"),
     "online_triplets": ("query", "positive", "negative"),

@@ -12,16 +12,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.models.comparator import ComparatorConfig
 
-__all__ = [
-    "AUGMENTATIONS",
-    "DataRecipe",
-    "Measure",
-    "ObjectiveRecipe",
-    "Recipe",
-    "ScheduleRecipe",
-    "ValidationRecipe",
-]
-
 AUGMENTATIONS = ("flip", "crop", "color")
 """Allowed values in ``data.augmentation``."""
 

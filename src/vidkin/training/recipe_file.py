@@ -25,8 +25,6 @@ from vidkin.training.objectives import available_objectives, find_loss, settle_p
 from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, ScheduleRecipe, ValidationRecipe
 from vidkin.training.unlabeled import UnlabeledData
 
-__all__ = ["available_recipes", "describe_recipe", "load_recipe", "recipe_tables", "show_recipe"]
-
 
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     """The meaning of each setting by name, in the tables of the recipe's file, taken from the docstrings."""

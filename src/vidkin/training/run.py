@@ -32,16 +32,6 @@ from vidkin.training.recipe import Recipe
 from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.state import TrainingRun
 
-__all__ = [
-    "LOG_FILE",
-    "OnTrainingProgress",
-    "RunLog",
-    "TrainingInterrupted",
-    "TrainingProgress",
-    "TrainingReport",
-    "train",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:

@@ -18,8 +18,6 @@ from vidkin.models.runner import StepStore, learned_state, load_learned
 from vidkin.training.batch import Draw, TrainingData
 from vidkin.training.recipe import Recipe, ScheduleRecipe
 
-__all__ = ["TrainingRun", "choose_device", "make_optimizer"]
-
 SPLIT_FILE = "split.json"
 
 # Attributes of a run that are stored with its state.

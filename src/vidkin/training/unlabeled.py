@@ -20,8 +20,6 @@ from vidkin.training.batch import Batch, Draw, DrawnItems, work_ahead
 from vidkin.training.image_set import ImageSet
 from vidkin.training.recipe import Measure, ScheduleRecipe
 
-__all__ = ["UnlabeledData", "draw_by_scene", "pair_settings", "split_images"]
-
 _CHUNK = 64
 
 

@@ -19,8 +19,6 @@ from vidkin.metric.losses.base import NotNegative, Positive, options_of, squared
 from vidkin.metric.losses.label_pairs import LossOnLabels, count_active_hinges, resolve_pairs
 from vidkin.metric.losses.quadlets import check_gaps, warn_without_guarantee
 
-__all__ = ["AllQuadletsLoss", "all_quadlets_loss", "all_quadlets_radial_loss"]
-
 # Elements of one block of (triplets x references): a few dozen MiB of scratch, whatever the batch.
 BLOCK_ELEMENTS = 1 << 21
 

@@ -11,8 +11,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Loss, Reduction, options_of, reduce, squared_distance
 from vidkin.metric.losses.quadlets import check_tuples
 
-__all__ = ["AngularLoss", "angular_loss", "angular_quadlet_loss"]
-
 AngularForm = Literal["triplet", "quadlet"]
 
 

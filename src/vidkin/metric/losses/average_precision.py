@@ -17,16 +17,6 @@ from vidkin.metric.losses.score_pairs import (
     surrogate_ap_risk,
 )
 
-__all__ = [
-    "HierarchicalAPLoss",
-    "SmoothAPLoss",
-    "SupAPLoss",
-    "hierarchical_ap_loss",
-    "smooth_ap_loss",
-    "sup_ap_loss",
-    "upper_step",
-]
-
 
 @checked()
 def smooth_ap_loss(

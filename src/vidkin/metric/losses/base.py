@@ -24,23 +24,6 @@ from torch import Tensor, nn
 
 from vidkin._base.values import check_choice, check_not_negative, check_positive
 
-__all__ = [
-    "Distance",
-    "Loss",
-    "NotNegative",
-    "Positive",
-    "Reduction",
-    "checked",
-    "in_full_precision",
-    "options_of",
-    "pairwise_distances",
-    "reduce",
-    "reduce_queries",
-    "squared_distance",
-    "squared_distances",
-    "weighted_mean",
-]
-
 P = ParamSpec("P")
 
 Positive = Annotated[float, check_positive]

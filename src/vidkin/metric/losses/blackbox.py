@@ -10,8 +10,6 @@ from torch import Tensor
 from vidkin.metric.losses.base import NotNegative, Positive, Reduction, checked, options_of, reduce_queries
 from vidkin.metric.losses.score_pairs import LossOnScores, lowest, score_pairs
 
-__all__ = ["BlackBoxAPLoss", "blackbox_ap_loss"]
-
 
 @checked()
 def blackbox_ap_loss(

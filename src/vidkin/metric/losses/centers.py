@@ -19,14 +19,6 @@ from vidkin.metric.losses.base import (
     squared_distances,
 )
 
-__all__ = [
-    "CenterLoss",
-    "TripletCenterLoss",
-    "center_loss",
-    "moved_centers",
-    "triplet_center_loss",
-]
-
 
 def center_loss(
     embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum"

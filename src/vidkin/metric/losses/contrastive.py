@@ -12,15 +12,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Positive, Reduction, checked, options_of, reduce_queries
 from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, lowest, score_pairs, self_pair_mask
 
-__all__ = [
-    "InfoNCELoss",
-    "SelfHardNegativeLoss",
-    "hard_negative_loss",
-    "info_nce_loss",
-    "self_hard_negative_loss",
-    "self_similarity_loss",
-]
-
 Denominator = Literal["negatives", "all"]
 
 

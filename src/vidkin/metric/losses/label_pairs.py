@@ -14,8 +14,6 @@ from torch import Tensor
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Loss, in_full_precision
 
-__all__ = ["LossOnLabels", "count_active_hinges", "resolve_pairs"]
-
 
 class LossOnLabels(Loss):
     """Base of the losses on (embeddings [N, D], labels [N] or [N, L]), against themselves or a reference set."""

@@ -19,8 +19,6 @@ from vidkin.metric.losses.base import (
 )
 from vidkin.metric.losses.label_pairs import resolve_pairs
 
-__all__ = ["MagnetLoss", "magnet_loss"]
-
 # A logarithm that no distance reaches; it means "no such cluster" where -inf would give NaN gradients.
 ABSENT = -1e30
 

@@ -31,15 +31,6 @@ from vidkin.metric.losses.base import (
 )
 from vidkin.metric.losses.label_pairs import LossOnLabels, count_active_hinges, resolve_pairs
 
-__all__ = [
-    "BatchAllTripletLoss",
-    "BatchHardTripletLoss",
-    "SemiHardTripletLoss",
-    "batch_all_triplet_loss",
-    "batch_hard_triplet_loss",
-    "semi_hard_triplet_loss",
-]
-
 Average = Literal["active", "all"]
 
 

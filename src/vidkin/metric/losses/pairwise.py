@@ -19,15 +19,6 @@ from vidkin.metric.losses.score_pairs import (
     score_pairs,
 )
 
-__all__ = [
-    "CircleLoss",
-    "ContrastiveLoss",
-    "ScoreTripletLoss",
-    "circle_loss",
-    "contrastive_loss",
-    "score_triplet_loss",
-]
-
 CircleForm = Literal["query", "global"]
 TripletMining = Literal["all", "hard"]
 

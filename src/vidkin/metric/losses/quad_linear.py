@@ -30,14 +30,6 @@ from vidkin.metric.losses.score_pairs import (
     surrogate_ap_risk,
 )
 
-__all__ = [
-    "FrameQuadLinearAPLoss",
-    "QuadLinearAPLoss",
-    "frame_quad_linear_ap_loss",
-    "quad_linear_ap_loss",
-    "quad_linear_step",
-]
-
 
 def quad_linear_step(difference: Tensor, *, delta: float) -> Tensor:
     """R-(x; delta), the surrogate of "this negative is above this positive".

@@ -19,17 +19,6 @@ from vidkin.metric.losses.base import (
     squared_distance,
 )
 
-__all__ = [
-    "LossOnQuadlets",
-    "QuadletLoss",
-    "RadialLoss",
-    "TripletLoss",
-    "check_tuples",
-    "quadlet_loss",
-    "radial_loss",
-    "triplet_loss",
-]
-
 
 class LossOnQuadlets(Loss):
     """Base of the losses on given quadlets."""

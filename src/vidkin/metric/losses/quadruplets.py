@@ -14,16 +14,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Loss, NotNegative, Reduction, options_of, reduce, squared_distance
 from vidkin.metric.losses.quadlets import LossOnQuadlets, check_tuples
 
-__all__ = [
-    "QuadrupletLoss",
-    "QuadrupletwiseLoss",
-    "adaptive_margins",
-    "quadruplet_loss",
-    "quadrupletwise_equality",
-    "quadrupletwise_inequality",
-    "quadrupletwise_loss",
-]
-
 
 def quadrupletwise_inequality(
     a: Tensor, b: Tensor, c: Tensor, d: Tensor, *, delta: float = 1.0, reduction: Reduction = "mean"

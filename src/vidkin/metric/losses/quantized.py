@@ -13,8 +13,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Reduction, checked, options_of, reduce_queries
 from vidkin.metric.losses.score_pairs import LossOnScores, score_pairs
 
-__all__ = ["FastAPLoss", "QuantizedAPLoss", "fast_ap_loss", "quantized_ap_loss"]
-
 AtLeastOne = Annotated[int, partial(check_at_least, 1)]
 AtLeastTwo = Annotated[int, partial(check_at_least, 2)]
 

@@ -19,15 +19,6 @@ from vidkin.metric.losses.base import (
 )
 from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, self_pair_mask
 
-__all__ = [
-    "MAELoss",
-    "MSELoss",
-    "SimilarityRegularizer",
-    "mae_loss",
-    "mse_loss",
-    "similarity_regularizer",
-]
-
 
 def mae_loss(
     scores: Tensor,

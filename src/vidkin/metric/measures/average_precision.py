@@ -18,13 +18,6 @@ from vidkin.metric.measures.ranking import (
     reduce_values,
 )
 
-__all__ = [
-    "average_precision",
-    "average_precision_per_level",
-    "mean_average_precision",
-    "micro_average_precision",
-]
-
 
 def average_precision(
     scores: torch.Tensor,

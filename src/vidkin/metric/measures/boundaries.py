@@ -11,15 +11,6 @@ from typing import Literal
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "Boundary",
-    "BoundaryRule",
-    "DetectionScores",
-    "boundaries_of_shots",
-    "boundary_scores",
-    "clip_scores",
-]
-
 Boundary = float | tuple[float, float]
 """A hard cut as the first frame of the new shot, or a gradual transition as its [first, last] frame."""
 

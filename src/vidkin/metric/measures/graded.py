@@ -19,8 +19,6 @@ from vidkin.metric.measures.ranking import (
     reduce_values,
 )
 
-__all__ = ["Gain", "LevelWeights", "average_set_intersection", "hierarchical_average_precision", "ndcg"]
-
 LevelWeights = Literal["population", "level"]
 
 

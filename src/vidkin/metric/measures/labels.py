@@ -9,8 +9,6 @@ import torch
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["accuracy", "accuracy_per_class", "normalized_mutual_information"]
-
 
 def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) -> float:
     """Normalized mutual information I(C; L) / sqrt(H(C) H(L)) of two partitions of the same items.

@@ -12,8 +12,6 @@ from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, before, checked, per_query
 
-__all__ = ["TripletWeighting", "quadlet_precision", "triplet_precision"]
-
 TripletWeighting = Literal["quadlets", "triplets"]
 
 

@@ -25,18 +25,6 @@ import torch
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "CountedMean",
-    "QueryReduction",
-    "Ranking",
-    "Ties",
-    "checked",
-    "graded_relevance",
-    "per_query",
-    "rank",
-    "reduce_values",
-]
-
 Ties = Literal["stable", "expected"]
 
 QueryReduction = Literal["mean", "none"]

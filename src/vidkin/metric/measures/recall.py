@@ -20,8 +20,6 @@ from vidkin.metric.measures.ranking import (
     reduce_values,
 )
 
-__all__ = ["RecallForm", "map_at_r", "r_precision", "recall_at_k"]
-
 RecallForm = Literal["hit", "share"]
 
 

@@ -11,15 +11,6 @@ import torch
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "SegmentScores",
-    "segment_average_precision",
-    "segment_f_score",
-    "segment_precision_recall",
-    "segment_scores",
-    "temporal_average_precision",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:

@@ -19,8 +19,6 @@ from vidkin.metric.measures.order import ranked_quadlets, ranked_triplets
 from vidkin.metric.measures.ranking import CountedMean, Ranking, Ties, check_ties, per_query
 from vidkin.metric.measures.recall import ranked_map_at_r, ranked_r_precision, ranked_recall
 
-__all__ = ["RetrievalAccumulator"]
-
 _SHARES = ("quadlet_precision", "triplet_precision")
 
 

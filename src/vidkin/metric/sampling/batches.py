@@ -12,8 +12,6 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import epoch_generator
 
-__all__ = ["BalancedBatchSampler"]
-
 
 class BalancedBatchSampler:
     """P x K batches: P classes, K items of each; with deeper labels P categories, S subcategories each, K items.

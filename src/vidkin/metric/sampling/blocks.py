@@ -11,8 +11,6 @@ from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import checked_labels, uniform_below
 
-__all__ = ["Ineligible", "LabelBlocks", "Uniform"]
-
 Uniform = Literal["queries", "tuples"]
 Ineligible = Literal["raise", "skip"]
 

@@ -13,15 +13,6 @@ from vidkin._base.values import check_not_negative, check_shot
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import generator_of, uniform_below
 
-__all__ = [
-    "AnnotatedShot",
-    "ClipQuadlet",
-    "ClipTriplet",
-    "ClipWindow",
-    "sample_critical_quadlets",
-    "sample_shot_triplets",
-]
-
 P = TypeVar("P")
 
 

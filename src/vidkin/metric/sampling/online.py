@@ -12,8 +12,6 @@ from vidkin._base.values import check_at_least, check_not_negative, check_positi
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import generator_of
 
-__all__ = ["OnlineTripletSampler", "PairRelevance"]
-
 PairRelevance = torch.Tensor | Callable[[int, int], float]
 Triplet = tuple[int, int, int]
 

@@ -19,14 +19,6 @@ from vidkin.metric.sampling.tuples import (
     uniform_below,
 )
 
-__all__ = [
-    "QuadletSampler",
-    "Similarity",
-    "sample_hard_quadlets",
-    "sample_quadlets",
-    "sample_triplets",
-]
-
 Similarity = torch.Tensor | Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -11,8 +11,6 @@ from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import Triplets, generator_of
 
-__all__ = ["WithoutSemiHard", "nearest_semi_hard_triplets", "sample_semi_hard_triplets"]
-
 WithoutSemiHard = Literal["farthest", "drop"]
 
 

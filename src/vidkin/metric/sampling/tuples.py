@@ -8,8 +8,6 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Quadlets", "Triplets", "checked_labels", "epoch_generator", "generator_of", "uniform_below"]
-
 
 class _Tuples:
     """B tuples: each field is one part of all of them, [B] int64."""
