@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -70,9 +70,8 @@ class DrawnItems:
 
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""
-        if self.are_features and isinstance(model, BackboneEncoder):
-            return self.computed_by(model.head)
-        return self.computed_by(model.embed)
+        # Only what has a backbone has features.
+        return self.computed_by(cast(BackboneEncoder, model).head if self.are_features else model.embed)
 
     def computed_by(self, network: Callable[..., Tensor]) -> Tensor:
         """Rows [N, ...] float32 of a network called with inputs and lengths; each process computes its share of

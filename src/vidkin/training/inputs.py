@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -378,9 +379,8 @@ class Inputs:
         parts = []
         with evaluation_mode(model):
             for indices in torch.split(torch.arange(len(self)) if only is None else only, chunk):
-                embed = (
-                    model.head if self.are_features and isinstance(model, BackboneEncoder) else model.embed
-                )
+                # Only what has a backbone has features.
+                embed = cast(BackboneEncoder, model).head if self.are_features else model.embed
                 parts.append(embed(*self.take(indices, device=device)).float().cpu())
         return torch.cat(parts)
 
