@@ -24,11 +24,14 @@ class HouseStyle(griffe.Extension):
     """Brings docstrings, which are written to be read as they stand, to the Markdown that griffe expects.
 
     ``:class:`Name``` becomes code, ``Example:`` a section, shapes such as ``[Q][G]`` no links, and an entry
-    ``start, end: Seconds.`` one for each parameter.
+    ``start, end: Seconds.`` one for each parameter. A loss gets the options of its
+    function, which it takes when it runs.
     """
 
     def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         """Rewrite the docstring of any object that has one."""
+        if isinstance(obj, griffe.Class):
+            _take_options(obj)
         if obj.docstring is None:
             return
         text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", obj.docstring.value)
@@ -44,6 +47,22 @@ class HouseStyle(griffe.Extension):
 
             text = re.sub(r"(?m)^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +.*)*)", divide, text)
         obj.docstring.value = text
+
+
+def _take_options(loss: griffe.Class) -> None:
+    """Give the ``__init__`` under ``@options_of(function)`` the parameters that it has when it runs."""
+    constructor = loss.members.get("__init__")
+    if not isinstance(constructor, griffe.Function):
+        return
+    for decorator in constructor.decorators:
+        if match := re.fullmatch(r"options_of\((\w+)\)", str(decorator.value)):
+            function = loss.module[match[1]]
+            options = [
+                parameter
+                for parameter in function.parameters
+                if "Tensor" not in str(parameter.annotation) and parameter.name != "self_offset"
+            ]
+            constructor.parameters = griffe.Parameters(constructor.parameters[0], *options)
 
 
 def public_rooms() -> dict[str, list[str]]:
