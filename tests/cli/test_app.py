@@ -223,7 +223,7 @@ def _videos(index: Path) -> int:
 
 
 @pytest.mark.parametrize("words", [["search", "https://example.org/a.mp4"], ["index", "smb://nas/videos"]])
-def test_an_address_is_not_a_file_and_what_to_do_is_said(words: list[str]) -> None:
+def test_an_address_instead_of_a_file_is_refused_with_advice(words: list[str]) -> None:
     outcome = run(*words, status=2)
     assert f"{words[1]}: vidkin reads files; download it first, or mount the share" in outcome.err.replace(
         "\n", " "
@@ -304,7 +304,7 @@ def test_nothing_is_collected_at_the_end_of_a_command(
     assert __version__ in capsys.readouterr().out
 
 
-def test_what_is_wrong_with_a_file_is_said_once_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_warns_once_of_each_file(capsys: pytest.CaptureFixture[str]) -> None:
     reader = logging.getLogger("vidkin.media.reader")
     for _ in range(2):
         run("man")

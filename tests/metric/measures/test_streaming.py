@@ -79,7 +79,7 @@ def test_two_processes_merge_into_one() -> None:
         parts[0].merge(RetrievalAccumulator(["ndcg"]))
 
 
-def test_an_accumulator_that_saw_nothing_says_nothing() -> None:
+def test_an_accumulator_that_saw_nothing_gives_nan() -> None:
     value = RetrievalAccumulator(["ndcg"]).compute()["ndcg"]
     assert math.isnan(value)
     assert value.count == 0
