@@ -15,6 +15,7 @@ import pytest
 from tests.cli.conftest import Library, run
 
 
+@pytest.mark.process
 def test_it_serves_until_ctrl_c(library: Library) -> None:
     command = [sys.executable, "-m", "vidkin", "serve", str(library.index), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:

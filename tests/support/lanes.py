@@ -20,7 +20,13 @@ LANES = {
     "s3": "talks to a server of object storage",
     "slow": "takes minutes, not seconds",
 }
-FIXTURES = {"browser": "browser", "cluster": "cluster", "s3": "s3", "worker_processes": "process"}
+FIXTURES = {
+    "browser": "browser",
+    "built": "process",
+    "cluster": "cluster",
+    "s3": "s3",
+    "worker_processes": "process",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

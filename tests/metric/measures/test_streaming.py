@@ -123,6 +123,7 @@ print(peak() - start)
 """
 
 
+@pytest.mark.process
 def test_memory_stays_that_of_a_block() -> None:
     """8 million pairs pass through: 33 MB of scores alone, over 200 MB when they are ranked at once."""
     # glibc would keep freed blocks; this returns every tensor of 64 KiB and up at once, so that the peak is true.
