@@ -77,6 +77,7 @@ def scores(index: Index, query: Path) -> dict[str, float]:
     return {Path(match.path).stem: match.score for match in index.search(query, limit=50)}
 
 
+@pytest.mark.large
 def test_black_frames_never_make_a_match(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_black_frames_never_make_a_match(
     assert scores(index, tmp_path / "videos" / "black.mp4") == {"black": 1.0}
 
 
+@pytest.mark.large
 def test_videos_that_share_only_an_intro_do_not_match(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
@@ -109,6 +111,7 @@ def test_videos_that_share_only_an_intro_do_not_match(
     assert max([0.0, *found.values()]) < 0.2
 
 
+@pytest.mark.large
 def test_videos_that_share_only_a_logo_card_do_not_match(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
@@ -190,6 +193,7 @@ def test_identical_is_one_and_unrelated_is_near_zero(photographs: Index, name: s
     assert max([0.0, *found.values()]) < 0.2
 
 
+@pytest.mark.large
 def test_a_family_of_copies_stays_a_family(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:

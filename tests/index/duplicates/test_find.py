@@ -52,7 +52,13 @@ def member(groups: list[DuplicateGroup], stem: str) -> DuplicateMember:
     return next(item for group in groups for item in group.members if Path(item.path).stem == stem)
 
 
-@pytest.mark.parametrize("pair", [("coffee, another name", "coffee trimmed"), ("rocket", "rocket excerpt")])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("coffee, another name", "coffee trimmed"),
+        pytest.param(("rocket", "rocket excerpt"), marks=pytest.mark.large),
+    ],
+)
 def test_one_pair_has_one_score(index: Index, videos: Path, pair: tuple[str, str]) -> None:
     first, second = (videos / f"{name}.mp4" for name in pair)
     scores = {}
