@@ -9,6 +9,9 @@ VIDEOS ?=
 # of the test that does everything at random
 SOAK_MINUTES ?= 60
 
+# Tests start many programs: compiled anew in each, the modules would take longer than what they do.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-all test-lanes soak coverage bench docs lint clean
 
 demo: $(STAMP)

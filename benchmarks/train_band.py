@@ -5,8 +5,8 @@
 
 Clips are videos of one shot each; those whose path in their folder starts with a held-out name are kept apart and make
 the test split that `vidkin benchmark shots` composes its videos of. Photographs add scenes. Sequences are composed of
-the rest (`vidkin.datasets.compose`); one in eight of them is not trained on and chooses the thresholds. No edited video
-takes part in any of it. About 10 minutes on one core.
+the rest (`vidkin_research.made.sequences`); one in eight of them is not trained on and chooses the thresholds. No
+edited video takes part in any of it. About 10 minutes on one core.
 """
 
 from __future__ import annotations

@@ -48,8 +48,14 @@ HEAVY = frozenset({
     *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
 _PARSERS = frozenset({"json.load", "json.loads", "tomllib.load", "tomllib.loads"})
-# A file is one sitting. A part with one reader lives with its reader: few short modules may stand beside their only one.
+# A file is one sitting. A part with one reader lives with its reader: few short modules stand beside their only one.
 MOST_LINES, MOST_BODY_LINES, MOST_MODULES, SHORT_LINES, MOST_SHORT = 700, 80, 340, 120, 15
+
+
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """Every module, parsed once and only where these tests run: each worker of pytest imports this file."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,6 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MODULES = {module_name(path): path for path in FILES}
 # What runs before a command begins: each command's module is imported to print its help.
 START = ("vidkin", "vidkin.__main__", *(name for name in MODULES if name.startswith("vidkin.cli")))
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
 @cache
@@ -78,7 +83,7 @@ def imports(name: str) -> tuple[Import, ...]:
     """All imports of a module, in the order of its lines."""
     path = MODULES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    return tuple(sorted(_imports(TREES[name], package, late=False), key=lambda found: found.line))
+    return tuple(sorted(_imports(trees()[name], package, late=False), key=lambda found: found.line))
 
 
 def _imports(node: ast.AST, package: str, *, late: bool) -> Iterator[Import]:
@@ -197,7 +202,7 @@ def test_no_circles_of_folders() -> None:
 
 def _named(name: str) -> set[str]:
     """Modules of vidkin that a module imports, or names in a string: ``"vidkin.shots.registry:open_detector"``."""
-    strings = (node.value for node in ast.walk(TREES[name]) if isinstance(node, ast.Constant))
+    strings = (node.value for node in ast.walk(trees()[name]) if isinstance(node, ast.Constant))
     pattern = re.compile(r"vidkin(\.\w+)+(:\w+)?")
     targets = {
         _known(text.partition(":")[0])
@@ -238,7 +243,7 @@ def test_modules_are_imported_late_only_where_that_keeps_something_heavy_off() -
 
 
 def _is_typing(name: str, line: int) -> bool:
-    blocks = (node for node in ast.walk(TREES[name]) if isinstance(node, ast.If))
+    blocks = (node for node in ast.walk(trees()[name]) if isinstance(node, ast.If))
     typing = (node for node in blocks if "TYPE_CHECKING" in ast.unparse(node.test))
     return any(node.lineno <= line <= (node.end_lineno or 0) for node in typing)
 
@@ -289,8 +294,8 @@ def test_the_architecture_page_names_classes_and_functions_that_exist() -> None:
         name for pair in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)(?:\([^`]*\))?`", page) for name in pair
     }
     assert len(named) > 40
-    defined = set().union(*(_defined(tree) for tree in TREES.values()))
-    nodes = (node for tree in TREES.values() for node in ast.walk(tree))
+    defined = set().union(*(_defined(tree) for tree in trees().values()))
+    nodes = (node for tree in trees().values() for node in ast.walk(tree))
     defined |= {
         node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
@@ -306,7 +311,7 @@ def test_public_names_exist() -> None:
 
 
 def test_each_module_says_once_what_it_exports() -> None:
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         lists = [
             ast.literal_eval(node.value)
             for node in tree.body
@@ -334,7 +339,7 @@ def _defined(tree: ast.Module) -> set[str]:
 def test_a_name_of_a_class_or_type_has_one_meaning() -> None:
     """A class has its name to itself; a type alias may be repeated in other modules, but only with the same value."""
     meanings: dict[str, set[str]] = {}
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         for node in tree.body:
             for name, meaning in _types(module, node):
                 meanings.setdefault(name, set()).add(meaning)
@@ -366,7 +371,7 @@ def test_files_and_functions_stay_short() -> None:
     assert long_files == {}
     long_functions = {
         f"{name}.{node.name}": lines
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if (lines := _body_lines(node)) > MOST_BODY_LINES
@@ -404,7 +409,7 @@ def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
     """Documents nested too deeply end in a RecursionError, which nobody else handles."""
     parsers = {
         f"{name}:{node.lineno}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in _PARSERS
     }

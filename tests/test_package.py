@@ -57,7 +57,7 @@ def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
         if "extra ==" in marker:
             packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
     users = packages.keys() - {"all", "bench", "dev", "docs"}
-    assert {"export", "onnx", "otio", "ray", "tensorboard", "transnet", "web"} <= users
+    assert {"export", "onnx", "otio", "ray", "tensorboard", "web"} <= users
     assert packages["all"] == set().union(*(packages[extra] for extra in users))
 
 

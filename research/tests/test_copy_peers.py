@@ -36,6 +36,7 @@ def test_both_peers_are_installed_by_name() -> None:
     assert [peer.name for peer in copy_peers()] == ["pHash per frame", "vPDQ"]
 
 
+@pytest.mark.large
 def test_the_report_has_a_line_for_every_family_and_edit(folder: Path, tmp_path: Path) -> None:
     study = CopyStudy(
         size=SMALL,

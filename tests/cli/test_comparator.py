@@ -19,6 +19,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_comparator(passing(config), tmp_path_factory.mktemp("comparator"))
 
 
+@pytest.mark.large
 def test_a_comparator_indexes_searches_matches_and_finds_duplicates(
     library: Library, model: Path, tmp_path: Path
 ) -> None:

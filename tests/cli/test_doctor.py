@@ -40,7 +40,7 @@ def test_without_an_index_the_machine_is_looked_at() -> None:
     assert "there is no index at" in run("doctor", "--recall", status=3).err
 
 
-def test_a_part_that_does_not_work_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_does_not_work_is_listed_as_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_DECODERS", ("betamax", "h264"))
     monkeypatch.setattr(parts, "_ENCODERS", ("libx264", "betamax"))
     found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
@@ -63,7 +63,7 @@ def test_whether_the_web_app_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'pip install "vidkin[web]"' in found.detail
 
 
-def test_missing_and_damaged_parts_of_an_index_are_said_and_repaired(
+def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(
     library: Library, tmp_path: Path
 ) -> None:
     index = tmp_path / "my index"

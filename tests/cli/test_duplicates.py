@@ -65,6 +65,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "0 files restored" in run("apply", plan, "--undo").out
 
 
+@pytest.mark.process
 def test_a_reader_of_csv_that_stops_early_causes_no_error(own: Library) -> None:
     words = [sys.executable, "-m", "vidkin", "duplicates", "--index", str(own.index), "--csv", "-"]
     reading, writing = os.pipe()

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.conftest import Library, run
 
 
+@pytest.mark.process
 def test_it_serves_until_ctrl_c(library: Library) -> None:
     command = [sys.executable, "-m", "vidkin", "serve", str(library.index), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
@@ -63,7 +64,7 @@ def test_without_an_index_it_says_how_to_make_one(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "c.vidkin").is_dir()
 
 
-def test_an_address_that_cannot_be_used_is_said(library: Library) -> None:
+def test_an_address_that_cannot_be_used_ends_the_command_with_advice(library: Library) -> None:
     err = run("serve", library.index, "--host", "192.0.2.1", status=2).err
     assert "cannot listen at 192.0.2.1:8800" in err
     assert "choose another --port" in err

@@ -265,7 +265,7 @@ def test_detectors_that_mean_nothing(film: Path) -> None:
     assert "'canny' is not a shot detector; choose from" in outcome.err
     for nothing in ("", str(film.parent)):
         outcome = run(film, detector=nothing, status=2)
-        assert "choose from adaptive, band" in outcome.err
+        assert "choose from band, content" in outcome.err
         assert "`vidkin train-shots` makes one" in outcome.err
     twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
     assert "has the setting threshold twice" in twice.err
@@ -359,7 +359,9 @@ def test_drop_frame_needs_an_edl(film: Path) -> None:
     assert "--drop-frame needs --export FILE.edl" in run(film, "--drop-frame", status=2).err
 
 
-def test_copy_alone_says_nothing(film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_needs_a_folder_to_split_into(
+    film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "--copy needs --split FOLDER" in run(film, "--copy", status=2).err
     # As a default it is for when videos are split.
     (tmp_path / "config.toml").write_text("[shots]\ncopy = true\n")

@@ -141,6 +141,7 @@ class TestTrain:
         found = run("train", tmp_path / "r.toml", "-o", tmp_path / "model", status=1)
         assert "Left out: " in found.err
 
+    @pytest.mark.kill
     def test_ctrl_c_ends_with_130_and_the_next_call_goes_on(self, work: Path, tmp_path: Path) -> None:
         folder = tmp_path / "cut"
         words = ["train", str(work / "shades.toml"), "-o", str(folder), "--no-picture"]

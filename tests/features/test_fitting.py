@@ -16,6 +16,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import ClassicalExtractor, background_frames, fit_edit_whitening, pictures_of
 
 
+@pytest.mark.large
 def test_edits_move_less_after_fitting() -> None:
     extractor = ClassicalExtractor()
     seen: list[int] = []
@@ -45,7 +46,7 @@ def test_edits_move_less_after_fitting() -> None:
 
 def test_the_same_seed_gives_the_same_whitening() -> None:
     extractor = ClassicalExtractor()
-    images = background_frames().images[:24]
+    images = background_frames().images[:10]
     first, second = (fit_edit_whitening(extractor, images, dimension=8, seed=3) for _ in range(2))
     assert first.digest() == second.digest()
 

@@ -57,12 +57,12 @@ def test_gradients_and_color_bars_tell_nothing() -> None:
     assert information(bars) == 0
 
 
-def test_a_fade_between_flat_frames_tells_nothing() -> None:
+def test_a_fade_between_flat_frames_has_no_information() -> None:
     fade = np.stack([plain((level, level, level)) for level in range(0, 256, 15)])
     assert frame_information(fade).max() == 0
 
 
-def test_text_and_logos_tell_little_and_photographs_all() -> None:
+def test_text_and_logos_have_little_information_and_photographs_all() -> None:
     line = information(title(["A Film by Somebody Else"]))
     credits = information(title(["A Film by Somebody Else", "Second Line of Cast", "Third Line of Cast"]))
     assert 0 < line < 0.1 < credits < 0.5

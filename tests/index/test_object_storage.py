@@ -109,7 +109,9 @@ def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:
     assert repair(INDEX) == ()
 
 
-def test_what_is_not_there_is_said(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_bucket_or_index_and_a_foreign_folder_are_refused_by_name(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(
         CollectionNotFoundError, match="there is no index at s3://bucket/index; make one with"
     ):

@@ -107,6 +107,7 @@ def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[
     assert torch.equal(store.read(record.id).values, sent.features.values)
 
 
+@pytest.mark.process
 def test_scores_are_those_of_vectors_that_were_rounded_once(
     videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_the_events_of_one_file_end_with_its_features_or_its_cause(videos: Path)
     assert "this is text" in unreadable.cause
 
 
+@pytest.mark.large
 def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: Path) -> None:
     answers = []
     stores: list[VectorStore | None] = [None, MemoryStore()]

@@ -128,7 +128,7 @@ def test_compare_needs_no_collection(index: Index) -> None:
     assert vidkin.compare(path_of(index, "rocket"), path_of(index, "coffee"), mirrored=False).score < 0.2
 
 
-def test_what_cannot_be_asked_is_said(index: Index, tmp_path: Path) -> None:
+def test_a_query_that_cannot_be_asked_is_refused_with_the_cause(index: Index, tmp_path: Path) -> None:
     coffee = path_of(index, "coffee")
     with pytest.raises(NotIndexedError, match="is not in the index"):
         index.match(coffee, tmp_path / "other.mp4")

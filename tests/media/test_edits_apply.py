@@ -304,7 +304,7 @@ def test_short_side_scales_the_source_first(source: Path, tmp_path: Path) -> Non
         ({"name": "grey", "start": 30}, MediaError, r"source\.mp4: start 30\.0 s is beyond the end \(8\.0 s\)"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_said(
+def test_an_edit_that_cannot_be_made_is_refused_and_leaves_no_file(
     source: Path, tmp_path: Path, arguments: dict[str, object], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):

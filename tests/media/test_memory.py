@@ -46,6 +46,7 @@ def frames_and_peak(path: Path, rate: float) -> tuple[int, int]:
     return int(count), int(peak)
 
 
+@pytest.mark.process
 def test_ten_times_as_long_takes_no_more(tmp_path: Path) -> None:
     write_video(
         tmp_path / "short.mp4", (flat(i % 250, 480, 270) for i in range(150)), rate=25, preset="ultrafast"

@@ -74,6 +74,7 @@ def train_in_one_of_two(rank: int, store: str, out: str) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.process
 def test_two_processes_have_the_gradients_of_one(tmp_path: Path) -> None:
     mp.spawn(train_in_one_of_two, (str(tmp_path / "store"), str(tmp_path / "found")), nprocs=WORLD)
     expected = one_process()

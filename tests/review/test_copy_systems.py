@@ -12,6 +12,7 @@ from vidkin.review.copy_material import CopyMaterial, GalleryVideo
 from vidkin.review.copy_scores import copy_peers, search_scores
 
 
+@pytest.mark.large
 def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None:
     steps: list[tuple[int, int, str]] = []
     scores = search_scores(

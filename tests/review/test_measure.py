@@ -37,6 +37,7 @@ def test_ordering_counts_pairs_of_different_grades() -> None:
     assert ordering(torch.tensor([0.1, 0.3, 0.3, 0.2]), grades) == pytest.approx(3.5 / 5)
 
 
+@pytest.mark.large
 def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) -> None:
     pairs = all_pairs(path)
     drawn = [pair for pair in pairs if judge(*pair) != "different"]

@@ -44,7 +44,7 @@ def test_the_same_changes_agree_and_others_do_not() -> None:
     assert other == pytest.approx(1 - 0.9 * energy**2 / (energy**2 + 0.005**2), abs=0.02)
 
 
-def test_what_stands_still_says_nothing() -> None:
+def test_videos_that_stand_still_agree_whatever_they_show() -> None:
     still = before_a_camera(moments(1, 1).expand(8, -1))
     assert agreement(still, before_a_camera(moments(1, 2).expand(8, -1))) == pytest.approx(1.0, abs=1e-3)
     one = before_a_camera(moments(1, 1))

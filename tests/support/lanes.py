@@ -15,12 +15,18 @@ LANES = {
     "cluster": "starts a Ray cluster",
     "documentation": "runs every block of code of the documents",
     "kill": "starts processes to kill them, or waits until one counts as hung",
-    "large": "makes long videos, or trains several times",
+    "large": "makes long or many videos, trains several times, or searches with the slower extractors",
     "process": "starts programs of its own, each of which imports everything anew",
     "s3": "talks to a server of object storage",
     "slow": "takes minutes, not seconds",
 }
-FIXTURES = {"browser": "browser", "cluster": "cluster", "s3": "s3", "worker_processes": "process"}
+FIXTURES = {
+    "browser": "browser",
+    "built": "process",
+    "cluster": "cluster",
+    "s3": "s3",
+    "worker_processes": "process",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -91,6 +91,7 @@ def test_the_stored_training_items(data: Path, model: Path) -> None:
         TrainingItems.load(model.parent / "empty")
 
 
+@pytest.mark.large
 def test_the_model_indexes_and_searches(data: Path, model: Path, tmp_path: Path) -> None:
     with Index.open(tmp_path / "index", extractor=str(model), create=True) as index:
         report = index.add([data / "train"], images=True)

@@ -69,6 +69,7 @@ def test_new_views_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecip
     assert not (tmp_path / "1" / "features").exists()
 
 
+@pytest.mark.large
 def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path, tmp_path: Path) -> None:
     report = train(clip_recipe(schedule={"steps": 2}), output=tmp_path / "model")
     assert {Path(path).name for path, _ in report.broken} == {"broken.mp4", "still.mp4"}
@@ -97,6 +98,7 @@ def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRe
     assert (stored.schedule.pairs, stored.validation.every) == (12, 0)
 
 
+@pytest.mark.large
 def test_it_learns_to_tell_the_clips_apart(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(
         data={"validation": 0.4},

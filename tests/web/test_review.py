@@ -58,7 +58,9 @@ def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, c
     assert client.post("/api/review/use", json={"what": "measure", "use": False}).json() == review
 
 
-def test_what_is_not_possible_is_said(index: Path, connect: Connect) -> None:
+def test_training_without_verdicts_and_verdicts_on_unknown_videos_fail_with_a_reason(
+    index: Path, connect: Connect
+) -> None:
     client = connect(index)
     state = train(client, "measure")
     assert state["state"] == "failed"

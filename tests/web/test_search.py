@@ -108,7 +108,7 @@ def test_a_search_that_makes_no_sense_is_refused(
     assert cause in search(client, 422, **wanted)["detail"]
 
 
-def test_a_video_that_is_not_there_is_said(client: TestClient) -> None:
+def test_a_query_that_is_not_indexed_is_404_and_a_box_too_small_422(client: TestClient) -> None:
     assert "not in the index" in search(client, 404, video=99999)["detail"]
     small = search(client, 422, video=number_of(client, "coffee.mp4"), box=[0, 0, 0.05, 0.05])
     assert "at least 16 pixels a side" in small["detail"]

@@ -136,7 +136,7 @@ def test_a_detection_at_work_is_found_and_not_begun_twice(
     assert finish_job(client, first)["error"] == "enough"
 
 
-def test_what_is_not_possible_is_said(index: Path, connect: Connect) -> None:
+def test_cuts_and_formats_that_cannot_be_are_refused_with_a_reason(index: Path, connect: Connect) -> None:
     client = connect(index)
     number = number_of(client, "film & co.mp4")
     address = f"/api/videos/{number}/shots"

@@ -31,6 +31,7 @@ def files(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*.*"))}
 
 
+@pytest.mark.large
 def test_every_loss_is_judged_and_a_second_call_repeats_nothing(clips: Path, tmp_path: Path) -> None:
     work, told = tmp_path / "work", []
     report = run_critical_study(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from tests.shots.test_processes import MEMBER, TOLERANCE
@@ -24,6 +25,7 @@ RECIPE: dict[str, Any] = {
 }
 
 
+@pytest.mark.process
 def test_two_processes_train_the_network_of_one(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     torch.set_num_threads(1)
     labels = str(tmp_path / "labels.json")

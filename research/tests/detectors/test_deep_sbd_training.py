@@ -66,6 +66,7 @@ def network(seed: int = 0) -> DeepSBDNetwork:
     return model
 
 
+@pytest.mark.large
 def test_a_small_network_learns_the_classes() -> None:
     model = network()
     seen: list[int] = []

@@ -115,6 +115,7 @@ def test_pyscenedetect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize("file", ["sintel_trailer.mp4", "bikes.mp4"])
 @pytest.mark.parametrize("length", [1, 15])
+@pytest.mark.large
 def test_the_cuts_are_those_of_pyscenedetect(shared_data: Path, file: str, length: int) -> None:
     scenedetect = pytest.importorskip("scenedetect")
     source = shared_data / "shots" / file

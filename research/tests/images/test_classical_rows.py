@@ -38,6 +38,7 @@ def test_each_feature_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("name", ["color", "HOG", "SPMK textons", "OASIS"])
+@pytest.mark.large
 def test_a_row_knows_the_scene_again(task: ImageTask, name: str) -> None:
     row = next(row for row in CLASSICAL_ROWS if row.name == f"classical: {name}")
     fitted = row.fit(task, 0)

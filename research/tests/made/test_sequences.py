@@ -75,6 +75,7 @@ def test_pictures_change_at_hard_cuts(footage: Footage) -> None:
     assert np.median(at_cuts) > 10 * np.median(elsewhere)
 
 
+@pytest.mark.large
 def test_all_kinds_of_transition_occur(footage: Footage) -> None:
     made = [compose(footage, 300, seed=seed) for seed in range(20)]
     lengths = [last - first + 1 for one in made for first, last in one.gradual]

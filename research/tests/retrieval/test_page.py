@@ -134,7 +134,7 @@ def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) ->
     assert "500 steps of 32 quadlets" in page
 
 
-def test_what_is_reduced_is_not_said_of_a_comparison_without_it(summary: Summary) -> None:
+def test_a_page_names_only_reductions_of_its_own_comparison(summary: Summary) -> None:
     plan = ComparisonPlan(sets=("fruit",), methods=("triplet",))
     assert "3D-CNN is reduced" not in as_page([summary], plan, title="T", machine="M")
 

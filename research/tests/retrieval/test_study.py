@@ -82,6 +82,7 @@ def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, t
     assert sorted(stored) == sorted(key)
 
 
+@pytest.mark.large
 def test_an_interrupted_comparison_goes_on(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     class StopError(Exception):
         pass

@@ -49,7 +49,7 @@ def test_radial_cannot_be_met_where_intermediates_are_far() -> None:
     assert order_and_distances(far, LABELS, near, LABELS)["unreachable"] == 0.0
 
 
-def test_a_gallery_without_positives_says_nothing_about_radial() -> None:
+def test_radial_figures_of_a_gallery_without_positives_are_nan() -> None:
     single = torch.tensor([[0, 0], [0, 1], [1, 2]])
     figures = order_and_distances(
         on_the_circle(0.1, 0.2, 1.0, 1.1, 2.0, 2.1, 3.0, 3.1), LABELS, on_the_circle(0.1, 0.2, 0.3), single

@@ -39,6 +39,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.mark.large
 def test_every_detector_is_judged_and_a_second_call_trains_nothing(
     clips: Path, edited: Path, tmp_path: Path
 ) -> None:

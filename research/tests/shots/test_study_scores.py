@@ -49,7 +49,7 @@ def test_a_cut_that_is_one_frame_off_counts_from_a_tolerance_of_one_on() -> None
     assert "training" not in row
 
 
-def test_a_detector_that_says_nothing() -> None:
+def test_a_detector_without_cuts_misses_every_cut() -> None:
     (row,) = rows()
     assert row["overlap"]["2"]["all"]["f1"] == 0
     assert row["nearest"]["0"]["all"]["missed"] == 3

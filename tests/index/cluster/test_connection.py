@@ -40,7 +40,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPa
         RayExecutor(PLAIN)
 
 
-def test_nobody_at_the_address_is_said_at_once() -> None:
+def test_an_address_without_a_cluster_is_refused_at_once() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens
         port = taken.getsockname()[1]

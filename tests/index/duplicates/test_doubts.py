@@ -86,7 +86,7 @@ def test_a_letterboxed_copy_whose_box_is_known_is_not_doubtful(tmp_path: Path) -
         assert find_doubt(files[0], files[1], PairResult(0.9, True, (1.0, 1.0), (match,))) == ""
 
 
-def test_hardly_anything_to_see(tmp_path: Path) -> None:
+def test_copies_of_nearly_empty_pictures_stay_doubtful(tmp_path: Path) -> None:
     assert doubt(tmp_path, sky(20), sky(150)) == "little detail"
     still = [photograph("brick")[:192, :256]] * COUNT
     assert doubt(tmp_path, still, still) == "hardly anything moves"

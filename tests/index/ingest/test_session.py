@@ -467,6 +467,7 @@ def test_tracebacks_are_not_written_through_a_link(collection: Collection, tmp_p
     assert other.read_text() == "mine"
 
 
+@pytest.mark.kill
 def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collection, tmp_path: Path) -> None:
     color_video(collection.folder / "z.mp4", "killed")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
@@ -482,6 +483,7 @@ def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collec
         assert torch.equal(collection.store.read(one.id).values, fresh.store.read(other.id).values)
 
 
+@pytest.mark.kill
 def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Collection) -> None:
     color_video(collection.folder / "z.mp4", "segfault")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))

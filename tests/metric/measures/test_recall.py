@@ -83,7 +83,7 @@ def test_queries_without_positives_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("ties", ["stable", "expected"])
-def test_an_empty_gallery_says_nothing(ties: Ties) -> None:
+def test_recall_in_an_empty_gallery_is_nan(ties: Ties) -> None:
     empty = torch.zeros(2, 0)
     assert math.isnan(float(recall_at_k(empty, empty, 1, ties=ties)))
     assert math.isnan(float(r_precision(empty, empty, ties=ties)))

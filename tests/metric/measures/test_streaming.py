@@ -79,7 +79,7 @@ def test_two_processes_merge_into_one() -> None:
         parts[0].merge(RetrievalAccumulator(["ndcg"]))
 
 
-def test_an_accumulator_that_saw_nothing_says_nothing() -> None:
+def test_an_accumulator_that_saw_nothing_gives_nan() -> None:
     value = RetrievalAccumulator(["ndcg"]).compute()["ndcg"]
     assert math.isnan(value)
     assert value.count == 0
@@ -123,6 +123,7 @@ print(peak() - start)
 """
 
 
+@pytest.mark.process
 def test_memory_stays_that_of_a_block() -> None:
     """8 million pairs pass through: 33 MB of scores alone, over 200 MB when they are ranked at once."""
     # glibc would keep freed blocks; this returns every tensor of 64 KiB and up at once, so that the peak is true.

@@ -166,6 +166,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 """The published recipe in small: every second frame, the slope alone, the frame network learns too."""
 
 
+@pytest.mark.large
 def test_the_published_rule_is_a_detector_too(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     report = train_shots(annotations, PUBLISHED, output=tmp_path / "model")
     assert (report.has_gradual, report.has_critical) == (False, True)
