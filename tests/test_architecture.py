@@ -48,7 +48,7 @@ HEAVY = frozenset({
     *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
 _PARSERS = frozenset({"json.load", "json.loads", "tomllib.load", "tomllib.loads"})
-# A file is one sitting. A part with one reader lives with its reader: few short modules may stand beside their only one.
+# A file is one sitting. A part with one reader lives with its reader: few short modules stand beside their only one.
 MOST_LINES, MOST_BODY_LINES, MOST_MODULES, SHORT_LINES, MOST_SHORT = 700, 80, 340, 120, 15
 
 
