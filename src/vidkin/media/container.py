@@ -212,13 +212,16 @@ def collect_complaints() -> Iterator[list[str]]:
     # Lines of other threads would go to the standard error stream.
     lines = logging.getLogger("libav")
     lines.propagate = False
-    before = av.logging.get_level()
+    before, skipped = av.logging.get_level(), av.logging.get_skip_repeated()
     av.logging.set_level(av.logging.ERROR)
+    # A line would be left out if the file before ended with the same one.
+    av.logging.set_skip_repeated(False)
     try:
         with av.logging.Capture(local=True) as captured:
             yield complaints
     finally:
         av.logging.set_level(before)
+        av.logging.set_skip_repeated(skipped)
     said = (
         f"{part}: {' '.join(message.splitlines()[0].split())}"
         for _, part, message in captured
