@@ -83,6 +83,7 @@ class PictureReader:
         self.base: int | None = None
         self.failures = 0
         self.concealed = 0
+        self._damaged_at: float | None = None
         self._shift = 0
         self._last: int | None = None
         self.end = 0
@@ -113,7 +114,8 @@ class PictureReader:
         if self.failures or self.concealed:
             counts = {"packet{} skipped": self.failures, "frame{} with errors": self.concealed}
             said = [f"{n} {what.format('' if n == 1 else 's')}" for what, n in counts.items() if n]
-            damage = f"the file is damaged: {', '.join(said)}"
+            where = "" if self._damaged_at is None else f", first at {self._damaged_at:.1f} s"
+            damage = f"the file is damaged: {', '.join(said)}{where}"
             if self._on_damage is None:
                 logger.warning("%s: %s", self.name, damage)
             else:
@@ -128,7 +130,7 @@ class PictureReader:
         try:
             for packet in self.container.demux(self.stream):
                 self.on_read()
-                self.failures += packet.is_corrupt
+                self._count_failure(packet.is_corrupt)
                 if packet.size:
                     self.first = self.first or identify(packet)
                     stamp = packet.dts if self._times_of_decoding else packet.pts
@@ -138,7 +140,7 @@ class PictureReader:
         except av.error.FFmpegError as error:
             if is_refusal(self.name, error):
                 raise media_error(self.name, error) from error
-            self.failures += 1
+            self._count_failure()
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
@@ -150,7 +152,7 @@ class PictureReader:
         except av.error.MemoryError as error:
             raise media_error(self.name, error) from error
         except av.error.FFmpegError as error:
-            self.failures += packet is None or not packet.is_corrupt
+            self._count_failure(packet is None or not packet.is_corrupt)
             logger.debug("%s: a packet could not be decoded: %s", self.name, error)
             return []
 
@@ -170,9 +172,11 @@ class PictureReader:
                 self._shift += self.end - time
                 time = self.end
             self._repeating = False
-            self.concealed += frame.is_corrupt
             if self.base is None:
                 self.base = time
+            if frame.is_corrupt:
+                self.concealed += 1
+                self._note_damage(time)
             self._last = time
             self._note(time, frame.duration if frame.pts is not None else None)
             yield time, frame
@@ -203,6 +207,17 @@ class PictureReader:
         for packet in self.packets():
             yield from self.feed(packet)
         yield from self.feed(None)
+
+    def _count_failure(self, failed: bool = True) -> None:
+        if failed:
+            self.failures += 1
+            self._note_damage(self.end)
+
+    def _note_damage(self, time: int) -> None:
+        if self._damaged_at is None:
+            self._damaged_at = (
+                max(0.0, (time - (self.base or 0)) * self.tick) if self.base is not None else 0.0
+            )
 
     def _note(self, time: int, duration: int | None) -> None:
         # Only the latest counts: with B-frames, durations are differences of decoding times.
