@@ -20,16 +20,14 @@ from vidkin.index.ingest.executor import (
 from vidkin.index.ingest.processes import ProcessExecutor
 from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
 from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
-from vidkin.index.query.match import Comparison, Match, compare
 from vidkin.index.query.stage_recall import RecallReport
-from vidkin.index.query.stages import Ranker
+from vidkin.index.query.stages import Comparison, Match, Ranker, compare
 from vidkin.index.repair import DamagedPart, check_files, repair
-from vidkin.index.storage.content import is_gone
-from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
+from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
 from vidkin.index.storage.decisions import Decision
+from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import FolderRules
-from vidkin.index.storage.memory import MemoryStore
 from vidkin.index.storage.records import (
     Entry,
     VideoRecord,

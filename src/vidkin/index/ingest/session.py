@@ -21,8 +21,8 @@ from vidkin.index.ingest.report import (
     Tally,
 )
 from vidkin.index.ingest.scan import Scan, VideoFile
-from vidkin.index.storage.content import is_gone
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.manifest import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.similarity import FrameFeatures

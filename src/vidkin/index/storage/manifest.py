@@ -24,8 +24,8 @@ from vidkin.errors import (
 )
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lance import VIDEOS_TABLE
-from vidkin.index.storage.local import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
+from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 from vidkin.similarity import available_scorers, finds_segments
 
