@@ -1,11 +1,13 @@
-"""The video index: embedded store, ingest, two-stage search, duplicates."""
+"""The video index: embedded store, ingest, two-stage search, duplicates.
 
-from vidkin.index.cluster.executor import RayExecutor
-from vidkin.index.cluster.ranker import RayRanker
+What :class:`Index` itself uses is imported here; clusters and the removal of duplicates when they are first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
 from vidkin.index.collection import Index, IndexInfo
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
-from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
 from vidkin.index.ingest.executor import (
     Advanced,
     Described,
@@ -37,6 +39,26 @@ from vidkin.index.storage.records import (
     to_stored,
     window_vectors,
 )
+
+if TYPE_CHECKING:
+    from vidkin.index.cluster.executor import RayExecutor
+    from vidkin.index.cluster.ranker import RayRanker
+    from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+    from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "vidkin.index.cluster.executor:RayExecutor",
+        "vidkin.index.cluster.ranker:RayRanker",
+        "vidkin.index.duplicates.plans:DuplicatePlan",
+        "vidkin.index.duplicates.plans:plan_removal",
+        "vidkin.index.duplicates.plans:read_plan",
+        "vidkin.index.duplicates.plans:write_plan",
+        "vidkin.index.duplicates.removal:FileAction",
+        "vidkin.index.duplicates.removal:Journal",
+        "vidkin.index.duplicates.removal:apply_plan",
+        "vidkin.index.duplicates.removal:undo",
+    )
 
 __all__ = [
     "LINK_TO_FOLDER",
