@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
 from vidkin._base.values import Result
 from vidkin.errors import (
@@ -429,7 +428,24 @@ class Index:
 
     def info(self) -> IndexInfo:
         """Numbers about the index."""
-        return collect_info(self.place, self.manifest, self.store)
+        records, manifest = self.videos(), self.manifest
+        return IndexInfo(
+            path=self.place.uri,
+            extractor=manifest.extractor,
+            whitening=manifest.whitening,
+            fingerprint=manifest.fingerprint,
+            measure=manifest.scorer_name,
+            sampling_rate=manifest.sampling_rate,
+            videos=sum(record.status == "ok" for record in records),
+            broken=sum(record.status != "ok" for record in records),
+            missing=sum(is_gone(record.path) for record in records),
+            damaged=sum(bool(record.damage) for record in records),
+            frames=sum(record.frames for record in records),
+            windows=sum(record.windows for record in records),
+            seconds=sum(record.duration for record in records),
+            bytes=sum(self.place.sizes().values()),
+            created=manifest.created,
+        )
 
     def refresh(self) -> bool:
         """Load what other processes have written since; True if there is something new."""
@@ -451,9 +467,7 @@ class Index:
     def __enter__(self) -> Index:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -514,28 +528,6 @@ class IndexInfo(Result):
     created: str
 
 
-def collect_info(place: Place, manifest: Manifest, store: VectorStore) -> IndexInfo:
-    """Collect the numbers of an index."""
-    records = store.videos()
-    return IndexInfo(
-        path=place.uri,
-        extractor=manifest.extractor,
-        whitening=manifest.whitening,
-        fingerprint=manifest.fingerprint,
-        measure=manifest.scorer_name,
-        sampling_rate=manifest.sampling_rate,
-        videos=sum(record.status == "ok" for record in records),
-        broken=sum(record.status != "ok" for record in records),
-        missing=sum(is_gone(record.path) for record in records),
-        damaged=sum(bool(record.damage) for record in records),
-        frames=sum(record.frames for record in records),
-        windows=sum(record.windows for record in records),
-        seconds=sum(record.duration for record in records),
-        bytes=sum(place.sizes().values()),
-        created=manifest.created,
-    )
-
-
 # Create and open an index, and check that the extractor still matches it.
 
 
@@ -554,15 +546,15 @@ def create_index(place: Place, spec: WorkerSpec) -> None:
         ExtractorError: The extractor cannot be opened.
     """
     extractor = spec.open()
-    create_manifest(
-        place,
+    manifest = Manifest(
         extractor=spec.extractor,
         fingerprint=extractor.fingerprint,
-        measure=extractor.scorer,
-        sampling_rate=spec.base_rate,
         weights=spec.weights,
         whitening=spec.whitening,
+        sampling_rate=spec.base_rate,
+        measure=extractor.scorer,
     )
+    create_manifest(place, manifest)
 
 
 def resolve_spec(

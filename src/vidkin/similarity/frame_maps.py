@@ -156,28 +156,21 @@ class _Options:
 _Pair = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, _Options]
 
 
-@dataclass(frozen=True, slots=True)
 class _Blocks:
-    """A query and targets, cut into blocks of limited numbers of frames of each."""
+    """A query and targets, cut into nearly square blocks of limited numbers of frames of each, as even as the query
+    length allows."""
 
-    query: torch.Tensor
-    targets: Sequence[torch.Tensor]
-    query_mask: torch.Tensor | None
-    target_masks: Sequence[torch.Tensor] | None
-    options: _Options
-    query_frames: int
-    target_frames: int
-
-    @classmethod
-    def cut(
-        cls,
+    def __init__(
+        self,
         query: torch.Tensor,
         targets: Sequence[torch.Tensor],
         query_mask: torch.Tensor | None,
         target_masks: Sequence[torch.Tensor] | None,
         options: _Options,
-    ) -> _Blocks:
-        """Nearly square blocks, as even as the query length allows."""
+    ) -> None:
+        self.query, self.targets = query, targets
+        self.query_mask, self.target_masks = query_mask, target_masks
+        self.options = options
         limit = options.block_bytes
         if limit is None:
             limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
@@ -185,16 +178,10 @@ class _Blocks:
             raise InvalidArgumentError(f"block_bytes must be above 0 or None, got {limit}")
         elements = limit // (options.precision or query.dtype).itemsize
         side = max(1, math.isqrt(elements) // query.shape[1])
-        query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
-        target_frames = max(1, elements // (query_frames * query.shape[1] * targets[0].shape[1]))
-        total = sum(target.shape[0] for target in targets)
-        target_frames = math.ceil(total / math.ceil(total / target_frames))
-        return cls(query, targets, query_mask, target_masks, options, query_frames, target_frames)
-
-    @property
-    def total(self) -> int:
-        """Frames of all targets."""
-        return sum(target.shape[0] for target in self.targets)
+        self.query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
+        most = max(1, elements // (self.query_frames * query.shape[1] * targets[0].shape[1]))
+        self.total = sum(target.shape[0] for target in targets)  # frames of all targets
+        self.target_frames = math.ceil(self.total / math.ceil(self.total / most))
 
     @property
     def is_single(self) -> bool:
@@ -257,7 +244,7 @@ def _similarity_map(
             raise InvalidArgumentError(
                 f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
             )
-    blocks = _Blocks.cut(query, targets, query_mask, target_masks, options)
+    blocks = _Blocks(query, targets, query_mask, target_masks, options)
     if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
         return _map_without_gradient(blocks)
     stripes: list[list[torch.Tensor]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 
@@ -36,20 +36,11 @@ class KindScorer:
     the model. Only whole pictures are compared, whatever other views there are.
     """
 
-    @property
-    def name(self) -> str:
-        """``kinds``."""
-        return "kinds"
-
-    @property
-    def needs_background(self) -> bool:
-        """No: scores are similarities as they are."""
-        return False
-
-    @property
-    def has_segments(self) -> bool:
-        """No: videos of a kind have no moment in common."""
-        return False
+    name: ClassVar[str] = "kinds"
+    # No: scores are similarities as they are.
+    needs_background: ClassVar[bool] = False
+    # No: videos of a kind have no moment in common.
+    has_segments: ClassVar[bool] = False
 
     def score(
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
@@ -87,7 +78,6 @@ class DeclaresScorer(Protocol):
     @property
     def scorer(self) -> str:
         """``copies``, ``kinds`` or ``learned``."""
-        ...
 
 
 def available_scorers() -> tuple[str, ...]:

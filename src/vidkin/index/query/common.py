@@ -13,7 +13,7 @@ import torch
 from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, VectorStore
-from vidkin.index.storage.files import read_units, write_whole
+from vidkin.index.storage.files import read_units, write_units
 from vidkin.index.storage.opening import LocalPlace
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import WindowVectors, frame_vectors
@@ -74,9 +74,7 @@ class CommonFrames:
 
     def save(self, place: Place) -> None:
         """Write to the index, whole or not at all."""
-        from safetensors.torch import save
-
-        write_whole(place, self.FILE, save({"vectors": self.vectors.half().contiguous()}))
+        write_units(place, self.FILE, "vectors", self.vectors)
 
 
 def find_common(
@@ -222,7 +220,7 @@ class Calibration:
         """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
             return cls(torch.zeros(0, 1, 1))
-        shipped = cls._read(_SHIPPED, f"{extractor.fingerprint}.safetensors", _share_of(extractor))
+        shipped = cls.read(_SHIPPED, _share_of(extractor), f"{extractor.fingerprint}.safetensors")
         return cls.measure(extractor) if shipped is None else shipped
 
     @classmethod
@@ -236,16 +234,12 @@ class Calibration:
         return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
 
     @classmethod
-    def read(cls, place: Place, share: float = _SHARE) -> Calibration | None:
+    def read(cls, place: Place, share: float = _SHARE, file: str = FILE) -> Calibration | None:
         """Load the calibration of an index; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        return cls._read(place, cls.FILE, share)
-
-    @classmethod
-    def _read(cls, place: Place, file: str, share: float) -> Calibration | None:
         vectors = read_units(place, file, "background")
         return None if vectors is None else cls(vectors, share)
 
@@ -269,9 +263,7 @@ class Calibration:
 
     def save(self, place: Place, name: str = FILE) -> None:
         """Write the background descriptors to the index, whole or not at all."""
-        from safetensors.torch import save
-
-        write_whole(place, name, save({"background": self.background.half()}))
+        write_units(place, name, "background", self.background)
 
 
 def _share_of(extractor: FrameExtractor) -> float:

@@ -73,7 +73,6 @@ class Ranker(Protocol):
             NotIndexedError: A candidate was removed meanwhile.
             ClusterError: The features are on other machines, which cannot be reached.
         """
-        ...
 
 
 def find_matches(

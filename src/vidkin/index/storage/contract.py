@@ -55,17 +55,25 @@ class NearestWindows:
     ends: torch.Tensor
     scores: torch.Tensor
 
+    def put(
+        self, place: tuple[slice | int, slice], matrix: WindowMatrix, rows: torch.Tensor, scores: torch.Tensor
+    ) -> None:
+        """Set a part of the result to these rows of a matrix, with their scores."""
+        self.scores[place] = scores
+        self.video_ids[place] = matrix.video_ids[rows]
+        self.windows[place] = matrix.windows[rows]
+        self.starts[place] = matrix.starts[rows]
+        self.ends[place] = matrix.ends[rows]
+
 
 class FeatureReader(Protocol):
     """The part of a store that scoring candidates needs."""
 
     def get(self, video_id: int) -> VideoRecord:
         """See :meth:`VectorStore.get`."""
-        ...
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """See :meth:`VectorStore.read_many`."""
-        ...
 
 
 class VectorStore(Protocol):
@@ -85,23 +93,18 @@ class VectorStore(Protocol):
 
     def refresh(self) -> bool:
         """Move to the newest committed state; True if anything changed."""
-        ...
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""
-        ...
 
     def count(self) -> int:
         """Number of records, broken and stale ones too."""
-        ...
 
     def get(self, video_id: int) -> VideoRecord:
         """The record with this id; :class:`NotIndexedError` if there is none."""
-        ...
 
     def find(self, path: str) -> VideoRecord | None:
         """The record of this absolute path."""
-        ...
 
     def append(
         self,
@@ -110,42 +113,33 @@ class VectorStore(Protocol):
         windows: WindowVectors | None = None,
     ) -> VideoRecord:
         """Add one video, replacing the record of the same path; returns the record with its id."""
-        ...
 
     def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
         """Add several videos in one commit, which is cheaper than one at a time; paths must differ."""
-        ...
 
     def update(self, records: Sequence[VideoRecord]) -> None:
         """Rewrite records that have an id (a moved or touched file); features and windows stay.
 
         A new path must not be that of another video, :class:`InvalidArgumentError` otherwise.
         """
-        ...
 
     def read(self, video_id: int) -> FrameFeatures:
         """Features of one video; :class:`NotIndexedError` if it is unknown or has none."""
-        ...
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """Features of several videos in the order of the ids; much faster than reading them one at a time."""
-        ...
 
     def read_windows(self, video_id: int) -> WindowVectors:
         """Windows of one video, vectors as float16; :class:`NotIndexedError` if it is unknown or has none."""
-        ...
 
     def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``vectors`` [Q, E], unit length."""
-        ...
 
     def window_count(self) -> int:
         """Number of windows of all videos."""
-        ...
 
     def remove(self, video_ids: Iterable[int]) -> None:
         """Remove these videos; unknown ids are ignored."""
-        ...
 
     def recover(self) -> int:
         """Delete what killed writers and removed videos left behind; returns the number of such videos.
@@ -154,19 +148,15 @@ class VectorStore(Protocol):
 
         Call this before the first write.
         """
-        ...
 
     def missing(self) -> dict[int, str]:
         """Ids and causes of videos with parts that are missing, or incomplete as far as sizes tell."""
-        ...
 
     def optimize(self) -> None:
         """Make reading fast again after many writes: merge small files, index vectors, drop old versions."""
-        ...
 
     def close(self) -> None:
         """Release memory and files; the store cannot be used afterwards."""
-        ...
 
 
 def check_entries(entries: Sequence[Entry]) -> None:
@@ -224,38 +214,32 @@ class Catalog:
 
     Args:
         records: Initial records.
+
+    Attributes:
+        by_id: Id -> record.
+        ids: Path -> id.
     """
 
     def __init__(self, records: Iterable[VideoRecord] = ()) -> None:
-        self._records = {record.id: record for record in records}
-        self._ids = {record.path: record.id for record in self._records.values()}
+        self.by_id = {record.id: record for record in records}
+        self.ids = {record.path: record.id for record in self.by_id.values()}
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self.by_id)
 
     def __iter__(self) -> Iterator[VideoRecord]:
-        return iter(self._records.values())
+        return iter(self.by_id.values())
 
     def __contains__(self, video_id: int) -> bool:
-        return video_id in self._records
-
-    @property
-    def by_id(self) -> dict[int, VideoRecord]:
-        """Id -> record."""
-        return self._records
-
-    @property
-    def ids(self) -> dict[str, int]:
-        """Path -> id."""
-        return self._ids
+        return video_id in self.by_id
 
     def by_path(self) -> list[VideoRecord]:
         """All records, sorted by path."""
-        return sorted(self._records.values(), key=lambda record: record.path)
+        return sorted(self.by_id.values(), key=lambda record: record.path)
 
     def get(self, video_id: int) -> VideoRecord:
         """The record with this id; :class:`NotIndexedError` if there is none."""
-        record = self._records.get(video_id)
+        record = self.by_id.get(video_id)
         if record is None:
             raise NotIndexedError(f"there is no video with id {video_id} in the index")
         return record
@@ -269,28 +253,28 @@ class Catalog:
 
     def find(self, path: str) -> VideoRecord | None:
         """The record of this path, or None."""
-        video_id = self._ids.get(path)
-        return None if video_id is None else self._records[video_id]
+        video_id = self.ids.get(path)
+        return None if video_id is None else self.by_id[video_id]
 
     def put(self, record: VideoRecord) -> None:
         """Add a record; replaces one with the same id."""
-        before = self._records.get(record.id)
+        before = self.by_id.get(record.id)
         if before is not None:
-            del self._ids[before.path]
-        self._records[record.id] = record
-        self._ids[record.path] = record.id
+            del self.ids[before.path]
+        self.by_id[record.id] = record
+        self.ids[record.path] = record.id
 
     def drop(self, video_ids: Iterable[int]) -> None:
         """Remove these records; unknown ids are ignored."""
         for video_id in video_ids:
-            record = self._records.pop(video_id, None)
-            if record is not None and self._ids.get(record.path) == video_id:
-                del self._ids[record.path]
+            record = self.by_id.pop(video_id, None)
+            if record is not None and self.ids.get(record.path) == video_id:
+                del self.ids[record.path]
 
     def clear(self) -> None:
         """Remove all records."""
-        self._records.clear()
-        self._ids.clear()
+        self.by_id.clear()
+        self.ids.clear()
 
 
 # A store in memory, for tests and for collections that need not outlive the process.
@@ -465,12 +449,7 @@ class WindowMatrix:
             order = best.argsort(dim=1, descending=True, stable=True)[:, :limit]
             best, rows = best.gather(1, order), rows.gather(1, order)
         table = no_windows(len(best), limit)
-        width = best.shape[1]
-        table.scores[:, :width] = best.clamp(-1.0, 1.0)
-        table.video_ids[:, :width] = self.video_ids[rows]
-        table.windows[:, :width] = self.windows[rows]
-        table.starts[:, :width] = self.starts[rows]
-        table.ends[:, :width] = self.ends[rows]
+        table.put((slice(None), slice(best.shape[1])), self, rows, best.clamp(-1.0, 1.0))
         return table
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "is_gone",
     "read_units",
     "reading",
+    "write_units",
     "write_whole",
     "writing",
 ]
@@ -137,6 +138,13 @@ def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
         if not bool((vectors.float().abs() <= 1.01).all()):
             raise ValueError("its values are not what was written")
         return vectors
+
+
+def write_units(place: Place, file: str, name: str, vectors: torch.Tensor) -> None:
+    """Write what :func:`read_units` reads, in half precision; see :func:`write_whole`."""
+    from safetensors.torch import save
+
+    write_whole(place, file, save({name: vectors.half().contiguous()}))
 
 
 def write_whole(place: Place, name: str, content: bytes) -> None:

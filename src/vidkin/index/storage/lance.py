@@ -482,12 +482,7 @@ class WindowSearch:
                 # Distances of a quantized index are not exact: score again from the vectors.
                 scores = (matrix.vectors[chosen].float() * part[query]).sum(dim=1).clamp(-1.0, 1.0)
                 order = scores.argsort(descending=True, stable=True)[:limit]
-                place, chosen = (first + query, slice(len(order))), chosen[order]
-                result.scores[place] = scores[order]
-                result.video_ids[place] = matrix.video_ids[chosen]
-                result.windows[place] = matrix.windows[chosen]
-                result.starts[place] = matrix.starts[chosen]
-                result.ends[place] = matrix.ends[chosen]
+                result.put((first + query, slice(len(order))), matrix, chosen[order], scores[order])
         return result
 
     def _candidates(
