@@ -1,4 +1,4 @@
-"""Open scorers by the names that manifests store and extractors declare."""
+"""Open scorers by the names that manifests store and extractors declare; and the scorer of kinds."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_a_second_run_reads_no_file(videos: Path, tmp_path: Path, monkeypatch: p
     def fail(*arguments: object, **options: object) -> None:
         raise AssertionError(f"{arguments} is read again")
 
-    for place in ("keeper.read_pictures", "extent.read_pictures", "doubts.read_stretch"):
+    for place in ("keeper.read_pictures", "pictures.read_pictures", "doubts.read_stretch"):
         monkeypatch.setattr(f"vidkin.index.duplicates.{place}", fail)
     with Index.open(tmp_path / "i") as index:
         assert index.duplicates() == groups

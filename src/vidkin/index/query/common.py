@@ -1,4 +1,7 @@
-"""Frames that many videos share without being copies of each other: intros, logo cards, test cards."""
+"""What scores of an index take into account: frames that many videos share, and how similar unrelated frames are.
+
+Shared frames are those of intros, logo cards and test cards, in videos that are not copies of each other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and frames in memory as queries."""
+"""Queries: files, pictures and frames in memory, and videos of the index; and the parts that all searches share."""
 
 from __future__ import annotations
 

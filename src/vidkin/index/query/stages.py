@@ -1,4 +1,4 @@
-"""The two stages of a search: candidates from the window vectors, then exact scores and segments."""
+"""The two stages of a search: candidates from the window vectors, then exact scores and segments; and their results."""
 
 from __future__ import annotations
 

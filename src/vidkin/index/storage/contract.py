@@ -1,4 +1,4 @@
-"""The contract of what keeps the records, features and windows of an index.
+"""The contract of what keeps the records, features and windows of an index, and a store in memory.
 
 Shape legend: E dimension of a window vector, Q query vectors, K number of nearest windows requested.
 """
@@ -376,7 +376,7 @@ class MemoryStore:
         self.remove([record.id for record in self._catalog])
 
 
-# Exact nearest windows by matrix products, and the result type that every store returns.
+# Exact nearest windows by matrix products.
 
 
 # Rows converted to float32 at a time: the block and its scores about fit into the processor's cache.

@@ -1,4 +1,4 @@
-"""Read and write the files of an index, with errors that name the file, the cause and a remedy."""
+"""Read and write the files of an index, with errors that name the file, the cause and a remedy; compare contents."""
 
 from __future__ import annotations
 

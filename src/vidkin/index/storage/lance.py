@@ -1,4 +1,4 @@
-"""The store on disk: two Lance tables and the files of features, in one folder."""
+"""The store on disk: two Lance tables and the files of features, in one folder; and the nearest of its windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open a place by its name."""
+"""Open a place by its name; folders of this machine and their lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Lance table that may not exist yet: versioned commits, compaction, pruning."""
+"""One Lance table that may not exist yet (commits, compaction, pruning), and the rows of records and windows."""
 
 from __future__ import annotations
 
