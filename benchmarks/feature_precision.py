@@ -18,8 +18,7 @@ from pathlib import Path
 import torch
 
 from vidkin.index import Index
-from vidkin.index.query.calibration import Calibration
-from vidkin.index.query.common import CommonFrames
+from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import describe_query, weigh_features
 from vidkin.index.storage.lance import LanceStore
 from vidkin.metric.measures import mean_average_precision, micro_average_precision

@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 
 from vidkin.features import open_extractor
-from vidkin.index.query.calibration import Calibration
-from vidkin.index.storage.local import LocalPlace
+from vidkin.index.query.common import Calibration
+from vidkin.index.storage.opening import LocalPlace
 
 
 def main() -> None:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionError, CollectionLockedError
-from vidkin.index.storage.local import has_waiting_writer, stand_in_queue
-from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.opening import has_waiting_writer, open_place, stand_in_queue
 
 HOLD = """
 import sys, time

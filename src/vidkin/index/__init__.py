@@ -1,11 +1,13 @@
-"""The video index: embedded store, ingest, two-stage search, duplicates."""
+"""The video index: embedded store, ingest, two-stage search, duplicates.
 
-from vidkin.index.cluster.executor import RayExecutor
-from vidkin.index.cluster.ranker import RayRanker
+What :class:`Index` itself uses is imported here; clusters and the removal of duplicates when they are first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
 from vidkin.index.collection import Index, IndexInfo
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
-from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
 from vidkin.index.ingest.executor import (
     Advanced,
     Described,
@@ -20,16 +22,14 @@ from vidkin.index.ingest.executor import (
 from vidkin.index.ingest.processes import ProcessExecutor
 from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
 from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
-from vidkin.index.query.match import Comparison, Match, compare
 from vidkin.index.query.stage_recall import RecallReport
-from vidkin.index.query.stages import Ranker
+from vidkin.index.query.stages import Comparison, Match, Ranker, compare
 from vidkin.index.repair import DamagedPart, check_files, repair
-from vidkin.index.storage.content import is_gone
-from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
+from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
 from vidkin.index.storage.decisions import Decision
+from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import FolderRules
-from vidkin.index.storage.memory import MemoryStore
 from vidkin.index.storage.records import (
     Entry,
     VideoRecord,
@@ -39,6 +39,26 @@ from vidkin.index.storage.records import (
     to_stored,
     window_vectors,
 )
+
+if TYPE_CHECKING:
+    from vidkin.index.cluster.executor import RayExecutor
+    from vidkin.index.cluster.ranker import RayRanker
+    from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+    from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "vidkin.index.cluster.executor:RayExecutor",
+        "vidkin.index.cluster.ranker:RayRanker",
+        "vidkin.index.duplicates.plans:DuplicatePlan",
+        "vidkin.index.duplicates.plans:plan_removal",
+        "vidkin.index.duplicates.plans:read_plan",
+        "vidkin.index.duplicates.plans:write_plan",
+        "vidkin.index.duplicates.removal:FileAction",
+        "vidkin.index.duplicates.removal:Journal",
+        "vidkin.index.duplicates.removal:apply_plan",
+        "vidkin.index.duplicates.removal:undo",
+    )
 
 __all__ = [
     "LINK_TO_FOLDER",

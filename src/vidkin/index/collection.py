@@ -7,11 +7,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
 from vidkin._base.values import Result
-from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
-from vidkin.features import FrameExtractor
+from vidkin.errors import (
+    CollectionError,
+    CollectionMismatchError,
+    InvalidArgumentError,
+    UnknownExtractorError,
+)
+from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
 from vidkin.index.duplicates.find import DuplicateGroup, find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
@@ -20,13 +24,17 @@ from vidkin.index.ingest.processes import ProcessExecutor
 from vidkin.index.ingest.report import IngestReport, OnProgress
 from vidkin.index.ingest.scan import scan
 from vidkin.index.ingest.update import remove_records, update_index
-from vidkin.index.opening import create_index, open_index_extractor, remember_places, resolve_spec
-from vidkin.index.query.match import Comparison, Match, compare_pair
-from vidkin.index.query.parts import SearchParts
-from vidkin.index.query.query import Query, QuerySource, describe_query, query_file
+from vidkin.index.query.query import Query, QuerySource, SearchParts, describe_query, query_file
 from vidkin.index.query.stage_recall import RecallReport, measure_recall
-from vidkin.index.query.stages import Ranker, find_identical, find_matches, put_identical_first
-from vidkin.index.storage.content import is_gone
+from vidkin.index.query.stages import (
+    Comparison,
+    Match,
+    Ranker,
+    compare_pair,
+    find_identical,
+    find_matches,
+    put_identical_first,
+)
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -38,14 +46,15 @@ from vidkin.index.storage.decisions import (
     list_decisions,
     prefer_copy,
 )
+from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.manifest import Manifest, create_manifest
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import Scorer
 
-__all__ = ["Index", "IndexInfo"]
+__all__ = ["Index", "IndexInfo", "create_index"]
 
 PathLike = str | os.PathLike[str]
 
@@ -419,7 +428,24 @@ class Index:
 
     def info(self) -> IndexInfo:
         """Numbers about the index."""
-        return collect_info(self.place, self.manifest, self.store)
+        records, manifest = self.videos(), self.manifest
+        return IndexInfo(
+            path=self.place.uri,
+            extractor=manifest.extractor,
+            whitening=manifest.whitening,
+            fingerprint=manifest.fingerprint,
+            measure=manifest.scorer_name,
+            sampling_rate=manifest.sampling_rate,
+            videos=sum(record.status == "ok" for record in records),
+            broken=sum(record.status != "ok" for record in records),
+            missing=sum(is_gone(record.path) for record in records),
+            damaged=sum(bool(record.damage) for record in records),
+            frames=sum(record.frames for record in records),
+            windows=sum(record.windows for record in records),
+            seconds=sum(record.duration for record in records),
+            bytes=sum(self.place.sizes().values()),
+            created=manifest.created,
+        )
 
     def refresh(self) -> bool:
         """Load what other processes have written since; True if there is something new."""
@@ -441,9 +467,7 @@ class Index:
     def __enter__(self) -> Index:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -504,23 +528,128 @@ class IndexInfo(Result):
     created: str
 
 
-def collect_info(place: Place, manifest: Manifest, store: VectorStore) -> IndexInfo:
-    """Collect the numbers of an index."""
-    records = store.videos()
-    return IndexInfo(
-        path=place.uri,
-        extractor=manifest.extractor,
-        whitening=manifest.whitening,
-        fingerprint=manifest.fingerprint,
-        measure=manifest.scorer_name,
-        sampling_rate=manifest.sampling_rate,
-        videos=sum(record.status == "ok" for record in records),
-        broken=sum(record.status != "ok" for record in records),
-        missing=sum(is_gone(record.path) for record in records),
-        damaged=sum(bool(record.damage) for record in records),
-        frames=sum(record.frames for record in records),
-        windows=sum(record.windows for record in records),
-        seconds=sum(record.duration for record in records),
-        bytes=sum(place.sizes().values()),
-        created=manifest.created,
+# Create and open an index, and check that the extractor still matches it.
+
+
+_HIGHEST_RATE = 30.0
+
+
+def create_index(place: Place, spec: WorkerSpec) -> None:
+    """Create an empty index for the features of an extractor.
+
+    Args:
+        place: A folder or a prefix on object storage, new or empty.
+        spec: Specification of the extractor.
+
+    Raises:
+        CollectionError: There are other files, or it cannot be created.
+        ExtractorError: The extractor cannot be opened.
+    """
+    extractor = spec.open()
+    manifest = Manifest(
+        extractor=spec.extractor,
+        fingerprint=extractor.fingerprint,
+        weights=spec.weights,
+        whitening=spec.whitening,
+        sampling_rate=spec.base_rate,
+        measure=extractor.scorer,
     )
+    create_manifest(place, manifest)
+
+
+def resolve_spec(
+    manifest: Manifest | None,
+    extractor: str | None = None,
+    weights: PathLike | None = None,
+    whitening: PathLike | None = None,
+    rate: float | None = None,
+) -> WorkerSpec:
+    """Complete the settings given by the caller with those of the index.
+
+    Args:
+        manifest: Manifest of the index; None for a new one.
+        extractor: Name; default that of the index, ``default_extractor()`` for a new one.
+        weights, whitening: Files; default those of the index, unless another extractor is named.
+        rate: Frames per second; default that of the index, 1 for a new one.
+
+    Raises:
+        InvalidArgumentError: The rate is out of range.
+        CollectionMismatchError: The index was made with a different rate.
+    """
+    if rate is not None and not 0 < rate <= _HIGHEST_RATE:
+        raise InvalidArgumentError(
+            f"rate must be above 0 and at most {_HIGHEST_RATE:g} frames per second, got {rate}"
+        )
+    if manifest is not None and rate not in (None, manifest.sampling_rate):
+        raise CollectionMismatchError(
+            f"the rate of the index is {manifest.sampling_rate:g} (frames per second), got {rate:g}; leave it out, or "
+            "make a new index in another folder"
+        )
+    named = WorkerSpec(
+        default_extractor(whitening) if extractor is None else absolute_name(extractor),
+        _absolute(weights),
+        _absolute(whitening),
+        1.0 if rate is None else float(rate),
+    )
+    if manifest is None:
+        return named
+    made = WorkerSpec(manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate)
+    if extractor is not None and named.extractor != made.extractor:
+        # Files of one extractor do not fit another; opening it checks that its features fit the index.
+        return replace(named, base_rate=made.base_rate)
+    return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
+
+
+def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
+    """Open the extractor and check that its features can be compared with those of the index.
+
+    Args:
+        place, manifest: Place and manifest of the index.
+        spec: Result of :func:`resolve_spec`.
+
+    Raises:
+        CollectionMismatchError: The index was made with a different extractor or weights.
+        CollectionError: The weights or the whitening have moved.
+        ExtractorError: The extractor cannot be opened.
+    """
+    for option, file, made in (
+        ("weights", spec.weights, manifest.weights),
+        ("whitening", spec.whitening, manifest.whitening),
+    ):
+        if file is not None and file == made and not os.path.exists(file):
+            raise CollectionError(
+                f"{place.uri} was made with the {option} {file}, which do not exist any more; name the new place once "
+                f"(`vidkin index PATH... --{option} FILE`, in Python Index.open(..., {option}=FILE)) and the index "
+                "remembers it"
+            )
+    try:
+        extractor = spec.open()
+    except UnknownExtractorError as error:
+        # Named by the index, not by the caller, who may not even know that there is a model.
+        if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
+            raise
+        raise UnknownExtractorError(
+            f"{error}; {place.uri} was made with the model there: if it has moved, name its new place "
+            "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`, in Python extractor='FOLDER' or "
+            "'onnx:FILE')"
+        ) from error
+    manifest.check(place, extractor.fingerprint)
+    return extractor
+
+
+def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manifest:
+    """Store the new location of model, weights and whitening of an index; their content was checked to be the same.
+
+    Args:
+        place, manifest: Place and manifest of the index.
+        spec: Result of :func:`resolve_spec`.
+    """
+    changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
+    if changed != manifest:
+        with place.exclusive(10.0):
+            changed.write(place)
+    return changed
+
+
+def _absolute(path: PathLike | None) -> str | None:
+    return None if path is None else os.path.abspath(os.path.expanduser(path))

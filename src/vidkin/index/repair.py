@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.update import RemovedPaths
-from vidkin.index.query.calibration import Calibration
-from vidkin.index.query.common import CommonFrames, find_common
+from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore

@@ -19,7 +19,7 @@ from vidkin.models.config import ModelConfig
 from vidkin.models.randomness import seeded
 from vidkin.models.weights import load_weights
 from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
-from vidkin.similarity.topk import check_top_share
+from vidkin.similarity.frame_maps import check_top_share
 
 KIND = "comparator"
 

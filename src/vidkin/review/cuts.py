@@ -13,7 +13,7 @@ from vidkin._base.files import write_text
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Index
-from vidkin.index.storage.local import refuse_links
+from vidkin.index.storage.opening import refuse_links
 from vidkin.review.labels import REVIEW_FOLDER, CutLabel, CutVerdict, Labels, is_held_back
 from vidkin.review.measure import RUNS_FILE, Judgment
 from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from vidkin._base.values import Result, check_at_least, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
-from vidkin.index.storage.local import refuse_links
 from vidkin.index.storage.manifest import Manifest
-from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.opening import open_place, refuse_links
 from vidkin.models.engine import take_steps
 from vidkin.models.runner import StepStore
 from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back

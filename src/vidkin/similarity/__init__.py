@@ -11,10 +11,9 @@ from vidkin.similarity.copies import CopyScorer
 from vidkin.similarity.evidence import ScoreSettings, background_baseline, calibrated_map
 from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
 from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
-from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
 from vidkin.similarity.scorer import UNRELATED, PairScore, Scorer, fingerprint_of_scores
-from vidkin.similarity.scorers import available_scorers, finds_segments, open_scorer, scorer_of
+from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
 
 __all__ = [
     "LEARNED",

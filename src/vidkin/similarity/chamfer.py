@@ -7,8 +7,14 @@ from collections.abc import Sequence
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many, split_targets
-from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_valid
+from vidkin.similarity.frame_maps import (
+    check_top_share,
+    frame_similarity,
+    frame_similarity_many,
+    mean_of_largest,
+    mean_of_valid,
+    split_targets,
+)
 
 __all__ = ["length_mask", "temporal_chamfer", "video_similarity", "video_similarity_pairwise"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch.nn import functional
@@ -26,7 +26,7 @@ from vidkin.similarity.evidence import (
     split_by_changes,
     stretch_score,
 )
-from vidkin.similarity.frame_features import WHOLE, FrameFeatures, Segment
+from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
 from vidkin.similarity.scorer import UNRELATED, PairScore
 
 __all__ = ["CopyScorer", "follow_window", "side_by_side"]
@@ -89,20 +89,11 @@ class CopyScorer:
 
     settings: ScoreSettings = field(default_factory=ScoreSettings)
 
-    @property
-    def name(self) -> str:
-        """``copies``."""
-        return "copies"
-
-    @property
-    def needs_background(self) -> bool:
-        """Yes: similarities count from those of unrelated pictures on."""
-        return True
-
-    @property
-    def has_segments(self) -> bool:
-        """Yes: the score comes from them."""
-        return True
+    name: ClassVar[str] = "copies"
+    # Yes: similarities count from those of unrelated pictures on.
+    needs_background: ClassVar[bool] = True
+    # Yes: the score comes from them.
+    has_segments: ClassVar[bool] = True
 
     def score(
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
@@ -111,30 +102,37 @@ class CopyScorer:
         maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
         side = _ComparedVideo.of(query)
         return [
-            self._best_views(side, _ComparedVideo.of(target), pairs, mirrored)
+            _ComparedPair(side, _ComparedVideo.of(target), pairs, self.settings, mirrored).best()
             for target, pairs in zip(targets, maps, strict=True)
         ]
 
-    def _best_views(
-        self, query: _ComparedVideo, target: _ComparedVideo, pairs: PairMaps, mirrored: bool
-    ) -> PairScore:
+
+@dataclass(frozen=True, slots=True)
+class _ComparedPair:
+    """Two videos and the maps of their views."""
+
+    query: _ComparedVideo
+    target: _ComparedVideo
+    pairs: PairMaps
+    settings: ScoreSettings
+    mirrored: bool
+
+    def best(self) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
         of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
-        rows, columns = query.described, target.described
-        for first, second, frame_map in _candidates(pairs, query, target, self.settings):
+        rows, columns = self.query.described, self.target.described
+        for first, second, frame_map in self._candidates():
             if best is not None and best.score >= 1.0 - _PART_MARGIN:
                 break  # nothing can be better by the margin
             of_part = first is not None or second is not None
-            one = query.whole if first is None else first.frames(rows)
-            other = target.whole if second is None else second.frames(columns)
+            one = self.query.whole if first is None else first.frames(rows)
+            other = self.target.whole if second is None else second.frames(columns)
             if first is not None:
                 frame_map = frame_map[rows]
             if second is not None:
                 frame_map = frame_map[:, columns]
-            result = self._one_pair_of_views(
-                one, other, frame_map, mirrored, of_parts if of_part else self.settings
-            )
+            result = self._one_pair_of_views(one, other, frame_map, of_parts if of_part else self.settings)
             if best is None or result.score > best.score + _PART_MARGIN:
                 shown = _of_every_frame(
                     result.map, rows if first is not None else None, columns if second is not None else None
@@ -148,20 +146,70 @@ class CopyScorer:
         query: FrameFeatures,
         target: FrameFeatures,
         frame_map: torch.Tensor,
-        mirrored: bool,
         settings: ScoreSettings,
     ) -> PairScore:
         if query.period * _DENSER < target.period:
             # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
             # of the query.
-            result = _score(target, query, frame_map.T.contiguous(), mirrored, settings)
+            result = _score(target, query, frame_map.T.contiguous(), self.mirrored, settings)
             segments = tuple(segment.swapped() for segment in result.segments)
         else:
-            result = _score(query, target, frame_map, mirrored, settings)
+            result = _score(query, target, frame_map, self.mirrored, settings)
             segments = result.segments
         ends = [math.inf if side.end is None else side.end for side in (query, target)]
         placed = tuple(_placed(segment.cut(*ends), query, target) for segment in segments)
         return PairScore(result.score, placed, frame_map)
+
+    def _candidates(self) -> list[_ViewPair]:
+        """Pairs of views worth aligning, each with its map: whole pictures (None) first, then promising parts."""
+        if len(self.pairs.maps) == 1:
+            return [(None, None, self.pairs.maps[0])]
+        promise = self._promise(self.pairs.maps, self.pairs.views)
+        ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
+        least = max(float(promise[0]), _LEAST_PROMISE)
+        candidates: list[_ViewPair] = [(None, None, self.pairs.maps[0])]
+        for place in ranked.tolist():
+            if float(promise[place]) > least:
+                first, second = self.pairs.views[place]
+                candidates.append(
+                    (
+                        self.query.features.views([first]) if first else None,
+                        self.target.features.views([second]) if second else None,
+                        self.pairs.maps[place],
+                    )
+                )
+        return candidates + self._moving(promise, least)
+
+    def _moving(self, promise: torch.Tensor, least: float) -> list[_ViewPair]:
+        """Windows that move over one of the pictures and are clearly more promising than each of their places."""
+        candidates: list[_ViewPair] = []
+        for side, features in enumerate((self.query.features, self.target.features)):
+            of_side = [at for at, pair in enumerate(self.pairs.views) if pair[side]]
+            if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
+                continue
+            for views in side_by_side(features):
+                places = [at for at in of_side if self.pairs.views[at][side] in views]
+                maps = self.pairs.maps[places] if side == 0 else self.pairs.maps[places].transpose(1, 2)
+                window, frame_map = follow_window(
+                    features, [self.pairs.views[at][side] for at in places], maps
+                )
+                frame_map = frame_map if side == 0 else frame_map.T.contiguous()
+                view = (1, 0) if side == 0 else (0, 1)
+                moving = float(self._promise(frame_map[None], [view]))
+                if moving > max(least, _MOVING * float(promise[places].max())):
+                    candidates.append((window, None, frame_map) if side == 0 else (None, window, frame_map))
+        return candidates
+
+    def _promise(self, maps: torch.Tensor, views: Sequence[tuple[int, int]]) -> torch.Tensor:
+        """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""
+        excess = (maps - self.settings.threshold).clamp(min=0)
+        excess *= torch.minimum(self.query.whole.information[:, None], self.target.whole.information[None, :])
+        promise = torch.minimum(
+            excess.amax(2).sum(1) * self.query.whole.period, excess.amax(1).sum(1) * self.target.whole.period
+        )
+        # If parts were described in every second frame, each of these frames counts for two.
+        of_query, of_target = self.query.frames_a_part, self.target.frames_a_part
+        return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
 
 
 def _of_every_frame(
@@ -177,86 +225,19 @@ def _of_every_frame(
     return frame_map
 
 
-def _candidates(
-    pairs: PairMaps, query: _ComparedVideo, target: _ComparedVideo, settings: ScoreSettings
-) -> list[_ViewPair]:
-    """Pairs of views worth aligning, each with its map: that of whole pictures (None) first, then promising parts."""
-    if len(pairs.maps) == 1:
-        return [(None, None, pairs.maps[0])]
-    promise = _promise(pairs.maps, pairs.views, query, target, settings)
-    ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
-    least = max(float(promise[0]), _LEAST_PROMISE)
-    candidates: list[_ViewPair] = [(None, None, pairs.maps[0])]
-    for place in ranked.tolist():
-        if float(promise[place]) > least:
-            first, second = pairs.views[place]
-            candidates.append(
-                (
-                    query.features.views([first]) if first else None,
-                    target.features.views([second]) if second else None,
-                    pairs.maps[place],
-                )
-            )
-    return candidates + _moving(pairs, promise, least, query, target, settings)
-
-
-def _moving(
-    pairs: PairMaps,
-    promise: torch.Tensor,
-    least: float,
-    query: _ComparedVideo,
-    target: _ComparedVideo,
-    settings: ScoreSettings,
-) -> list[_ViewPair]:
-    """Windows that move over one of the pictures and are clearly more promising than each of their places."""
-    candidates: list[_ViewPair] = []
-    for side, features in enumerate((query.features, target.features)):
-        of_side = [at for at, pair in enumerate(pairs.views) if pair[side]]
-        if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
-            continue
-        for views in side_by_side(features):
-            places = [at for at in of_side if pairs.views[at][side] in views]
-            maps = pairs.maps[places] if side == 0 else pairs.maps[places].transpose(1, 2)
-            window, frame_map = follow_window(features, [pairs.views[at][side] for at in places], maps)
-            frame_map = frame_map if side == 0 else frame_map.T.contiguous()
-            view = (1, 0) if side == 0 else (0, 1)
-            moving = float(_promise(frame_map[None], [view], query, target, settings))
-            if moving > max(least, _MOVING * float(promise[places].max())):
-                candidates.append((window, None, frame_map) if side == 0 else (None, window, frame_map))
-    return candidates
-
-
-def _promise(
-    maps: torch.Tensor,
-    views: Sequence[tuple[int, int]],
-    query: _ComparedVideo,
-    target: _ComparedVideo,
-    settings: ScoreSettings,
-) -> torch.Tensor:
-    """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""
-    excess = (maps - settings.threshold).clamp(min=0)
-    excess *= torch.minimum(query.whole.information[:, None], target.whole.information[None, :])
-    promise = torch.minimum(
-        excess.amax(2).sum(1) * query.whole.period, excess.amax(1).sum(1) * target.whole.period
-    )
-    # If parts were described in every second frame, each of these frames counts for two.
-    of_query, of_target = query.frames_a_part, target.frames_a_part
-    return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
-
-
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
     """The segments with the boxes of the compared views, each over the frames of its segment."""
-    rows = (query.timestamps >= segment.query_start - ROUNDING) & (
-        query.timestamps <= segment.query_end + ROUNDING
-    )
-    columns = (target.timestamps >= segment.target_start - ROUNDING) & (
-        target.timestamps <= segment.target_end + ROUNDING
-    )
     return replace(
         segment,
-        query_box=query.box(0, rows.nonzero()[:, 0]) if bool(rows.any()) else WHOLE,
-        target_box=target.box(0, columns.nonzero()[:, 0]) if bool(columns.any()) else WHOLE,
+        query_box=_box_between(query, segment.query_start, segment.query_end),
+        target_box=_box_between(target, segment.target_start, segment.target_end),
     )
+
+
+def _box_between(features: FrameFeatures, start: float, end: float) -> Box:
+    times = features.timestamps
+    frames = ((times >= start - ROUNDING) & (times <= end + ROUNDING)).nonzero()[:, 0]
+    return features.box(0, frames) if len(frames) else WHOLE
 
 
 def _score(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch.nn import functional
@@ -37,23 +37,18 @@ class VideoComparator(Protocol):
     @property
     def reduction(self) -> int:
         """Frames for each row and column of the learned map."""
-        ...
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
         """Weight descriptors [T, R, D] for comparison."""
-        ...
 
     def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Similarities of frames [Tq, Tt]."""
-        ...
 
     def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
         """Learned map [Tq', Tt'] in [-1, 1] of a map of any size."""
-        ...
 
     def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
         """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +80,11 @@ class LearnedScorer:
     threshold: float = 0.3
     maximum_segments: int = 8
 
-    @property
-    def name(self) -> str:
-        """``learned``."""
-        return LEARNED
-
-    @property
-    def needs_background(self) -> bool:
-        """True: segments are read from a calibrated map."""
-        return True
-
-    @property
-    def has_segments(self) -> bool:
-        """Yes: lines through the map."""
-        return True
+    name: ClassVar[str] = LEARNED
+    # True: segments are read from a calibrated map.
+    needs_background: ClassVar[bool] = True
+    # Yes: lines through the map.
+    has_segments: ClassVar[bool] = True
 
     @torch.no_grad()
     def score(

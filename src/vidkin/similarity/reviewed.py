@@ -15,8 +15,8 @@ from vidkin._base.files import write_text
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_features import FrameFeatures
-from vidkin.similarity.kinds import KindScorer
 from vidkin.similarity.scorer import PairScore, Scorer
+from vidkin.similarity.scorers import KindScorer
 
 __all__ = [
     "MEASURE_FILE",

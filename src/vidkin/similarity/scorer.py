@@ -41,18 +41,15 @@ class Scorer(Protocol):
     @property
     def name(self) -> str:
         """The name used in manifests and by extractors: ``copies``, ``kinds``."""
-        ...
 
     @property
     def needs_background(self) -> bool:
         """Whether scores are calibrated by how similar unrelated pictures are, so that features must have a
         baseline."""
-        ...
 
     @property
     def has_segments(self) -> bool:
         """Whether it finds where two videos match, and distinguishes copies from videos that are merely similar."""
-        ...
 
     def score(
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
@@ -64,7 +61,6 @@ class Scorer(Protocol):
             targets: Features of the targets, of any length.
             mirrored: Whether the query's frames were flipped left to right; only recorded in the segments.
         """
-        ...
 
 
 def fingerprint_of_scores(features: str, scorer: Scorer) -> str:

@@ -1,25 +1,75 @@
-"""Open scorers by the names that manifests store and extractors declare."""
+"""Open scorers by the names that manifests store and extractors declare; and the scorer of kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
 
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.copies import CopyScorer
 from vidkin.similarity.evidence import ScoreSettings
-from vidkin.similarity.kinds import KindScorer
+from vidkin.similarity.frame_features import FrameFeatures
+from vidkin.similarity.frame_maps import frame_similarity_many
 from vidkin.similarity.learned import LEARNED
-from vidkin.similarity.scorer import Scorer
+from vidkin.similarity.scorer import PairScore, Scorer
 
-__all__ = [
-    "DeclaresScorer",
-    "available_scorers",
-    "finds_segments",
-    "open_scorer",
-    "scorer_of",
-]
+__all__ = ["KindScorer", "available_scorers", "finds_segments", "open_scorer", "scorer_of"]
+
+
+# The score of a trained model: graded, without evidence of a copy.
+
+
+@dataclass(frozen=True, slots=True)
+class KindScorer:
+    """Scores similarity with a model trained to order videos: same thing, same kind of thing, something else.
+
+    With unit descriptors the map is ``m = (1 + cos) / 2 = 1 - d^2 / 4``, where d is the Euclidean distance the model
+    was trained on. The side with fewer descriptors is the query: ``score = weighted mean over its frames of the
+    largest m with any frame of the other``, weighted by information; with equal numbers it is the mean of both
+    directions. So a clip matches the long video that contains it, no matter which one is the query.
+
+    Scores are not calibrated by unrelated videos: they order the videos of a collection, and their scale is specific to
+    the model. Only whole pictures are compared, whatever other views there are.
+    """
+
+    name: ClassVar[str] = "kinds"
+    # No: scores are similarities as they are.
+    needs_background: ClassVar[bool] = False
+    # No: videos of a kind have no moment in common.
+    has_segments: ClassVar[bool] = False
+
+    def score(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore]:
+        """Scores in [0, 1] with maps [Tq, Tt] and no segments; see :class:`vidkin.similarity.Scorer`."""
+        if not targets:
+            return []
+        maps = frame_similarity_many(
+            query.whole, [target.whole.to(query.values.dtype) for target in targets], symmetric=True
+        )
+        scores = []
+        for target, raw in zip(targets, maps, strict=True):
+            frame_map = ((1 + raw.float()) / 2).clamp(0, 1)
+            asked = _mean(frame_map.amax(1), query.information)
+            answered = _mean(frame_map.amax(0), target.information)
+            score = asked if len(query) < len(target) else answered
+            if len(query) == len(target):
+                score = (asked + answered) / 2
+            scores.append(PairScore(min(1.0, max(0.0, score)), (), frame_map))
+        return scores
+
+
+def _mean(values: torch.Tensor, weights: torch.Tensor) -> float:
+    """Weighted mean, or the plain mean if all weights are zero."""
+    weights = weights.double()
+    total = float(weights.sum())
+    if total <= 0:
+        return float(values.double().mean())
+    return float((values.double() * weights).sum()) / total
 
 
 class DeclaresScorer(Protocol):
@@ -28,7 +78,6 @@ class DeclaresScorer(Protocol):
     @property
     def scorer(self) -> str:
         """``copies``, ``kinds`` or ``learned``."""
-        ...
 
 
 def available_scorers() -> tuple[str, ...]:
@@ -75,5 +124,6 @@ def scorer_of(extractor: DeclaresScorer) -> Scorer:
 
 
 _SCORERS: dict[str, type[CopyScorer] | type[KindScorer]] = {"copies": CopyScorer, "kinds": KindScorer}
+
 # Constants that depend on the extractor.
 _CONSTANTS = {"change_energy": float}

@@ -8,7 +8,7 @@ from pathlib import Path
 from vidkin.index import VideoRecord
 from vidkin.index.ingest.plan import Copy, Extract, Fail, Keep, Move, Plan
 from vidkin.index.ingest.scan import VideoFile
-from vidkin.index.storage.content import content_hash
+from vidkin.index.storage.files import content_hash
 
 
 def file_of(path: Path) -> VideoFile:

@@ -10,7 +10,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import FolderRules, scan
-from vidkin.index.storage.content import is_gone
+from vidkin.index.storage.files import is_gone
 
 
 def touch(path: Path, content: bytes = b"x") -> Path:

@@ -17,8 +17,7 @@ from tests.index.helpers import video
 from vidkin.errors import MediaError
 from vidkin.features import ClassicalExtractor, Phase
 from vidkin.index.query import query as query_module
-from vidkin.index.query.calibration import Calibration
-from vidkin.index.query.common import CommonFrames
+from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import HangError, describe_query, run_watched
 
 Beat = Callable[[Phase], None]

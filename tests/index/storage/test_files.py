@@ -14,8 +14,7 @@ from safetensors.torch import save_file
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
-from vidkin.index.storage.local import LocalPlace
-from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.opening import LocalPlace, open_place
 from vidkin.similarity import FrameFeatures
 
 

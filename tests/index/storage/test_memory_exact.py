@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.storage import memory as exact
-from vidkin.index.storage.contract import NO_WINDOW
-from vidkin.index.storage.memory import WindowMatrix, no_windows
+from vidkin.index.storage import contract as exact
+from vidkin.index.storage.contract import NO_WINDOW, WindowMatrix, no_windows
 from vidkin.index.storage.records import WindowVectors
 
 

@@ -492,7 +492,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     disk: Callable[..., LanceStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without clusters, the nearest of 6,000 windows lie in most of the 187 partitions.
-    monkeypatch.setattr("vidkin.index.storage.nearest._WINDOWS_A_PARTITION", 32)
+    monkeypatch.setattr("vidkin.index.storage.lance._WINDOWS_A_PARTITION", 32)
     generator = torch.Generator().manual_seed(0)
     vectors = torch.nn.functional.normalize(torch.randn(6000, 32, generator=generator), dim=-1)
     store = disk(exact_below=1000)

@@ -9,11 +9,11 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
-from vidkin.index.query.calibration import Calibration
+from vidkin.index.query.common import Calibration
 from vidkin.models.comparator import Comparator
 from vidkin.models.comparator_folder import ComparatorExtractor
 from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of, video_similarity_pairwise
-from vidkin.similarity.topk import check_top_share
+from vidkin.similarity.frame_maps import check_top_share
 
 __all__ = ["ChamferSystem", "ComparatorSystem", "PairSystem", "ScorerSystem", "choose_system"]
 

@@ -6,7 +6,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -124,9 +123,7 @@ class RayRanker:
     def __enter__(self) -> RayRanker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _start(self) -> Any:

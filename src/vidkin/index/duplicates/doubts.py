@@ -14,7 +14,7 @@ from vidkin.features import frame_information
 from vidkin.features.views import crop_box
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.pictures import cut_bars, read_stretch
-from vidkin.index.query.moments import is_photograph
+from vidkin.index.query.stages import is_photograph
 from vidkin.similarity import WHOLE, Box
 
 __all__ = ["change_agreement", "find_doubt", "picture_agreement"]

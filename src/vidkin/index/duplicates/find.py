@@ -57,6 +57,13 @@ class DuplicateMember(Result):
     links: tuple[str, ...] = ()
     doubt: str = ""
 
+    @classmethod
+    def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
+        """A member that is this file; the other fields as they are named."""
+        record = file.record
+        shape = record.width, record.height, record.duration, record.size
+        return cls(record.path, score, *shape, links=file.links, **others)
+
     @property
     def is_spare(self) -> bool:
         """Whether it can be removed without loss: the best one shows all of it, as far as can be told."""
@@ -350,17 +357,7 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGr
     others = [file for file in files if file is not best]
     members = [_member(file, best, files, pairs) for file in others]
     members.sort(key=lambda member: (-member.score, member.path))
-    record = best.record
-    first = DuplicateMember(
-        record.path,
-        max(member.score for member in members),
-        record.width,
-        record.height,
-        record.duration,
-        record.size,
-        best=True,
-        links=best.links,
-    )
+    first = DuplicateMember.of(best, max(member.score for member in members), best=True)
     return DuplicateGroup((first, *members), reason)
 
 
@@ -387,13 +384,9 @@ def _member(
         lacking = record.duration
     elif unseen > max(_LEAST_LACKING, min(_MOST_LACKING, _LACKING_SHARE * record.duration)):
         lacking = unseen
-    return DuplicateMember(
-        record.path,
+    return DuplicateMember.of(
+        file,
         result.score,
-        record.width,
-        record.height,
-        record.duration,
-        record.size,
         best=False,
         relation=relation,
         compared_with=reference.record.path,
@@ -401,6 +394,5 @@ def _member(
         end=end,
         mirrored=result.mirrored,
         lacking=lacking,
-        links=file.links,
         doubt=pairs.doubt(file, reference) or pairs.missing(file, reference),
     )

@@ -10,10 +10,8 @@ import torch
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
 from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.match import score_pair
-from vidkin.index.query.parts import Readings
-from vidkin.index.query.query import Query, query_from_stored, weigh_features
-from vidkin.index.query.stages import find_candidates
+from vidkin.index.query.query import Query, Readings, query_from_stored, weigh_features
+from vidkin.index.query.stages import find_candidates, score_pair
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import FrameFeatures, PairScore, Scorer

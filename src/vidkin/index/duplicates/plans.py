@@ -13,7 +13,7 @@ from vidkin._base.files import open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
-from vidkin.index.storage.content import content_hash
+from vidkin.index.storage.files import content_hash
 
 __all__ = [
     "DuplicatePlan",
@@ -37,7 +37,7 @@ class FileState(Result):
         path: Absolute.
         size: Bytes.
         mtime_ns: Time of its last change, nanoseconds since the epoch.
-        content: Hash of its bytes, see :func:`vidkin.index.storage.content.content_hash`.
+        content: Hash of its bytes, see :func:`vidkin.index.storage.files.content_hash`.
     """
 
     path: str

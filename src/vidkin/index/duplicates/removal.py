@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
-from vidkin.index.storage.content import has_same_bytes
+from vidkin.index.storage.files import has_same_bytes
 
 __all__ = ["FileAction", "Journal", "RemovalStep", "apply_plan", "find_in_trash", "undo"]
 

@@ -130,7 +130,6 @@ class Executor(Protocol):
         Raises:
             VidkinError: No file at all can be processed, for example because the extractor cannot be opened.
         """
-        ...
 
 
 # Feature extraction in the calling process, one file after the other.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from vidkin.index.ingest.scan import VideoFile
-from vidkin.index.storage.content import content_hash, has_same_bytes, is_gone
+from vidkin.index.storage.files import content_hash, has_same_bytes, is_gone
 from vidkin.index.storage.records import VideoRecord
 
 __all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "PlanStep"]

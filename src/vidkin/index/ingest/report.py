@@ -200,14 +200,5 @@ class Tally:
 
     def _tell(self, path: str, outcome: FileOutcome | None) -> None:
         if self._on_progress is not None:
-            self._on_progress(
-                Progress(
-                    len(self._outcomes),
-                    self._total,
-                    path,
-                    outcome,
-                    self._frames,
-                    self._seconds_of_video,
-                    self._bytes,
-                )
-            )
+            counts = self._frames, self._seconds_of_video, self._bytes
+            self._on_progress(Progress(len(self._outcomes), self._total, path, outcome, *counts))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from vidkin.index.ingest.executor import Advanced, Described, Executor, Unreadable, internal_error
 from vidkin.index.ingest.plan import Copy, Extract, Keep, Move, Plan, PlanStep
@@ -21,8 +22,8 @@ from vidkin.index.ingest.report import (
     Tally,
 )
 from vidkin.index.ingest.scan import Scan, VideoFile
-from vidkin.index.storage.content import is_gone
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.manifest import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.similarity import FrameFeatures
@@ -206,13 +207,13 @@ class _Session:
 
     def _add_unreadable(self, step: Extract, event: Unreadable) -> None:
         cause = self._failures.write(event.path, event.cause, event.trace) if event.trace else event.cause
-        record = _broken_record(step.file, step.hash, cause)
+        record = _record(step.file, step.hash, status="broken", cause=cause)
         self._writer.append(Entry(record.as_stale(cause) if event.temporary else record), "broken", cause)
 
     def _add_described(self, step: Extract, event: Described) -> None:
         if _has_changed(step.file):
             cause = "it changed while it was being read; index it again"
-            stale = _broken_record(step.file, "", cause).as_stale(cause)
+            stale = _record(step.file, "", status="broken", cause=cause).as_stale(cause)
             self._writer.append(Entry(stale), "broken", cause)
             return
         info = event.info
@@ -226,11 +227,9 @@ class _Session:
             return
         cut_off = describe_cut_off(info) if info.cut_off else ""
         damage = "; ".join(filter(None, (cut_off, event.damage)))
-        record = VideoRecord(
-            path=step.file.path,
-            size=step.file.size,
-            mtime_ns=step.file.mtime_ns,
-            content_hash=step.hash,
+        record = _record(
+            step.file,
+            step.hash,
             duration=info.duration,
             width=info.width,
             height=info.height,
@@ -241,7 +240,6 @@ class _Session:
             frames=len(features),
             sampling_rate=sampling_rate(info.duration, self._base_rate),
             windows=len(windows),
-            added_at=time.time(),
             damage=damage,
         )
         if damage:
@@ -253,15 +251,15 @@ def _kind_of(step: Copy | Extract) -> OutcomeKind:
     return "changed" if step.known else "added"
 
 
-def _broken_record(file: VideoFile, digest: str, cause: str) -> VideoRecord:
+def _record(file: VideoFile, digest: str, **values: Any) -> VideoRecord:
+    """A record of this file with these values, added now."""
     return VideoRecord(
         path=file.path,
         size=file.size,
         mtime_ns=file.mtime_ns,
         content_hash=digest,
-        status="broken",
-        cause=cause,
         added_at=time.time(),
+        **values,
     )
 
 

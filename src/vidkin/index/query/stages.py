@@ -1,37 +1,57 @@
-"""The two stages of a search: candidates from the window vectors, then exact scores and segments."""
+"""The two stages of a search: candidates from the window vectors, then exact scores and segments; and their results."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import torch
 
+from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, NotIndexedError
-from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.match import Match
-from vidkin.index.query.moments import ReadStretch, find_moments, is_photograph, is_picture, without_length
-from vidkin.index.query.query import Query, weigh_features
-from vidkin.index.storage.content import content_hash, has_same_bytes
+from vidkin.features import open_extractor
+from vidkin.index.query.common import Calibration, CommonFrames
+from vidkin.index.query.query import Query, describe_query, weigh_features
 from vidkin.index.storage.contract import FeatureReader, VectorStore
+from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
-from vidkin.similarity import PairScore, Scorer, Segment
+from vidkin.similarity import (
+    FrameFeatures,
+    PairScore,
+    Scorer,
+    Segment,
+    calibrated_map,
+    finds_segments,
+    frame_similarity_many,
+    scorer_of,
+)
 
 __all__ = [
+    "Comparison",
+    "Match",
     "Ranker",
+    "compare",
+    "compare_pair",
     "find_candidates",
     "find_identical",
     "find_matches",
+    "is_photograph",
     "put_identical_first",
     "score_candidates",
+    "score_pair",
 ]
 
 _MOST_QUERY_VECTORS = 64
+
 _MOST_PART_VECTORS = 8
+
 _WINDOWS_PER_CANDIDATE = 4
+
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
+
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
 
@@ -53,7 +73,6 @@ class Ranker(Protocol):
             NotIndexedError: A candidate was removed meanwhile.
             ClusterError: The features are on other machines, which cannot be reached.
         """
-        ...
 
 
 def find_matches(
@@ -228,3 +247,332 @@ def _spread(places: torch.Tensor, most: int) -> torch.Tensor:
     if len(places) <= most:
         return places
     return places[torch.linspace(0, len(places) - 1, most).round().long()]
+
+
+# Find where a single picture comes from: read the most promising moments of the candidates again.
+#
+# An index holds one frame per second. A picture taken between two of them while the camera moved is similar to neither,
+# so the file itself has to be read.
+
+
+ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
+
+"""Reads features of a stretch of a video (seconds) more densely than stored; None if it cannot be read."""
+
+# Maximum number of moments that are read again: over all candidates, and per video.
+_MOST_MOMENTS = 8
+
+_MOST_OF_ONE = 3
+
+# Sampling periods that are read on both sides of a moment.
+_REACH = 1.5
+
+# From this calibrated similarity of a stored frame on, a frame near it may be the picture.
+_LEAST_SIMILARITY = 0.08
+
+# From this similarity on it is the picture. With a moving camera, a frame .1 s away may still reach .95.
+_FOUND = 0.98
+
+# Once the picture is matched, less similar moments are skipped: reading all vaguely similar ones takes seconds.
+_LEAST_WHEN_FOUND = 0.3
+
+# Seconds; frames of a slide show stay longer.
+_LONGEST_PHOTOGRAPH = 0.2
+
+# The mirror image must be more similar than the picture itself by this much.
+_MIRROR_MARGIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A stored frame that resembles the picture, as it is or flipped."""
+
+    similarity: float
+    target: int
+    time: float
+    view: int
+
+
+def is_picture(query: Query) -> bool:
+    """Whether the query is a single frame, which matches at a moment and not over a stretch."""
+    return len(query.plain) == 1
+
+
+def is_photograph(record: VideoRecord) -> bool:
+    """Whether the file is an image: one frame that lasts no time (some image formats state a few hundredths of a
+    second)."""
+    return record.frames == 1 and record.duration < _LONGEST_PHOTOGRAPH
+
+
+def find_moments(
+    store: VectorStore,
+    query: Query,
+    video_ids: Sequence[int],
+    common: CommonFrames,
+    scorer: Scorer,
+    read: ReadStretch,
+) -> list[tuple[int, PairScore]]:
+    """Score candidates for a query of one frame, with the moments that show it.
+
+    Around the stored frames that are most similar to the picture (at most eight, three of a video) the file is read
+    again, one and a half sampling periods on both sides; around those that already are the picture only if they are the
+    most similar of all. These readings then count.
+
+    Args:
+        store: Store of the index.
+        query: Features of a single frame.
+        video_ids: Candidates of the first stage.
+        common, scorer: Common frames and scorer of the index; the scorer has segments.
+        read: Reads a stretch of a video.
+
+    Returns:
+        Id and score of each candidate that has frames.
+    """
+    records = [record for video_id in video_ids if (record := store.get(video_id)).frames > 0]
+    if not records:
+        return []
+    stored = [
+        weigh_features(features, common, record.duration)
+        for record, features in zip(records, store.read_many([record.id for record in records]), strict=True)
+    ]
+    views = [query.plain] if query.mirrored is None else [query.plain, query.mirrored]
+    seen = [_Seen(view, stored, scorer, mirrored=place == 1) for place, view in enumerate(views)]
+    moments = sorted((moment for view in seen for moment in view.moments()), key=lambda m: -m.similarity)
+    readings = 0
+    for moment in moments:
+        is_found = max(max(view.similarity) for view in seen) >= _FOUND
+        least = _LEAST_WHEN_FOUND if is_found else 0.0
+        record = records[moment.target]
+        if is_photograph(record):
+            continue
+        # If the camera hardly moves, stored frames match without being the exact moment: read around the best one.
+        if readings < _MOST_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
+            readings += 1
+            reach = _REACH / record.sampling_rate
+            frames = read(record, max(0.0, moment.time - reach), moment.time + reach)
+            if frames is not None:
+                seen[moment.view].add(moment.target, frames)
+    return [
+        (record.id, max(seen, key=lambda view: view.rank(place)).result(place))
+        for place, record in enumerate(records)
+    ]
+
+
+def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
+    """Shorten a segment where one side is a picture, which has no duration.
+
+    Args:
+        segment: Segment from the scorer, in which a picture lasts as long as a frame of the other side.
+        query, target: Which side is a picture.
+    """
+    return replace(
+        segment,
+        query_end=segment.query_start if query else segment.query_end,
+        target_end=segment.target_start if target else segment.target_end,
+        speed=1.0 if query or target else segment.speed,
+    )
+
+
+class _Seen:
+    """The picture, as it is or flipped, compared with all candidates.
+
+    Attributes:
+        similarity: For each candidate, the similarity of its most similar frame, in [0, 1].
+    """
+
+    def __init__(
+        self, picture: FrameFeatures, stored: Sequence[FrameFeatures], scorer: Scorer, *, mirrored: bool
+    ) -> None:
+        self._picture, self._scorer, self._mirrored = picture, scorer, mirrored
+        self._stored = stored
+        self._rows = self._compare(stored)
+        self._results = [[result] for result in scorer.score(picture, stored, mirrored=mirrored)]
+        self.similarity = [float(row.max()) for row in self._rows]
+
+    def moments(self) -> Iterator[_Moment]:
+        """The most similar stored frames of each video, some time apart from each other."""
+        for target, (row, stored) in enumerate(zip(self._rows, self._stored, strict=True)):
+            left = row.clone()
+            for segment in self._results[target][0].segments:
+                # A part of the frame may match where the whole does not.
+                near = (stored.timestamps >= segment.target_start) & (stored.timestamps <= segment.target_end)
+                left[near] = left[near].clamp(min=min(segment.score, _LEAST_WHEN_FOUND))
+            for _ in range(_MOST_OF_ONE):
+                best = int(left.argmax())
+                if float(left[best]) < _LEAST_SIMILARITY:
+                    break
+                time = float(stored.timestamps[best])
+                yield _Moment(float(left[best]), target, time, int(self._mirrored))
+                left[(stored.timestamps - time).abs() < _REACH * stored.period] = 0.0
+
+    def add(self, target: int, frames: FrameFeatures) -> None:
+        """Compare with a stretch of a video that was read again."""
+        self._results[target] += self._scorer.score(self._picture, [frames], mirrored=self._mirrored)
+        self.similarity[target] = max(self.similarity[target], float(self._compare([frames])[0].max()))
+
+    def rank(self, target: int) -> tuple[bool, float]:
+        """Sort key, larger if the picture matches this way round; the mirror image must be clearly more similar."""
+        has_segments = any(result.segments for result in self._results[target])
+        return has_segments, self.similarity[target] - (_MIRROR_MARGIN if self._mirrored else 0.0)
+
+    def result(self, target: int) -> PairScore:
+        """Combine all readings of a video; of overlapping segments the more similar one counts."""
+        results = self._results[target]
+        segments: list[Segment] = []
+        for new in sorted((s for result in results for s in result.segments), key=lambda s: -s.score):
+            if all(s.target_end <= new.target_start or s.target_start >= new.target_end for s in segments):
+                segments.append(new)
+        return PairScore(max(result.score for result in results), tuple(segments), results[0].map)
+
+    def _compare(self, targets: Sequence[FrameFeatures]) -> list[torch.Tensor]:
+        """[Tt] in [0, 1] for each target: calibrated similarity of each of its frames to the picture."""
+        maps = frame_similarity_many(
+            self._picture.whole, [target.whole for target in targets], symmetric=True
+        )
+        return [
+            calibrated_map(raw.float(), self._picture.baselines[:, 0], target.baselines[:, 0])[0]
+            for raw, target in zip(maps, targets, strict=True)
+        ]
+
+
+# Results of searches and comparisons.
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Result):
+    """One video of the index that matches the query.
+
+    Attributes:
+        path: Path of the video when it was indexed.
+        score: Score in [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold works for all queries.
+        segments: Matching stretches, best first; empty if only the whole is similar.
+        video_id: Id of its record in the index.
+        missing: Whether the file no longer exists.
+    """
+
+    path: str
+    score: float
+    segments: tuple[Segment, ...] = ()
+    video_id: int = -1
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.score <= 1.0:
+            raise InvalidArgumentError(f"score must be in [0, 1], got {self.score}")
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the best segment matches the query flipped left to right."""
+        return bool(self.segments) and self.segments[0].mirrored
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``mirrored`` as plain values, as ``vidkin search --json`` prints them beside the rank."""
+        return {**fields_as_json(self), "mirrored": self.mirrored}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Result):
+    """Two videos side by side.
+
+    Attributes:
+        score: Score in [0, 1], as in a search.
+        segments: Matching stretches, best first.
+        map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every frame with every frame.
+        query_times: [Tq] float64 seconds.
+        target_times: [Tt] float64 seconds.
+        measure: Name of the scorer, see :func:`vidkin.similarity.open_scorer`; ``kinds`` gives no segments.
+    """
+
+    score: float
+    segments: tuple[Segment, ...]
+    map: torch.Tensor
+    query_times: torch.Tensor
+    target_times: torch.Tensor
+    measure: str = "copies"
+
+    def __post_init__(self) -> None:
+        expected = (len(self.query_times), len(self.target_times))
+        if tuple(self.map.shape) != expected:
+            raise InvalidArgumentError(
+                f"map must be {list(expected)}, one row and column for each time, got {list(self.map.shape)}"
+            )
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the score comes from segments; otherwise it only orders videos, on a scale specific to the model."""
+        return finds_segments(self.measure)
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
+        )
+
+
+# One score for a pair of videos, whichever of them is called the query.
+
+
+def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:
+    """Score, segments and frame map of two videos; see :func:`score_pair`. A picture matches for no length of time."""
+    best = score_pair(first, second, scorer)
+    pictures = {"query": is_picture(first), "target": is_picture(second)}
+    segments = tuple(without_length(segment, **pictures) for segment in best.segments)
+    times = first.plain.timestamps, second.plain.timestamps
+    return Comparison(best.score, segments, best.map, *times, scorer.name)
+
+
+def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
+    """Score in both directions and take the best; the same number if the two are exchanged.
+
+    A scorer walks along the query's frames, so a line through the map may be detected in one direction and missed by
+    one frame in the other. Each video is therefore the query once, and so is its mirror image if it was described.
+
+    Args:
+        first: The query of the segments that are returned.
+        second: The target of these pairs.
+        scorer: Scorer of the index.
+    """
+    results = [
+        scorer.score(first.plain, [second.plain])[0],
+        swap_sides(scorer.score(second.plain, [first.plain])[0]),
+    ]
+    if first.mirrored is not None:
+        results.append(scorer.score(first.mirrored, [second.plain], mirrored=True)[0])
+    if second.mirrored is not None:
+        results.append(swap_sides(scorer.score(second.mirrored, [first.plain], mirrored=True)[0]))
+    return max(results, key=lambda result: result.score)
+
+
+def swap_sides(result: PairScore) -> PairScore:
+    """The same result with query and target exchanged."""
+    segments = tuple(segment.swapped() for segment in result.segments)
+    return PairScore(result.score, segments, result.map.T.contiguous())
+
+
+# Compare two files without an index.
+
+
+def compare(
+    query: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    extractor: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    whitening: str | os.PathLike[str] | None = None,
+    mirrored: bool = True,
+    rate: float = 1.0,
+) -> Comparison:
+    """Score, matching segments and frame map of two video files; the same score if they are exchanged.
+
+    Args:
+        query, target: Video files.
+        extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
+        mirrored: Also compare either one flipped left to right; default True, about half the time without.
+        rate: Frames per second; videos of a few seconds are sampled more densely.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    maker = open_extractor(extractor, weights=weights, whitening=whitening)
+    parts = (maker, Calibration.of_extractor(maker), CommonFrames())
+    first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (query, target))
+    return compare_pair(first, second, scorer_of(maker))

@@ -1,31 +1,36 @@
-"""The contract of what keeps the records, features and windows of an index.
+"""The contract of what keeps the records, features and windows of an index, and a store in memory.
 
 Shape legend: E dimension of a window vector, Q query vectors, K number of nearest windows requested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 
-from vidkin.errors import InvalidArgumentError
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.similarity import FrameFeatures
 
 __all__ = [
     "NO_WINDOW",
+    "Catalog",
     "FeatureReader",
+    "MemoryStore",
     "NearestWindows",
     "VectorStore",
+    "WindowMatrix",
     "check_entries",
     "check_path_is_free",
     "check_vectors",
+    "no_windows",
 ]
 
 NO_WINDOW = -1
+
 """Stands for "no window" in :class:`NearestWindows` if the store has fewer windows than requested."""
 
 
@@ -50,17 +55,25 @@ class NearestWindows:
     ends: torch.Tensor
     scores: torch.Tensor
 
+    def put(
+        self, place: tuple[slice | int, slice], matrix: WindowMatrix, rows: torch.Tensor, scores: torch.Tensor
+    ) -> None:
+        """Set a part of the result to these rows of a matrix, with their scores."""
+        self.scores[place] = scores
+        self.video_ids[place] = matrix.video_ids[rows]
+        self.windows[place] = matrix.windows[rows]
+        self.starts[place] = matrix.starts[rows]
+        self.ends[place] = matrix.ends[rows]
+
 
 class FeatureReader(Protocol):
     """The part of a store that scoring candidates needs."""
 
     def get(self, video_id: int) -> VideoRecord:
         """See :meth:`VectorStore.get`."""
-        ...
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """See :meth:`VectorStore.read_many`."""
-        ...
 
 
 class VectorStore(Protocol):
@@ -80,23 +93,18 @@ class VectorStore(Protocol):
 
     def refresh(self) -> bool:
         """Move to the newest committed state; True if anything changed."""
-        ...
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""
-        ...
 
     def count(self) -> int:
         """Number of records, broken and stale ones too."""
-        ...
 
     def get(self, video_id: int) -> VideoRecord:
         """The record with this id; :class:`NotIndexedError` if there is none."""
-        ...
 
     def find(self, path: str) -> VideoRecord | None:
         """The record of this absolute path."""
-        ...
 
     def append(
         self,
@@ -105,42 +113,33 @@ class VectorStore(Protocol):
         windows: WindowVectors | None = None,
     ) -> VideoRecord:
         """Add one video, replacing the record of the same path; returns the record with its id."""
-        ...
 
     def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
         """Add several videos in one commit, which is cheaper than one at a time; paths must differ."""
-        ...
 
     def update(self, records: Sequence[VideoRecord]) -> None:
         """Rewrite records that have an id (a moved or touched file); features and windows stay.
 
         A new path must not be that of another video, :class:`InvalidArgumentError` otherwise.
         """
-        ...
 
     def read(self, video_id: int) -> FrameFeatures:
         """Features of one video; :class:`NotIndexedError` if it is unknown or has none."""
-        ...
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """Features of several videos in the order of the ids; much faster than reading them one at a time."""
-        ...
 
     def read_windows(self, video_id: int) -> WindowVectors:
         """Windows of one video, vectors as float16; :class:`NotIndexedError` if it is unknown or has none."""
-        ...
 
     def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``vectors`` [Q, E], unit length."""
-        ...
 
     def window_count(self) -> int:
         """Number of windows of all videos."""
-        ...
 
     def remove(self, video_ids: Iterable[int]) -> None:
         """Remove these videos; unknown ids are ignored."""
-        ...
 
     def recover(self) -> int:
         """Delete what killed writers and removed videos left behind; returns the number of such videos.
@@ -149,19 +148,15 @@ class VectorStore(Protocol):
 
         Call this before the first write.
         """
-        ...
 
     def missing(self) -> dict[int, str]:
         """Ids and causes of videos with parts that are missing, or incomplete as far as sizes tell."""
-        ...
 
     def optimize(self) -> None:
         """Make reading fast again after many writes: merge small files, index vectors, drop old versions."""
-        ...
 
     def close(self) -> None:
         """Release memory and files; the store cannot be used afterwards."""
-        ...
 
 
 def check_entries(entries: Sequence[Entry]) -> None:
@@ -209,3 +204,261 @@ def check_vectors(vectors: torch.Tensor, limit: int) -> torch.Tensor:
     if limit < 1:
         raise InvalidArgumentError(f"limit must be at least 1, got {limit}")
     return vectors.detach().to("cpu", torch.float32)
+
+
+# The records of a store in memory, by id and by path.
+
+
+class Catalog:
+    """Records with ids; a path has one record.
+
+    Args:
+        records: Initial records.
+
+    Attributes:
+        by_id: Id -> record.
+        ids: Path -> id.
+    """
+
+    def __init__(self, records: Iterable[VideoRecord] = ()) -> None:
+        self.by_id = {record.id: record for record in records}
+        self.ids = {record.path: record.id for record in self.by_id.values()}
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __iter__(self) -> Iterator[VideoRecord]:
+        return iter(self.by_id.values())
+
+    def __contains__(self, video_id: int) -> bool:
+        return video_id in self.by_id
+
+    def by_path(self) -> list[VideoRecord]:
+        """All records, sorted by path."""
+        return sorted(self.by_id.values(), key=lambda record: record.path)
+
+    def get(self, video_id: int) -> VideoRecord:
+        """The record with this id; :class:`NotIndexedError` if there is none."""
+        record = self.by_id.get(video_id)
+        if record is None:
+            raise NotIndexedError(f"there is no video with id {video_id} in the index")
+        return record
+
+    def get_described(self, video_id: int, part: str) -> VideoRecord:
+        """The record with this id if it has features; :class:`NotIndexedError` names the missing part otherwise."""
+        record = self.get(video_id)
+        if record.status != "ok":
+            raise NotIndexedError(f"video {video_id} is {record.status} and has no {part}")
+        return record
+
+    def find(self, path: str) -> VideoRecord | None:
+        """The record of this path, or None."""
+        video_id = self.ids.get(path)
+        return None if video_id is None else self.by_id[video_id]
+
+    def put(self, record: VideoRecord) -> None:
+        """Add a record; replaces one with the same id."""
+        before = self.by_id.get(record.id)
+        if before is not None:
+            del self.ids[before.path]
+        self.by_id[record.id] = record
+        self.ids[record.path] = record.id
+
+    def drop(self, video_ids: Iterable[int]) -> None:
+        """Remove these records; unknown ids are ignored."""
+        for video_id in video_ids:
+            record = self.by_id.pop(video_id, None)
+            if record is not None and self.ids.get(record.path) == video_id:
+                del self.ids[record.path]
+
+    def clear(self) -> None:
+        """Remove all records."""
+        self.by_id.clear()
+        self.ids.clear()
+
+
+# A store in memory, for tests and for collections that need not outlive the process.
+
+
+class MemoryStore:
+    """A :class:`~vidkin.index.storage.contract.VectorStore` that exists only within the process. Search is exact."""
+
+    def __init__(self) -> None:
+        self._catalog = Catalog()
+        self._features: dict[int, FrameFeatures] = {}
+        self._windows: dict[int, WindowVectors] = {}
+        self._next_id = 1
+        self._matrix: WindowMatrix | None = None
+
+    def refresh(self) -> bool:
+        return False
+
+    def videos(self) -> list[VideoRecord]:
+        return self._catalog.by_path()
+
+    def count(self) -> int:
+        return len(self._catalog)
+
+    def get(self, video_id: int) -> VideoRecord:
+        return self._catalog.get(video_id)
+
+    def find(self, path: str) -> VideoRecord | None:
+        return self._catalog.find(path)
+
+    def append(
+        self,
+        record: VideoRecord,
+        features: FrameFeatures | None = None,
+        windows: WindowVectors | None = None,
+    ) -> VideoRecord:
+        return self.append_many([Entry(record, features, windows)])[0]
+
+    def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
+        check_entries(entries)
+        records = []
+        for entry in entries:
+            record = replace(entry.record, id=self._next_id)
+            self._next_id += 1
+            self.remove([before.id for before in [self._catalog.find(record.path)] if before is not None])
+            self._catalog.put(record)
+            if entry.features is not None and entry.windows is not None:
+                self._features[record.id] = to_stored(entry.features)
+                vectors = entry.windows.vectors.to(torch.float16)
+                self._windows[record.id] = replace(entry.windows, vectors=vectors)
+            records.append(record)
+        self._matrix = None
+        return records
+
+    def update(self, records: Sequence[VideoRecord]) -> None:
+        for record in records:
+            self._catalog.get(record.id)
+            check_path_is_free(record, self._catalog.ids)
+            self._catalog.put(record)
+        self._matrix = None
+
+    def read(self, video_id: int) -> FrameFeatures:
+        self._catalog.get_described(video_id, "features")
+        return self._features[video_id]
+
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        return [self.read(video_id) for video_id in video_ids]
+
+    def read_windows(self, video_id: int) -> WindowVectors:
+        self._catalog.get_described(video_id, "windows")
+        return self._windows[video_id]
+
+    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+        queries = check_vectors(vectors, limit)
+        if self._matrix is None:
+            self._matrix = WindowMatrix.of_videos(self._windows)
+        return self._matrix.nearest(queries, limit)
+
+    def window_count(self) -> int:
+        return sum(record.windows for record in self._catalog)
+
+    def remove(self, video_ids: Iterable[int]) -> None:
+        for video_id in list(video_ids):
+            self._catalog.drop([video_id])
+            self._features.pop(video_id, None)
+            self._windows.pop(video_id, None)
+        self._matrix = None
+
+    def recover(self) -> int:
+        return 0
+
+    def missing(self) -> dict[int, str]:
+        return {record.id: record.cause for record in self._catalog if record.needs_reindex}
+
+    def optimize(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self.remove([record.id for record in self._catalog])
+
+
+# Exact nearest windows by matrix products.
+
+
+# Rows converted to float32 at a time: the block and its scores about fit into the processor's cache.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMatrix:
+    """All windows of a collection in memory.
+
+    Attributes:
+        vectors: [N, E] float16.
+        video_ids: [N] int64.
+        windows: [N] int64, number of the window within its video.
+        starts: [N] float64, seconds.
+        ends: [N] float64, seconds.
+    """
+
+    vectors: torch.Tensor
+    video_ids: torch.Tensor
+    windows: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    @classmethod
+    def of_videos(cls, windows: Mapping[int, WindowVectors]) -> WindowMatrix:
+        """The windows of these videos, by id, in the order of the ids."""
+        parts = [(video_id, part) for video_id, part in sorted(windows.items()) if len(part)]
+        if not parts:
+            times, numbers = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+            return cls(torch.zeros((0, 0), dtype=torch.float16), numbers, numbers, times, times)
+        return cls(
+            vectors=torch.cat([part.vectors for _, part in parts]),
+            video_ids=torch.cat([torch.full((len(part),), video_id) for video_id, part in parts]),
+            windows=torch.cat([torch.arange(len(part)) for _, part in parts]),
+            starts=torch.cat([part.starts for _, part in parts]),
+            ends=torch.cat([part.ends for _, part in parts]),
+        )
+
+    def of_known(self, known: torch.Tensor) -> WindowMatrix:
+        """Only the windows for which ``known`` [N] is True."""
+        if bool(known.all()):
+            return self
+        return WindowMatrix(
+            self.vectors[known],
+            self.video_ids[known],
+            self.windows[known],
+            self.starts[known],
+            self.ends[known],
+        )
+
+    def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+        """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
+        if len(self) == 0:
+            return no_windows(len(queries), limit)
+        if queries.shape[1] != self.vectors.shape[1]:
+            raise InvalidArgumentError(
+                f"query vectors must have dimension {self.vectors.shape[1]} as the index has, got {queries.shape[1]}"
+            )
+        best = torch.full((len(queries), 0), -1.0)
+        rows = torch.zeros((len(queries), 0), dtype=torch.int64)
+        for start in range(0, len(self), _BLOCK):
+            block = queries @ self.vectors[start : start + _BLOCK].float().T
+            scores, columns = block.topk(min(limit, block.shape[1]), dim=1)
+            best = torch.cat([best, scores], dim=1)
+            rows = torch.cat([rows, columns + start], dim=1)
+            order = best.argsort(dim=1, descending=True, stable=True)[:, :limit]
+            best, rows = best.gather(1, order), rows.gather(1, order)
+        table = no_windows(len(best), limit)
+        table.put((slice(None), slice(best.shape[1])), self, rows, best.clamp(-1.0, 1.0))
+        return table
+
+
+def no_windows(queries: int, limit: int) -> NearestWindows:
+    """A result [queries, limit] without any window."""
+    return NearestWindows(
+        video_ids=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
+        windows=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
+        starts=torch.zeros((queries, limit), dtype=torch.float64),
+        ends=torch.zeros((queries, limit), dtype=torch.float64),
+        scores=torch.full((queries, limit), -1.0),
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -162,10 +163,8 @@ def decide_pair(
         CollectionLockedError: Another process is writing.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with place.exclusive(wait):
-        decisions = Decisions.open(place)
+    with _changing(place, wait) as decisions:
         decisions.decide(*hashes, verdict)
-        decisions.save(place)
 
 
 def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathLike, *, wait: float) -> None:
@@ -175,10 +174,8 @@ def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathL
         InvalidArgumentError: There is none.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with place.exclusive(wait):
-        decisions = Decisions.open(place)
+    with _changing(place, wait) as decisions:
         decisions.forget(*hashes)
-        decisions.save(place)
 
 
 def prefer_copy(
@@ -199,12 +196,10 @@ def prefer_copy(
     """
     others = {_content_hash(store, other) for other in instead_of}
     content, record = _content_hash(store, path), find_records(store, path)[0]
-    with place.exclusive(wait):
-        decisions = Decisions.open(place)
+    with _changing(place, wait) as decisions:
         for other in others:
             decisions.preferred.pop(other, None)
         decisions.preferred[content] = record.path
-        decisions.save(place)
 
 
 def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
@@ -217,6 +212,15 @@ def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
         first, second = sorted(tuple(paths.get(content, ())) for content in pair)
         decisions.append(Decision(first, second, verdict))
     return sorted(decisions, key=lambda decision: (decision.first, decision.second))
+
+
+@contextmanager
+def _changing(place: Place, wait: float) -> Iterator[Decisions]:
+    """The decisions of an index, which are written at the end of the block; nobody else writes meanwhile."""
+    with place.exclusive(wait):
+        decisions = Decisions.open(place)
+        yield decisions
+        decisions.save(place)
 
 
 def _content_hash(store: VectorStore, path: PathLike) -> str:

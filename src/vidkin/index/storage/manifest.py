@@ -24,8 +24,8 @@ from vidkin.errors import (
 )
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lance import VIDEOS_TABLE
-from vidkin.index.storage.local import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
+from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 from vidkin.similarity import available_scorers, finds_segments
 
@@ -195,21 +195,12 @@ class Manifest:
             )
 
 
-def create_manifest(
-    place: Place,
-    *,
-    extractor: str,
-    fingerprint: str,
-    measure: str,
-    sampling_rate: float,
-    weights: str | None = None,
-    whitening: str | None = None,
-) -> None:
+def create_manifest(place: Place, manifest: Manifest) -> None:
     """Create an empty index, unless another process has just created one there.
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
-        extractor, fingerprint, measure, sampling_rate, weights, whitening: As in :class:`Manifest`.
+        manifest: Its settings; time and version are added.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
@@ -228,16 +219,8 @@ def create_manifest(
         )
     with place.exclusive(10.0):
         if not Manifest.exists(place):
-            Manifest(
-                extractor=extractor,
-                fingerprint=fingerprint,
-                weights=weights,
-                whitening=whitening,
-                sampling_rate=sampling_rate,
-                measure=measure,
-                created=datetime.now().astimezone().isoformat(timespec="seconds"),
-                vidkin_version=__version__,
-            ).write(place)
+            created = datetime.now().astimezone().isoformat(timespec="seconds")
+            replace(manifest, created=created, vidkin_version=__version__).write(place)
 
 
 def _check_not_lost(place: Place) -> None:

@@ -1,19 +1,44 @@
-"""Open a place by its name."""
+"""Open a place by its name; folders of this machine and their lock."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.index.storage.local import LocalPlace
+from vidkin._base.files import replace_file, write_text
+from vidkin._base.values import parse_json
+from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
+from vidkin.index.storage.files import writing
 from vidkin.index.storage.objects import SCHEMES, ObjectPlace
 from vidkin.index.storage.place import Location, Place
 
-__all__ = ["folder_of", "open_place"]
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+__all__ = [
+    "HOLDER_FILE",
+    "LOCK_FILE",
+    "QUEUE_FOLDER",
+    "LocalPlace",
+    "folder_of",
+    "has_waiting_writer",
+    "open_place",
+    "refuse_links",
+    "stand_in_queue",
+]
 
 _ADDRESS = re.compile(r"(\w{2,})://(.*)")
+
 # pathlib.Path merges the two slashes.
 _ADDRESS_AS_PATH = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)(.*)")
 
@@ -52,3 +77,276 @@ def folder_of(place: Place) -> Path:
             f"{place.uri} is not a folder of this machine; copy the index into one for this"
         )
     return place.folder
+
+
+# A folder of this machine.
+
+
+_Item = TypeVar("_Item")
+
+_Result = TypeVar("_Result")
+
+
+class LocalPlace:
+    """A :class:`~vidkin.index.storage.place.Place` in a folder.
+
+    Args:
+        folder: Absolute.
+    """
+
+    storage_options = None
+    # The lock belongs to the operating system and ends with its process, not before.
+    lock_ends_writing = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder: Path | None = folder
+        self.uri = str(folder)
+
+    def prepare(self) -> None:
+        os.makedirs(self.uri, exist_ok=True)
+
+    def address(self, name: str) -> str:
+        return os.path.join(self.uri, name)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with open(self.address(name), "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
+        path = self.address(name)
+        if "/" in name:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        # Never write through a link that somebody planted under a predictable name.
+        with replace_file(path, sync=sync) as temporary:
+            temporary.write_bytes(content)
+
+    def version(self, name: str) -> Hashable | None:
+        try:
+            status = os.stat(self.address(name))
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def names(self) -> set[str]:
+        return set(os.listdir(self.uri))
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        sizes = {}
+        for parent, _, files in os.walk(self.address(folder)):
+            for file in files:
+                path = os.path.join(parent, file)
+                with suppress(FileNotFoundError):  # a writer has just replaced it
+                    sizes[os.path.relpath(path, self.uri)] = os.stat(path).st_size
+        return sizes
+
+    def has_file(self, name: str) -> bool:
+        return os.path.isfile(self.address(name))
+
+    def has_folder(self, name: str = "") -> bool:
+        return os.path.isdir(self.address(name))
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.unlink(self.address(name))
+
+    def delete_folder(self, name: str) -> None:
+        shutil.rmtree(self.address(name))
+
+    def delete_unfinished(self, folder: str) -> None:
+        for path in Path(self.address(folder)).glob("*/.*.part.*"):
+            path.unlink()
+
+    def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        return [function(item) for item in items]
+
+    def exclusive(self, wait: float = 0.0) -> AbstractContextManager[None]:
+        return hold_file_lock(Path(self.uri), wait)
+
+    def check_writer(self, *, ask: bool = False) -> None:
+        pass
+
+    def needs_fence(self) -> bool:
+        return False
+
+    def note_fence(self) -> None:
+        pass
+
+
+# The lock of the operating system that lets one process at a time write to an index in a folder.
+
+
+LOCK_FILE = "writer.lock"
+
+HOLDER_FILE = "writer.json"
+
+_PAUSE = 0.05
+
+
+@contextmanager
+def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
+    """Hold the right to write to the index in a folder; see `Place.exclusive`.
+
+    The operating system's lock on a file: it is released the moment its process ends, for whatever reason. Writers
+    that wait get it in the order in which they came.
+    """
+    from filelock import FileLock  # loads asyncio, which readers do not need
+
+    lock = FileLock(folder / LOCK_FILE, thread_local=False)
+    with writing(folder):
+        # The other parts may still be changed by another writer; these are used before it is waited for.
+        for part in (LOCK_FILE, QUEUE_FOLDER):
+            refuse_links(folder, part)
+        if not _acquire(lock, folder, wait):
+            holder = "another process"
+            # The note is written just after the lock is taken, so it may be missing.
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                note = parse_json((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+                holder = f"process {note['pid']} on {note['host']} since {note['since']}"
+            waited = f" still after {wait:g} s" if wait > 0 else ""
+            raise CollectionLockedError(
+                f"{folder} is being written to{waited} by {holder}; "
+                "try again later, or wait for it (--wait SECONDS, in Python wait=SECONDS)"
+            )
+    try:
+        with writing(folder):
+            refuse_links(folder)
+            note = {
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+            }
+            write_text(folder / HOLDER_FILE, json.dumps(note))
+        yield
+    finally:
+        # While the lock is still held, so that this cannot delete the next holder's note.
+        with suppress(OSError):
+            (folder / HOLDER_FILE).unlink(missing_ok=True)
+        lock.release()
+
+
+def refuse_links(folder: Path, part: str = "") -> None:
+    """Check that no part of an index is a symbolic link, through which files elsewhere would be written or deleted.
+
+    Args:
+        folder: The index, which may itself be reached by a link.
+        part: Only this file or folder in it.
+
+    Raises:
+        CollectionError: A part is one.
+        OSError: The folder cannot be read.
+    """
+    links = [path for path in [folder / part] if part and path.is_symlink()]
+    waiting = [folder / part] if not links and (folder / part).is_dir() else []
+    while waiting and not links:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    links.append(Path(entry.path))
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+    if links:
+        raise CollectionError(
+            f"{links[0]} is a symbolic link; an index must not contain any: replace it by what it points to, or "
+            "remove it"
+        )
+
+
+def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
+    """Acquire the lock after those who have waited longer; False if that takes too long."""
+    from filelock import Timeout
+
+    try:
+        if wait <= 0:
+            if has_waiting_writer(folder):
+                return False
+            lock.acquire(timeout=0)
+            return True
+        deadline = time.monotonic() + wait
+        with stand_in_queue(folder) as is_next:
+            while not is_next():
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_PAUSE)
+            lock.acquire(timeout=max(deadline - time.monotonic(), 0.0), poll_interval=_PAUSE)
+            return True
+    except Timeout:
+        return False
+
+
+# The order in which writers that wait for an index get it: first come, first served.
+
+
+QUEUE_FOLDER = "writer.queue"
+
+# Time of arrival and a random part. Other files in the folder are not ours to delete.
+_NAME = re.compile(r"\d{20}-[0-9a-f]{8}")
+
+_ATTEMPTS = 5
+
+
+@contextmanager
+def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Wait in line; yields a function that says whether no earlier writer is waiting any more.
+
+    Every waiting writer has a file named after its time of arrival and holds the system's lock on it, so a process
+    that ends, for whatever reason, does not hold up those behind it.
+
+    Args:
+        folder: Folder of the index.
+
+    Raises:
+        OSError: The system refuses to write there.
+    """
+    from filelock import FileLock  # loads asyncio, which readers do not need
+
+    name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+    queue = folder / QUEUE_FOLDER
+    lock = FileLock(queue / f".{name}", thread_local=False)
+    for attempt in range(_ATTEMPTS):
+        queue.mkdir(exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+            break
+        except FileNotFoundError:
+            # The last one to leave has just removed the folder.
+            if attempt == _ATTEMPTS - 1:
+                raise
+    try:
+        # It gets its name once it is locked, so that nobody takes it for an abandoned one.
+        os.rename(queue / f".{name}", queue / name)
+        yield lambda: next(_waiting(queue), name) >= name
+    finally:
+        (queue / name).unlink(missing_ok=True)
+        lock.release()
+        with suppress(OSError):  # others are waiting
+            queue.rmdir()
+
+
+def has_waiting_writer(folder: Path) -> bool:
+    """Whether a writer is waiting."""
+    return next(_waiting(folder / QUEUE_FOLDER), None) is not None
+
+
+def _waiting(queue: Path) -> Iterator[str]:
+    """Names of waiting writers, in order; files of processes that have ended are removed."""
+    from filelock import FileLock, Timeout
+
+    try:
+        names = sorted(name for name in os.listdir(queue) if _NAME.fullmatch(name))
+    except FileNotFoundError:
+        return
+    for name in names:
+        lock = FileLock(queue / name, thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield name
+            continue
+        except FileNotFoundError:
+            continue
+        (queue / name).unlink(missing_ok=True)
+        lock.release()

@@ -24,17 +24,14 @@ class Place(Protocol):
     @property
     def uri(self) -> str:
         """The root as text: an absolute path, or an address such as ``s3://bucket/prefix``."""
-        ...
 
     @property
     def folder(self) -> Path | None:
         """The root as a folder of this machine; None on object storage."""
-        ...
 
     @property
     def storage_options(self) -> Mapping[str, str] | None:
         """What Lance needs to open tables here."""
-        ...
 
     @property
     def lock_ends_writing(self) -> bool:
@@ -42,19 +39,15 @@ class Place(Protocol):
 
         If False, a writer that was delayed for long may still have a request in flight.
         """
-        ...
 
     def prepare(self) -> None:
         """Create the root, if this kind of place needs that."""
-        ...
 
     def address(self, name: str) -> str:
         """Where a file or a folder is, for Lance and for messages."""
-        ...
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if the file is missing."""
-        ...
 
     def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
         """Write a file whole or not at all.
@@ -67,43 +60,33 @@ class Place(Protocol):
             content: All of it.
             sync: Wait until the content would survive a power cut.
         """
-        ...
 
     def version(self, name: str) -> Hashable | None:
         """A value that changes whenever the file changes; None if the file is missing."""
-        ...
 
     def names(self) -> set[str]:
         """Names of the files and folders directly below the root."""
-        ...
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Bytes of every file in a folder and below, by its name from the root."""
-        ...
 
     def has_file(self, name: str) -> bool:
         """Whether there is a file of this name."""
-        ...
 
     def has_folder(self, name: str = "") -> bool:
         """Whether there is a folder of this name; on object storage, a file below it."""
-        ...
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; those that are gone already are ignored."""
-        ...
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder with all that is in it."""
-        ...
 
     def delete_unfinished(self, folder: str) -> None:
         """Delete unfinished files of killed writers; only the sole writer may call this."""
-        ...
 
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Apply a function that reads or writes one file; results in order, in parallel over a network."""
-        ...
 
     def exclusive(self, wait: float = 0.0) -> AbstractContextManager[None]:
         """Hold the right to write; one process at a time has it.
@@ -119,7 +102,6 @@ class Place(Protocol):
             CollectionLockedError: Another process (or another part of this one) still holds it; says which.
             CollectionError: The system refuses to write there, or a part of an index in a folder is a symbolic link.
         """
-        ...
 
     def check_writer(self, *, ask: bool = False) -> None:
         """:class:`vidkin.errors.CollectionLockedError` if the right to write that was held here is lost.
@@ -127,15 +109,12 @@ class Place(Protocol):
         Args:
             ask: Ask the storage; otherwise only the time decides.
         """
-        ...
 
     def needs_fence(self) -> bool:
         """Whether an earlier writer did not release its lock and may not know that it lost it."""
-        ...
 
     def note_fence(self) -> None:
         """Note that tables are fenced: commits of earlier writers fail from now on."""
-        ...
 
 
 Location = str | os.PathLike[str] | Place

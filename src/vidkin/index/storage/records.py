@@ -45,7 +45,7 @@ class VideoRecord(Result):
         path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
         size: Bytes.
         mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
-        content_hash: Hash of the file's bytes, see :func:`vidkin.index.storage.content.content_hash`; empty if
+        content_hash: Hash of the file's bytes, see :func:`vidkin.index.storage.files.content_hash`; empty if
             unknown because the file changed while it was being read.
         status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made
             while the file changed, or failed for a cause that may pass: the next :meth:`Index.add` of the file reads it

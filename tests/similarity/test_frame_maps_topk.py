@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.topk import check_top_share, mean_of_largest, mean_of_valid, top_count
+from vidkin.similarity.frame_maps import check_top_share, mean_of_largest, mean_of_valid, top_count
 
 
 @pytest.mark.parametrize(

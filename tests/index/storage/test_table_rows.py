@@ -9,7 +9,7 @@ import torch
 
 from vidkin.index import VideoRecord
 from vidkin.index.storage.records import WindowVectors
-from vidkin.index.storage.rows import (
+from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
     record_rows,
     records_from_rows,

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from vidkin.features import open_extractor
-from vidkin.index.query import calibration
-from vidkin.index.query.calibration import Calibration
+from vidkin.index.query import common as calibration
+from vidkin.index.query.common import Calibration
 from vidkin.index.storage.opening import open_place
 
 

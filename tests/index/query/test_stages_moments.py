@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.support.videos import encode, pan
 from vidkin.index import Index, SerialExecutor, VideoRecord
-from vidkin.index.query.parts import Readings
+from vidkin.index.query.query import Readings
 from vidkin.similarity import FrameFeatures
 
 # A camera that moves so fast that frames a second apart have little in common: every 8th frame, ten a second.
