@@ -17,7 +17,7 @@ __all__ = ["app", "merge", "soccernet"]
 
 
 class _Labels(LazyGroup):
-    table: ClassVar[Mapping[str, LazyCommand]] = {
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
         "soccernet": LazyCommand(
             "vidkin.cli.labels:soccernet",
             "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
