@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 
-from vidkin.cli.commands import LazyCommand, LazyGroup, Status, new_app
+from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.options import JsonOption
 from vidkin.rendering.text import number, print_json
 
-__all__ = ["app", "merge", "soccernet"]
-
-
-class _Labels(LazyGroup):
-    built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "soccernet": LazyCommand(
-            "vidkin.cli.labels:soccernet",
-            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
-        ),
-        "merge": LazyCommand(
-            "vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."
-        ),
-    }
-
-
-app = new_app("labels", _Labels)
-
-
-@app.callback()
-def labels() -> None:
-    """Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators."""
-
-
-# ``vidkin labels merge``: one file of labels from those of several annotators.
+__all__ = ["merge", "soccernet"]
 
 
 def merge(
