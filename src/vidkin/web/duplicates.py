@@ -148,7 +148,7 @@ async def show_duplicates(
         "page": number,
         "pages": max(-(-duplicates["total"] // size), 1),
         "is_empty": await site.lists.run(site.is_empty),
-        "able": site.collection.has_segments,
+        "able": site.index.has_segments,
         "first": (number - 1) * size,
     }
     return site.page("duplicates.html", request, values)
@@ -168,14 +168,14 @@ async def list_duplicates(
 async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
     """Search for duplicates, as a job; the result replaces the last one. Comparisons are stored for the next
     search."""
-    if not site.collection.has_segments:
+    if not site.index.has_segments:
         raise CollectionMismatchError(
             "the scores of this index order kinds of videos and do not tell copies; serve another index"
         )
 
     def work(job: Job) -> dict[str, int]:
         began = site.verdicts
-        with site.collection.reader() as index:
+        with site.index.reader() as index:
             groups = index.duplicates(
                 threshold=wish.threshold,
                 parts=wish.parts,
@@ -194,8 +194,8 @@ async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
     site.check_writable()
 
     def work() -> Verdicts:
-        first, second = (site.collection.record(video).path for video in (verdict.first, verdict.second))
-        with site.collection.writer() as index:
+        first, second = (site.index.record(video).path for video in (verdict.first, verdict.second))
+        with site.index.writer() as index:
             change = {
                 "match": index.confirm,
                 "not a match": index.reject,
@@ -214,9 +214,9 @@ async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
     site.check_writable()
 
     def work() -> Verdicts:
-        path = site.collection.record(keeper.video).path
-        others = [site.collection.record(video).path for video in keeper.instead_of]
-        with site.collection.writer() as index:
+        path = site.index.record(keeper.video).path
+        others = [site.index.record(video).path for video in keeper.instead_of]
+        with site.index.writer() as index:
             index.prefer(path, instead_of=others)
             site.verdicts += 1
             return Verdicts(len(index.decisions()))
@@ -270,7 +270,7 @@ def _current(site: Site) -> tuple[DuplicateGroup, ...]:
 
 def _list(site: Site, offset: int, limit: int) -> dict[str, Any]:
     began, search = site.found_groups or (0, FoundGroups(Wish(), ()))
-    ids = {record.path: record.id for record in site.collection.listing().records}
+    ids = {record.path: record.id for record in site.index.listing().records}
     members = [member for group in search.groups for member in group.members]
     return {
         "searched": site.found_groups is not None,
@@ -305,6 +305,6 @@ def _member_values(
         "spare": member.is_spare,
         "pictures": []
         if video is None
-        else [thumbnail_address(site.collection.record(video), time) for time in times],
+        else [thumbnail_address(site.index.record(video), time) for time in times],
         "moments": [clock(time) for time in times],
     }
