@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
@@ -17,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from vidkin.cli.commands import is_quiet
+from vidkin.cli.commands import Status, is_quiet
 from vidkin.rendering.text import printable
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PathText",
     "break_after_names",
     "break_lines",
+    "end_with_failures",
     "error_line",
     "is_roomy",
     "lay_out",
@@ -366,6 +368,19 @@ def error_line(message: str) -> None:
     """Print an error as one red line on standard error."""
     line = " ".join(printable(part.strip()) for part in message.splitlines() if part.strip())
     note(f"Error: {line}", style="bold red")
+
+
+def end_with_failures(failures: Sequence[object], *, some_usable: bool = True) -> None:
+    """Print each failure as an error; if there are any, end the command with the exit status for that.
+
+    Args:
+        failures: Errors, or their messages.
+        some_usable: Whether anything else could be used.
+    """
+    for failure in failures:
+        error_line(str(failure))
+    if failures:
+        raise typer.Exit(Status.SOME_FAILED if some_usable else Status.NOTHING_USABLE)
 
 
 def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text:

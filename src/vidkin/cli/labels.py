@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,9 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.options import JsonOption
 from vidkin.rendering.text import number, print_json
+
+if TYPE_CHECKING:
+    from vidkin.datasets import VideoAnnotation
 
 __all__ = ["merge", "soccernet"]
 
@@ -36,24 +40,11 @@ def merge(
 
     merged = merge_annotators([read_shot_annotations(file) for file in files])
     write_shot_annotations(output, merged)
-    shots = [shot for annotation in merged for shot in annotation.shots]
-    critical = sum(shot.critical is not None for shot in shots)
+    words, counts = _summarize(merged)
     if json:
-        print_json(
-            {
-                "labels": output,
-                "annotators": len(files),
-                "videos": len(merged),
-                "shots": len(shots),
-                "critical": critical,
-            }
-        )
-        return
-    summary = f"{number(len(merged), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
-    say(path_text(output).append(f": {summary}, by {number(len(files), 'annotator')}"))
-
-
-# ``vidkin labels soccernet``: SoccerNet-v2 as labels of shots.
+        print_json({"labels": output, "annotators": len(files), **counts})
+    else:
+        say(path_text(output).append(f": {words}, by {number(len(files), 'annotator')}"))
 
 
 def soccernet(
@@ -127,17 +118,19 @@ def soccernet(
     if not annotations:
         raise DatasetError(f"{folder}: none of {number(len(halves), 'half', 'halves')} can be used")
     write_shot_annotations(output, annotations)
-    shots = [shot for annotation in annotations for shot in annotation.shots]
-    critical = sum(shot.critical is not None for shot in shots)
+    words, counts = _summarize(annotations)
     if json:
-        print_json(
-            {"labels": output, "videos": len(annotations), "shots": len(shots), "critical": critical}
-            | {"failed": [{"video": video, "cause": cause} for video, cause in failed]}
-        )
+        failures = [{"video": video, "cause": cause} for video, cause in failed]
+        print_json({"labels": output, **counts, "failed": failures})
     else:
-        summary = (
-            f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
-        )
-        say(path_text(output).append(f": {summary}"))
+        say(path_text(output).append(f": {words}"))
     if failed:
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def _summarize(annotations: Sequence[VideoAnnotation]) -> tuple[str, dict[str, int]]:
+    """How many videos, shots and critical shots there are, in words and as numbers."""
+    shots = [shot for annotation in annotations for shot in annotation.shots]
+    critical = sum(shot.critical is not None for shot in shots)
+    words = f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
+    return words, {"videos": len(annotations), "shots": len(shots), "critical": critical}

@@ -64,10 +64,12 @@ class FoundGroups:
     Attributes:
         wish: Settings of the search.
         groups: Groups in the order of the paths of their best copies.
+        verdicts: Number of verdicts that had been given here when the search began.
     """
 
-    wish: Wish
-    groups: tuple[DuplicateGroup, ...]
+    wish: Wish = Wish()
+    groups: tuple[DuplicateGroup, ...] = ()
+    verdicts: int = 0
 
 
 # Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None where one has left the
@@ -182,7 +184,7 @@ async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
                 keep=wish.rule,
                 on_progress=lambda done, total: job.report(done, total, "comparing"),
             )
-        site.found_groups = (began, FoundGroups(wish, tuple(groups)))
+        site.found_groups = FoundGroups(wish, tuple(groups), began)
         return {"groups": len(groups)}
 
     return site.jobs.start("duplicates", "Find duplicates", work).state()
@@ -260,32 +262,30 @@ def _current(site: Site) -> tuple[DuplicateGroup, ...]:
     """The groups, if they are those of the verdicts."""
     if site.found_groups is None:
         raise HTTPException(409, "no search for duplicates has run since the server started; run one first")
-    began: int
-    search: FoundGroups
-    began, search = site.found_groups
-    if began != site.verdicts:
+    found: FoundGroups = site.found_groups
+    if found.verdicts != site.verdicts:
         raise HTTPException(409, _OUTDATED)
-    return search.groups
+    return found.groups
 
 
 def _list(site: Site, offset: int, limit: int) -> dict[str, Any]:
-    began, search = site.found_groups or (0, FoundGroups(Wish(), ()))
+    found: FoundGroups = site.found_groups or FoundGroups()
     ids = {record.path: record.id for record in site.index.listing().records}
-    members = [member for group in search.groups for member in group.members]
+    members = [member for group in found.groups for member in group.members]
     return {
         "searched": site.found_groups is not None,
-        "outdated": site.found_groups is not None and began != site.verdicts,
-        "wish": search.wish,
-        "total": len(search.groups),
-        "copies": len(members) - len(search.groups),
+        "outdated": site.found_groups is not None and found.verdicts != site.verdicts,
+        "wish": found.wish,
+        "total": len(found.groups),
+        "copies": len(members) - len(found.groups),
         "spare": sum(member.is_spare for member in members),
-        "savings": sum(group.savings for group in search.groups),
+        "savings": sum(group.savings for group in found.groups),
         "groups": [
             {
                 **group.to_dict(),
                 "members": [_member_values(site, member, group, ids) for member in group.members],
             }
-            for group in search.groups[offset : offset + limit]
+            for group in found.groups[offset : offset + limit]
         ],
     }
 

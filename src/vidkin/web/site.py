@@ -73,8 +73,7 @@ class Site:
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
         verdicts: Number of verdicts on duplicates that were given here.
-        found_groups: For the duplicates page: the most recently found groups, with the verdicts given at the start of
-            the search.
+        found_groups: For the duplicates page: its `FoundGroups` of the last search; None before the first.
     """
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
@@ -84,7 +83,7 @@ class Site:
         self.jobs = Jobs()
         self.uploads = Uploads(settings)
         self.verdicts = 0
-        self.found_groups: tuple[int, Any] | None = None
+        self.found_groups: Any = None
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)
