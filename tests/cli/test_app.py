@@ -183,6 +183,7 @@ def test_the_program_separates_results_from_messages(library: Library) -> None:
 
 
 @pytest.mark.kill
+@pytest.mark.timeout(900)  # minutes, beside other work
 def test_ctrl_c_leaves_an_index_that_the_same_command_completes(tmp_path: Path) -> None:
     folder, index = tmp_path / "videos", tmp_path / "index"
     make_videos(folder)

@@ -115,6 +115,7 @@ def test_a_folder_without_videos_cannot_be_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # minutes, beside other work
 def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
     environment = {
         **os.environ,

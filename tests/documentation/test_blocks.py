@@ -197,7 +197,7 @@ def test_settings_and_labels_are_what_the_readers_take(
     shots, commands = texts["guide.md", "toml"]
     monkeypatch.setenv("VIDKIN_CONFIG", str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text(shots)
-    assert "[default: png]" in " ".join(run("shots", "--help").out.split())
+    assert "[default: 0.5]" in " ".join(run("shots", "--help").out.split())
     (tmp_path / "config.toml").write_text(commands)
     # An option that a command lacks would be refused.
     for command in ("search", "duplicates"):
