@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from vidkin.review.copy_material import FULL, HALVES, QUICK, SMALL, Recording, find_recordings
+from vidkin.review.copy_material import FULL, QUICK, Recording, find_recordings
+from vidkin_research.copy_halves import HALVES, SMALL, find_divided_recordings
 
 SIZES = {"full": FULL, "small": SMALL, "quick": QUICK}
 
@@ -28,4 +29,4 @@ def open_material(given: argparse.Namespace, *, left_out: Iterable[str] = ()) ->
     """The recordings that the arguments of :func:`material_parser` name."""
     if given.sources:
         return find_recordings(given.sources, left_out=left_out)
-    return find_recordings(given.folder, given.half, alone=False, left_out=left_out)
+    return find_divided_recordings(given.folder, given.half, left_out=left_out)

@@ -9,7 +9,7 @@ query, or a real copy of its recording. Two protocols: `strict` counts other mom
 same fixed camera) as wrong; `neutral` leaves them out. Unrelated footage around excerpts and beside insets is made of
 the videos shorter than 6 s.
 
-FOLDER is the collection that `vidkin.review.copy_material.HALVES` divides: constants are chosen on the development
+FOLDER is the collection that `vidkin_research.copy_halves.HALVES` divides: constants are chosen on the development
 half, and the held-back half is for the end. --sources takes any folder of videos that show different things.
 
 Peers in the same run: pHash per frame (imagehash), and vPDQ where the package `vpdq` is installed.

@@ -29,10 +29,10 @@ from vidkin.features.frame_encoder import (
 )
 from vidkin.models import load_model
 from vidkin.rendering.machine import describe_machine
-from vidkin.review.copy_material import SMALL, find_recordings
 from vidkin.review.copy_scores import CopyFigures
 from vidkin.review.copy_study import CopyStudy, ExtractorChoice, run_copy_study
 from vidkin.training import load_recipe, show_recipe, train
+from vidkin_research.copy_halves import SMALL, find_divided_recordings
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    recordings = find_recordings(given.videos, "development", alone=False)
+    recordings = find_divided_recordings(given.videos, "development")
     rows: dict[str, Any] = {}
     for name in ["shipped", *given.only]:
         folder = given.work / name.replace(" ", "_")

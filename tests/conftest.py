@@ -23,6 +23,8 @@ settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ROOT / "tests" / "support" / "packages"
+# As they are outside of tests; `_product_alone` replaces them.
+ENTRY_POINTS, FIND_SPEC = importlib.metadata.entry_points, importlib.util.find_spec
 
 
 def pytest_configure() -> None:
@@ -60,10 +62,9 @@ def shared_data() -> Path:
 @pytest.fixture(autouse=True, scope="package")
 def _product_alone() -> Iterator[None]:
     """Tests of the product see a stand-in for other packages, and nothing of vidkin-research, installed or not."""
-    every, specification = importlib.metadata.entry_points, importlib.util.find_spec
 
     def entry_points(**selection: str) -> Any:
-        found = every(**selection)
+        found = ENTRY_POINTS(**selection)
         if not selection:  # what other packages ask for; a table of groups on Python 3.11
             return found
         return importlib.metadata.EntryPoints(
@@ -71,7 +72,7 @@ def _product_alone() -> Iterator[None]:
         )
 
     def find_spec(name: str, package: str | None = None) -> Any:
-        return None if name == "vidkin_research" else specification(name, package)
+        return None if name == "vidkin_research" else FIND_SPEC(name, package)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(PACKAGES)

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -116,6 +115,7 @@ def test_a_folder_without_videos_cannot_be_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # minutes, beside other work
 def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
     environment = {
         **os.environ,
@@ -124,12 +124,15 @@ def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
         "https_proxy": "http://127.0.0.1:9",
     }
     code = "from vidkin.cli import main; main()"
-    began = time.monotonic()
+    before = os.times()
     done = subprocess.run(
         [sys.executable, "-c", code, "demo"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 240  # aimed at a minute on two idle cores; these tests share them
+    # Of processors, not by the clock, which also counts what else runs: a minute on two idle cores.
+    after = os.times()
+    used = (after.children_user + after.children_system) - (before.children_user + before.children_system)
+    assert used < 240
     listed = subprocess.run(
         [sys.executable, "-c", code, "duplicates", "--json", "-i", "vidkin-demo/collection.vidkin"],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""Which videos are queries, and which half they are in."""
+"""Which videos are queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.review.conftest import write_pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import probe
 from vidkin.review.copy_material import (
-    HALVES,
     QUICK,
     ClipSize,
     Recording,
@@ -27,49 +26,16 @@ def recording(name: str, duration: float, family: str | None = None) -> Recordin
     return Recording(path.with_name("conftest.py"), family or name, name, duration)
 
 
-def test_the_halves_share_nothing(tmp_path: Path) -> None:
-    names = [
-        "tmk/chair-1.mp4",
-        "tmk/pattern-1.mp4",
-        "intel/again.mkv",
-        "intel/yes.mkv",
-        "mdn/frog.mp4",
-        "mdn/pig.mp4",
-    ]
-    for name in [*names, "other/new.mp4"]:
+def test_each_video_of_a_folder_is_of_its_own_family(tmp_path: Path) -> None:
+    for name in ("a/one.mp4", "b/one.mp4", "car.mp4"):
         write_pan(tmp_path / name, "coffee", 4)
-    parts = {half: [found.path.name for found in find_recordings(tmp_path, half)] for half in HALVES}
-    assert parts == {
-        "development": ["again.mkv", "frog.mp4", "chair-1.mp4"],
-        "held-back": ["yes.mkv", "pig.mp4", "pattern-1.mp4"],
-    }
-    assert len(find_recordings(tmp_path)) == 7
-    assert not set(HALVES["development"]) & set(HALVES["held-back"])
-    assert sum(pattern.endswith(".mkv") for pattern in HALVES["development"]) == 9
-    assert sum(pattern.endswith(".mkv") for pattern in HALVES["held-back"]) == 11
-
-
-def test_names_tell_families_and_scenes(tmp_path: Path) -> None:
-    for name in ("tmk/chair-19-sd-bar.mp4", "mdn/rabbit320.mp4", "intel/car.mp4"):
-        write_pan(tmp_path / name, "coffee", 4)
-    named = find_recordings(tmp_path, alone=False)
-    assert [(found.family, found.scene) for found in named] == [
-        ("car", "car"),
-        ("rabbit", "mdn.mp4"),
-        ("chair", "chair"),
-    ]
-    alone = find_recordings(tmp_path, left_out=["car"])
-    assert [found.family for found in alone] == [str(found.path) for found in alone]
-    assert len(alone) == 2
+    recordings = find_recordings(tmp_path, left_out=["car"])
+    assert [found.family for found in recordings] == [str(tmp_path / f"{name}/one.mp4") for name in "ab"]
 
 
 def test_a_folder_without_videos_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"found no video$"):
         find_recordings(tmp_path)
-    with pytest.raises(
-        InvalidArgumentError, match="no video of the held-back half; use --half all for your own"
-    ):
-        find_recordings(tmp_path, "held-back")
 
 
 def test_clips_are_spread_evenly_over_the_longest_recording_of_a_family(tmp_path: Path) -> None:

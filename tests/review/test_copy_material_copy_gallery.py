@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_real_copies_and_distractors(tmp_path: Path) -> None:
     write_pan(videos / "rock2.mp4", "rocket", 50)
     write_pan(others / "x.mp4", "coffee", 45)
     material = make_copies(
-        find_recordings(videos, alone=False),
+        [replace(recording, family="rock") for recording in find_recordings(videos)],
         tmp_path / "work",
         SMALL,
         edits=["grey"],

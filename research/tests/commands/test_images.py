@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.cli.conftest import run
 from tests.support.labelled import picture
-from vidkin.rendering.training import FRAME_COLORS
+from vidkin_research.ranking_picture import FRAME_COLORS
 
 
 @pytest.fixture

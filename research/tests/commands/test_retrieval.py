@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tests.support.labelled import two_by_two
 from vidkin.cli.app import app
 from vidkin.datasets import LabelledItem, LabelledSet
-from vidkin.rendering.training import FRAME_COLORS, draw_retrieval
+from vidkin_research.ranking_picture import FRAME_COLORS, draw_retrieval
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,16 @@ import typer
 from typer import _completion_shared
 
 from vidkin._version import __version__
-from vidkin.cli.commands import LazyCommand, LazyGroup, Status, new_app, status_of
+from vidkin.cli.commands import (
+    LazyCommand,
+    LazyGroup,
+    Status,
+    Verbosity,
+    is_verbose,
+    new_app,
+    set_verbosity,
+    status_of,
+)
 from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_defaults
 from vidkin.cli.options import mark_optional_value
 from vidkin.errors import VidkinError
@@ -116,7 +125,7 @@ class _Commands(LazyGroup):
             "Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.",
         ),
         "labels": LazyCommand(
-            "vidkin.cli.labels:app",
+            "vidkin.cli.app:labels_app",
             "Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators.",
         ),
         "evaluate": LazyCommand(
@@ -136,7 +145,7 @@ class _Commands(LazyGroup):
             "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
         ),
         "benchmark": LazyCommand(
-            "vidkin.cli.benchmark:app",
+            "vidkin.cli.app:benchmark_app",
             "Compare methods on the same data; each report states what they share and what was scaled down.",
         ),
         "doctor": LazyCommand(
@@ -234,6 +243,47 @@ complete_at_first_tab()
 app = new_app("vidkin", _Commands, add_completion=True)
 
 
+class _Benchmarks(LazyGroup):
+    """Here, not beside its command, because the help of the group must not wait for what a command imports."""
+
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
+        "copies": LazyCommand(
+            "vidkin.cli.benchmark:copies",
+            "Edit your videos in many ways, search for the copies, and report which are found.",
+        ),
+    }
+    path = "benchmark."
+    researched = True
+
+
+benchmark_app = new_app("benchmark", _Benchmarks)
+
+
+@benchmark_app.callback()
+def benchmark() -> None:
+    """Compare methods on the same data; each report states what they share and what was scaled down."""
+
+
+class _Labels(LazyGroup):
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
+        "soccernet": LazyCommand(
+            "vidkin.cli.labels:soccernet",
+            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
+        ),
+        "merge": LazyCommand(
+            "vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."
+        ),
+    }
+
+
+labels_app = new_app("labels", _Labels)
+
+
+@labels_app.callback()
+def labels() -> None:
+    """Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators."""
+
+
 def _show_version(show: bool) -> None:
     if show:
         typer.echo(f"vidkin {__version__}")
@@ -265,8 +315,6 @@ def vidkin(
 
     Exit status: 0 done, 1 some inputs failed, 2 usage error, 3 nothing usable, 130 interrupted.
     """
-    from vidkin.cli.console import Verbosity, set_verbosity
-
     if quiet and verbose:
         raise typer.BadParameter("use --quiet or --verbose, not both")
     set_verbosity(Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.USUAL)
@@ -289,7 +337,7 @@ class _LogLines(logging.Handler):
         self._said: set[tuple[str, str]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        from vidkin.cli.console import is_verbose, note
+        from vidkin.cli.console import note
         from vidkin.rendering.text import printable
 
         # The message, and below it the traceback of an error that was logged with one.

@@ -1,15 +1,13 @@
-"""``vidkin benchmark``: methods compared on public collections or on your own."""
+"""``vidkin benchmark copies``: how many edited copies of your own videos are found."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.commands import LazyCommand, LazyGroup, new_app
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import JsonOption, WeightsOption, WhiteningOption
 from vidkin.errors import InvalidArgumentError
@@ -19,29 +17,7 @@ if TYPE_CHECKING:
     from vidkin.review.copy_scores import CopyFigures
     from vidkin.review.copy_study import CopyReport
 
-__all__ = ["app", "copies"]
-
-
-class _Benchmarks(LazyGroup):
-    built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "copies": LazyCommand(
-            "vidkin.cli.benchmark:copies",
-            "Edit your videos in many ways, search for the copies, and report which are found.",
-        ),
-    }
-    path = "benchmark."
-    researched = True
-
-
-app = new_app("benchmark", _Benchmarks)
-
-
-@app.callback()
-def benchmark() -> None:
-    """Compare methods on the same data; each report states what they share and what was scaled down."""
-
-
-# ``vidkin benchmark copies``: how many edited copies of your own videos are found.
+__all__ = ["copies"]
 
 
 def copies(

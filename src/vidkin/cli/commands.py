@@ -13,14 +13,24 @@ from typer.core import TyperGroup
 from vidkin._base.registry import research_hint
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
 
-__all__ = ["LazyCommand", "LazyGroup", "Status", "new_app", "status_of"]
+__all__ = [
+    "LazyCommand",
+    "LazyGroup",
+    "Status",
+    "Verbosity",
+    "is_quiet",
+    "is_verbose",
+    "new_app",
+    "set_verbosity",
+    "status_of",
+]
 
 
 class LazyCommand(NamedTuple):
     """Where a command is, and its line in the help of its group.
 
     Attributes:
-        place: Module and name: ``package.module:function``, or ``:app`` for a group.
+        place: Module and name: ``package.module:function``, ``:app`` or ``:labels_app`` for a group.
         summary: First sentence of its docstring.
     """
 
@@ -30,7 +40,7 @@ class LazyCommand(NamedTuple):
     @property
     def is_group(self) -> bool:
         """Whether it has commands of its own."""
-        return self.place.endswith(":app")
+        return self.place.endswith((":app", "_app"))
 
 
 _GROUP = "vidkin.commands"
@@ -168,3 +178,33 @@ def status_of(error: VidkinError) -> Status:
     if isinstance(error, InvalidArgumentError | UnknownExtractorError | CollectionMismatchError):
         return Status.USAGE
     return Status.NOTHING_USABLE
+
+
+# How much a command says beside its results: one value for the program, set by --quiet and --verbose.
+
+
+class Verbosity(IntEnum):
+    """What goes to standard error: warnings and errors, also notes and progress, or also what is logged."""
+
+    QUIET = -1
+    USUAL = 0
+    VERBOSE = 1
+
+
+_current = Verbosity.USUAL
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Set what all commands print from now on."""
+    global _current
+    _current = verbosity
+
+
+def is_quiet() -> bool:
+    """Whether only warnings and errors are wanted."""
+    return _current == Verbosity.QUIET
+
+
+def is_verbose() -> bool:
+    """Whether everything that is logged is wanted."""
+    return _current == Verbosity.VERBOSE

@@ -1,4 +1,4 @@
-"""How much a command says beside its results: one value for the program, set by --quiet and --verbose."""
+"""What commands print with: results, messages, tables, names of files, progress."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
@@ -18,55 +18,27 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from vidkin.cli.commands import Status, is_quiet
 from vidkin.rendering.text import printable
 
 __all__ = [
     "Meter",
     "PathText",
-    "Verbosity",
     "break_after_names",
     "break_lines",
+    "end_with_failures",
     "error_line",
     "is_roomy",
-    "is_verbose",
     "lay_out",
     "meter",
     "note",
     "path_text",
     "progress_line",
     "say",
-    "set_verbosity",
     "shorten",
     "table",
     "terminal_width",
 ]
-
-
-class Verbosity(IntEnum):
-    """What goes to standard error: warnings and errors, also notes and progress, or also what is logged."""
-
-    QUIET = -1
-    USUAL = 0
-    VERBOSE = 1
-
-
-_current = Verbosity.USUAL
-
-
-def set_verbosity(verbosity: Verbosity) -> None:
-    """Set what all commands print from now on."""
-    global _current
-    _current = verbosity
-
-
-def is_quiet() -> bool:
-    """Whether only warnings and errors are wanted."""
-    return _current == Verbosity.QUIET
-
-
-def is_verbose() -> bool:
-    """Whether everything that is logged is wanted."""
-    return _current == Verbosity.VERBOSE
 
 
 # Tables that fit a terminal: names of files give way first, in their middle; without a terminal nothing is cut.
@@ -396,6 +368,19 @@ def error_line(message: str) -> None:
     """Print an error as one red line on standard error."""
     line = " ".join(printable(part.strip()) for part in message.splitlines() if part.strip())
     note(f"Error: {line}", style="bold red")
+
+
+def end_with_failures(failures: Sequence[object], *, some_usable: bool = True) -> None:
+    """Print each failure as an error; if there are any, end the command with the exit status for that.
+
+    Args:
+        failures: Errors, or their messages.
+        some_usable: Whether anything else could be used.
+    """
+    for failure in failures:
+        error_line(str(failure))
+    if failures:
+        raise typer.Exit(Status.SOME_FAILED if some_usable else Status.NOTHING_USABLE)
 
 
 def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin._base.files import open_output
-from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, path_text, say
+from vidkin.cli.console import end_with_failures, meter, path_text, say
 from vidkin.cli.options import (
     ExtractorOption,
     JsonOption,
@@ -102,10 +101,7 @@ def embed(
         _, regions, dimension = done[0][1].whole.shape
         facts = f"{number(len(done), 'video')}, {number(frames, 'frame')} of {regions} x {dimension}"
         say(path_text(output).append(f": {facts}, {maker.fingerprint}"))
-    for failure in broken:
-        error_line(str(failure))
-    if broken:
-        raise typer.Exit(Status.SOME_FAILED if done else Status.NOTHING_USABLE)
+    end_with_failures(broken, some_usable=bool(done))
 
 
 def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:

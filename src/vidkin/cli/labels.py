@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.commands import LazyCommand, LazyGroup, Status, new_app
+from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.options import JsonOption
 from vidkin.rendering.text import number, print_json
 
-__all__ = ["app", "merge", "soccernet"]
+if TYPE_CHECKING:
+    from vidkin.datasets import VideoAnnotation
 
-
-class _Labels(LazyGroup):
-    table: ClassVar[Mapping[str, LazyCommand]] = {
-        "soccernet": LazyCommand(
-            "vidkin.cli.labels:soccernet",
-            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
-        ),
-        "merge": LazyCommand(
-            "vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."
-        ),
-    }
-
-
-app = new_app("labels", _Labels)
-
-
-@app.callback()
-def labels() -> None:
-    """Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators."""
-
-
-# ``vidkin labels merge``: one file of labels from those of several annotators.
+__all__ = ["merge", "soccernet"]
 
 
 def merge(
@@ -60,24 +40,11 @@ def merge(
 
     merged = merge_annotators([read_shot_annotations(file) for file in files])
     write_shot_annotations(output, merged)
-    shots = [shot for annotation in merged for shot in annotation.shots]
-    critical = sum(shot.critical is not None for shot in shots)
+    words, counts = _summarize(merged)
     if json:
-        print_json(
-            {
-                "labels": output,
-                "annotators": len(files),
-                "videos": len(merged),
-                "shots": len(shots),
-                "critical": critical,
-            }
-        )
-        return
-    summary = f"{number(len(merged), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
-    say(path_text(output).append(f": {summary}, by {number(len(files), 'annotator')}"))
-
-
-# ``vidkin labels soccernet``: SoccerNet-v2 as labels of shots.
+        print_json({"labels": output, "annotators": len(files), **counts})
+    else:
+        say(path_text(output).append(f": {words}, by {number(len(files), 'annotator')}"))
 
 
 def soccernet(
@@ -151,17 +118,19 @@ def soccernet(
     if not annotations:
         raise DatasetError(f"{folder}: none of {number(len(halves), 'half', 'halves')} can be used")
     write_shot_annotations(output, annotations)
-    shots = [shot for annotation in annotations for shot in annotation.shots]
-    critical = sum(shot.critical is not None for shot in shots)
+    words, counts = _summarize(annotations)
     if json:
-        print_json(
-            {"labels": output, "videos": len(annotations), "shots": len(shots), "critical": critical}
-            | {"failed": [{"video": video, "cause": cause} for video, cause in failed]}
-        )
+        failures = [{"video": video, "cause": cause} for video, cause in failed]
+        print_json({"labels": output, **counts, "failed": failures})
     else:
-        summary = (
-            f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
-        )
-        say(path_text(output).append(f": {summary}"))
+        say(path_text(output).append(f": {words}"))
     if failed:
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def _summarize(annotations: Sequence[VideoAnnotation]) -> tuple[str, dict[str, int]]:
+    """How many videos, shots and critical shots there are, in words and as numbers."""
+    shots = [shot for annotation in annotations for shot in annotation.shots]
+    critical = sum(shot.critical is not None for shot in shots)
+    words = f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
+    return words, {"videos": len(annotations), "shots": len(shots), "critical": critical}

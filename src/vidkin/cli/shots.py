@@ -1,4 +1,4 @@
-"""The options of ``vidkin shots``, and how their values are parsed."""
+"""``vidkin shots``: where videos are cut, and lists, images and files of their shots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, note, path_text, say, table
+from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, say, table
 from vidkin.cli.options import JsonOption, parse_time
 from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
 from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
@@ -34,150 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["shots"]
 
-DetectorOption = Annotated[
-    str,
-    typer.Option("--detector", "-d", help="Name of a shot detector, or the folder of a trained model."),
-]
-
-ThresholdOption = Annotated[
-    float | None,
-    typer.Option(
-        "--threshold",
-        help="How sure the detector has to be; higher finds fewer transitions. A probability above 0 and below 1 for "
-        "the default detector, a difference for content, adaptive and shotdetect.",
-        show_default="as trained",
-    ),
-]
-
-TypesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--types",
-        "-t",
-        help="Report only these transitions: hard, dissolve, fade, wipe; several with commas or options.",
-        show_default="all",
-    ),
-]
-
-MinLengthOption = Annotated[
-    float | None,
-    typer.Option(
-        "--min-length",
-        help="Leave out shots of fewer seconds.",
-        min=0,
-        metavar="SECONDS",
-        show_default="none",
-    ),
-]
-
-MergeShortOption = Annotated[
-    bool,
-    typer.Option(
-        "--merge-short",
-        help="Join shots shorter than --min-length to a neighbor instead of leaving them out.",
-    ),
-]
-
-StartOption = Annotated[
-    str | None,
-    typer.Option(
-        "--start",
-        help="Start at this time: seconds, M:SS or H:MM:SS.",
-        metavar="TIME",
-        show_default="its beginning",
-    ),
-]
-
-EndOption = Annotated[
-    str | None,
-    typer.Option("--end", help="Stop at this time.", metavar="TIME", show_default="its end"),
-]
-
-ExportOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--export",
-        help="Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .html, .png; a wrong one "
-        "lists all). May be repeated. FORMAT=PATH names the format; csv=- is standard output.",
-        metavar="FILE",
-    ),
-]
-
 # Older spellings of --export, one a format.
 OldExportOption = Annotated[Path | None, typer.Option(hidden=True)]
-
-DropFrameOption = Annotated[
-    bool,
-    typer.Option("--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).", hidden=True),
-]
-
-SplitOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--split",
-        help="Write every shot as a file in this folder, exact to the frame: only frames that cannot be copied are "
-        "encoded.",
-    ),
-]
-
-CopyOption = Annotated[
-    bool,
-    typer.Option(
-        "--copy",
-        help="With --split: write without encoding; pieces then begin at key frames, before their shots.",
-    ),
-]
-
-QualityOption = Annotated[
-    int,
-    typer.Option(
-        "--quality",
-        help="Quality of encoded frames, 1 is best (the CRF of x264).",
-        min=1,
-        max=51,
-        hidden=True,
-    ),
-]
-
-ImagesOption = Annotated[
-    int,
-    typer.Option("--images", help="Images of each shot in --thumbnails, spread over it.", min=1, hidden=True),
-]
-
-ImageSizeOption = Annotated[
-    int,
-    typer.Option(
-        "--image-size",
-        help="Pixels at the shorter side of these images; 0 keeps the video's size.",
-        min=0,
-        hidden=True,
-    ),
-]
-
-ImageFormatOption = Annotated[
-    str, typer.Option("--image-format", help="Format of these images: jpg, png, webp.", hidden=True)
-]
-
-TemplateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--template",
-        help="Names of pieces and images, with the fields name, shot, shots, image, kind, start, end, start_frame and "
-        "end_frame.",
-        show_default="{name}-{shot:03d}",
-        hidden=True,
-    ),
-]
-
-LimitOption = Annotated[
-    int | None,
-    typer.Option("--limit", "-n", min=1, help="Show at most this many shots a video.", show_default="all"),
-]
-
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", "-w", min=1, help="Processes for several videos.", show_default="one per core"),
-]
 
 
 def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
@@ -233,29 +91,6 @@ def check_companions(context: typer.Context, targets: Mapping[str, Path]) -> Non
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
     if is_typed("copy") and given["split"] is None:
         raise InvalidArgumentError("--copy needs --split FOLDER, where the copied pieces are written")
-
-
-def with_chosen_threshold(detector: str, threshold: float | None) -> str:
-    """The name of the detector with the threshold, if one is chosen."""
-    from vidkin.shots import with_threshold
-
-    return detector if threshold is None else with_threshold(detector, threshold)
-
-
-def make_export_settings(
-    template: str | None, image_format: str, image_size: int, images: int, copy: bool, quality: int
-) -> ExportSettings:
-    """How pieces and images are made, from the values of the options."""
-    from vidkin.shots import ExportSettings
-
-    return ExportSettings(
-        template=template,
-        image_format=cast("ImageFormat", image_format),
-        image_size=image_size or None,
-        images=images,
-        copies=copy,
-        quality=quality,
-    )
 
 
 # What ``vidkin shots`` prints: tables of shots and pieces, and what was written.
@@ -490,35 +325,146 @@ class ShotSearch(NamedTuple):
         return change(detection, self.min_length)
 
 
-# ``vidkin shots``: where videos are cut, and lists, images and files of their shots.
-
-
 def shots(
     context: typer.Context,
     videos: Annotated[list[Path], typer.Argument(help="Videos, and folders of videos.", metavar="VIDEO...")],
-    detector: DetectorOption = "default",
-    threshold: ThresholdOption = None,
-    types: TypesOption = None,
-    min_length: MinLengthOption = None,
-    merge_short: MergeShortOption = False,
-    start: StartOption = None,
-    end: EndOption = None,
-    export: ExportOption = None,
-    split: SplitOption = None,
-    copy: CopyOption = False,
+    detector: Annotated[
+        str,
+        typer.Option("--detector", "-d", help="Name of a shot detector, or the folder of a trained model."),
+    ] = "default",
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            help="How sure the detector has to be; higher finds fewer transitions. A probability above 0 and below 1 "
+            "for the default detector, a difference for content, adaptive and shotdetect.",
+            show_default="as trained",
+        ),
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--types",
+            "-t",
+            help="Report only these transitions: hard, dissolve, fade, wipe; several with commas or options.",
+            show_default="all",
+        ),
+    ] = None,
+    min_length: Annotated[
+        float | None,
+        typer.Option(
+            "--min-length",
+            help="Leave out shots of fewer seconds.",
+            min=0,
+            metavar="SECONDS",
+            show_default="none",
+        ),
+    ] = None,
+    merge_short: Annotated[
+        bool,
+        typer.Option(
+            "--merge-short",
+            help="Join shots shorter than --min-length to a neighbor instead of leaving them out.",
+        ),
+    ] = False,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--start",
+            help="Start at this time: seconds, M:SS or H:MM:SS.",
+            metavar="TIME",
+            show_default="its beginning",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("--end", help="Stop at this time.", metavar="TIME", show_default="its end"),
+    ] = None,
+    export: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--export",
+            help="Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .html, .png; a wrong "
+            "one lists all). May be repeated. FORMAT=PATH names the format; csv=- is standard output.",
+            metavar="FILE",
+        ),
+    ] = None,
+    split: Annotated[
+        Path | None,
+        typer.Option(
+            "--split",
+            help="Write every shot as a file in this folder, exact to the frame: only frames that cannot be copied are "
+            "encoded.",
+        ),
+    ] = None,
+    copy: Annotated[
+        bool,
+        typer.Option(
+            "--copy",
+            help="With --split: write without encoding; pieces then begin at key frames, before their shots.",
+        ),
+    ] = False,
     thumbnails: Annotated[
         Path | None, typer.Option("--thumbnails", help="Save images of every shot to this folder.")
     ] = None,
-    limit: LimitOption = None,
-    workers: WorkersOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-n", min=1, help="Show at most this many shots a video.", show_default="all"
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-w", min=1, help="Processes for several videos.", show_default="one per core"
+        ),
+    ] = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
-    drop_frame: DropFrameOption = False,
-    quality: QualityOption = 18,
-    images: ImagesOption = 1,
-    image_size: ImageSizeOption = 160,
-    image_format: ImageFormatOption = "jpg",
-    template: TemplateOption = None,
+    drop_frame: Annotated[
+        bool,
+        typer.Option(
+            "--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).", hidden=True
+        ),
+    ] = False,
+    quality: Annotated[
+        int,
+        typer.Option(
+            "--quality",
+            help="Quality of encoded frames, 1 is best (the CRF of x264).",
+            min=1,
+            max=51,
+            hidden=True,
+        ),
+    ] = 18,
+    images: Annotated[
+        int,
+        typer.Option(
+            "--images", help="Images of each shot in --thumbnails, spread over it.", min=1, hidden=True
+        ),
+    ] = 1,
+    image_size: Annotated[
+        int,
+        typer.Option(
+            "--image-size",
+            help="Pixels at the shorter side of these images; 0 keeps the video's size.",
+            min=0,
+            hidden=True,
+        ),
+    ] = 160,
+    image_format: Annotated[
+        str, typer.Option("--image-format", help="Format of these images: jpg, png, webp.", hidden=True)
+    ] = "jpg",
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template",
+            help="Names of pieces and images, with the fields name, shot, shots, image, kind, start, end, start_frame "
+            "and end_frame.",
+            show_default="{name}-{shot:03d}",
+            hidden=True,
+        ),
+    ] = None,
     csv: OldExportOption = None,
     edl: OldExportOption = None,
     otio: OldExportOption = None,
@@ -534,18 +480,8 @@ def shots(
     of your own and rare options (template, images, image-size, image-format, quality, drop-frame) go into the section
     [shots] of the configuration file (see the guide).
     """
-    targets = parse_exports(
-        export,
-        {
-            "csv": csv,
-            "edl": edl,
-            "otio": otio,
-            "chapters": chapters,
-            "stats": stats,
-            "plot": plot,
-            "html": html,
-        },
-    )
+    old = {"csv": csv, "edl": edl, "otio": otio, "chapters": chapters, "stats": stats, "plot": plot}
+    targets = parse_exports(export, {**old, "html": html})
     check_companions(context, targets)
     form = choose_format(format, json=json)
     to_output = goes_to_output(targets.get("csv"), form)
@@ -553,16 +489,25 @@ def shots(
         del targets["csv"]
     targets |= {name: path for name, path in (("thumbnails", thumbnails), ("split", split)) if path}
     paths, failures = _list_videos(videos)
-    settings = make_export_settings(template, image_format, image_size, images, copy, quality)
     with meter("starting"):
+        from vidkin.shots import ExportSettings, with_threshold
+
+        settings = ExportSettings(
+            template=template,
+            image_format=cast("ImageFormat", image_format),
+            image_size=image_size or None,
+            images=images,
+            copies=copy,
+            quality=quality,
+        )
         exporter = _make_exporter(targets, paths, settings, drop_frame=drop_frame)
     search = ShotSearch(
-        with_chosen_threshold(detector, threshold),
-        parse_types(types),
-        0.0 if start is None else parse_time(start),
-        None if end is None else parse_time(end),
-        min_length,
-        merge_short,
+        detector=detector if threshold is None else with_threshold(detector, threshold),
+        types=parse_types(types),
+        start=0.0 if start is None else parse_time(start),
+        end=None if end is None else parse_time(end),
+        min_length=min_length,
+        merge_short=merge_short,
     )
     printer = ShotPrinter(
         form,
@@ -585,14 +530,10 @@ def shots(
     csv_file, csv_failures = exporter.export_table()
     failures += csv_failures
     printer.finish(detector=detector, csv_file=csv_file, failures=failures)
-    for path, cause in failures:
-        error_line(f"{path}: {cause}")
     if not count and not failures:
         error_line("no videos in these folders; name folders or files with videos")
-    if not count:
         raise typer.Exit(Status.NOTHING_USABLE)
-    if failures:
-        raise typer.Exit(Status.SOME_FAILED)
+    end_with_failures([f"{path}: {cause}" for path, cause in failures], some_usable=count > 0)
 
 
 def _export(exporter: ShotExporter, detection: ShotDetection, *, show: bool) -> ExportedShots:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, path_text, say
+from vidkin.cli.console import end_with_failures, meter, path_text, say
 from vidkin.cli.options import WeightsOption
 from vidkin.cli.paths import check_output_path
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -81,10 +80,7 @@ def whiten(
         )
     whitening.save(output)
     say(path_text(output).append(f": {whitening!r} of {extractor or 'classical'}"))
-    for failure in broken:
-        error_line(str(failure))
-    if broken:
-        raise typer.Exit(Status.SOME_FAILED)
+    end_with_failures(broken)
 
 
 def _images(

@@ -121,9 +121,9 @@ def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
     write_figure(figure, path)
 
 
-def _show(axis: Axes, labelled: LabelledSet, item: LabelledItem, color: str) -> None:
+def _show(axis: Axes, labeled: LabelledSet, item: LabelledItem, color: str) -> None:
     frames = read_item(
-        item, labelled.kind, size=_SIDE, frames=None if labelled.kind == "image" else 1, fit="crop"
+        item, labeled.kind, size=_SIDE, frames=None if labeled.kind == "image" else 1, fit="crop"
     )
     axis.imshow(frames if frames.ndim == 3 else frames[0])
     axis.set_xticks([])

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin._version import __version__
+from vidkin.datasets import PHOTOGRAPHS, photograph
 from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
 from vidkin.features import open_extractor
+from vidkin.features.onnx import import_onnxruntime
+from vidkin.features.pretrained import import_timm, import_torchvision
 from vidkin.index import Index, check_files
 from vidkin.index.storage.opening import open_place
+from vidkin.media import Frames
 from vidkin.rendering.text import number
 
 __all__ = ["INDEX_FILES", "describe_machine", "inspect_index", "inspect_machine"]
@@ -163,8 +167,6 @@ def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
 def _extractor(name: str) -> str:
     import numpy as np
 
-    from vidkin.media import Frames
-
     extractor = open_extractor(name)
     noise = np.random.default_rng(0).integers(0, 256, (1, 120, 160, 3), dtype=np.uint8)
     features = extractor.extract(Frames(noise, np.zeros(1)))
@@ -173,14 +175,10 @@ def _extractor(name: str) -> str:
 
 
 def _torchvision() -> str:
-    from vidkin.features.pretrained import import_torchvision
-
     return str(import_torchvision().__version__)
 
 
 def _timm() -> str:
-    from vidkin.features.pretrained import import_timm
-
     version = import_timm().__version__
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "hub"
@@ -195,16 +193,12 @@ def _timm() -> str:
 
 
 def _onnxruntime() -> str:
-    from vidkin.features.onnx import import_onnxruntime
-
     runtime = import_onnxruntime()
     providers = [name.removesuffix("ExecutionProvider") for name in runtime.get_available_providers()]
     return f"{runtime.__version__}, {', '.join(providers)}"
 
 
 def _photographs() -> str:
-    from vidkin.datasets import PHOTOGRAPHS, photograph
-
     for name in PHOTOGRAPHS:
         photograph(name)
     return f"{len(PHOTOGRAPHS)} of scikit-image"

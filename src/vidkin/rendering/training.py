@@ -1,14 +1,10 @@
-"""A picture of the first training batch: what the network will see, with labels."""
+"""Pictures of a training: its first batch, as the network will see it, and quadlets that the trained model ranks."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-
 import numpy as np
-from PIL import Image, ImageDraw
 
-from vidkin.datasets import LabelledItem, LabelledSet, read_item
+from vidkin.datasets import LabelledSet, read_item
 from vidkin.metric.sampling import sample_quadlets
 from vidkin.models import Encoder
 from vidkin.rendering.pictures import PathLike, new_figure, require_picture_name, set_text, write_figure
@@ -16,7 +12,7 @@ from vidkin.training import FirstBatch
 from vidkin.training.evaluation import embed_set
 from vidkin.training.inputs import OnItem
 
-__all__ = ["FRAME_COLORS", "draw_first_batch", "draw_quadlets", "draw_retrieval"]
+__all__ = ["draw_first_batch", "draw_quadlets"]
 
 _MOST_ROWS = 8
 
@@ -87,7 +83,7 @@ _RIGHT, _WRONG = "tab:green", "tab:red"
 
 def draw_quadlets(
     model: Encoder,
-    labelled: LabelledSet,
+    labeled: LabelledSet,
     path: PathLike,
     *,
     count: int = 6,
@@ -103,7 +99,7 @@ def draw_quadlets(
 
     Args:
         model: Computes the embeddings.
-        labelled: A part of a collection.
+        labeled: A part of a collection.
         path: The picture, ``.png`` or ``.svg``.
         count: Number of rows.
         seed: Seed of the sample.
@@ -120,7 +116,7 @@ def draw_quadlets(
         MediaError: The picture cannot be written.
     """
     require_picture_name(path)
-    embeddings, made = embed_set(model, labelled, cache=cache, threads=threads, on_item=on_item)
+    embeddings, made = embed_set(model, labeled, cache=cache, threads=threads, on_item=on_item)
     drawn = sample_quadlets(made.labels, count, seed=seed, ineligible="skip").stacked()
     distances = (embeddings[drawn] - embeddings[drawn[:, :1]]).square().sum(dim=2)
     right = (distances[:, 1] < distances[:, 2]) & (distances[:, 2] < distances[:, 3])
@@ -151,77 +147,3 @@ def draw_quadlets(
 
 def _shorten(name: str, length: int) -> str:
     return name if len(name) <= length else f"{name[: length - 1]}…"
-
-
-# A picture of retrieval: queries on the left, the top results of each method beside them, framed by relevance.
-
-
-FRAME_COLORS = {2: "#2ca02c", 1: "#1f77b4", 0: "#d62728"}
-
-"""Frame color of results by relevance: green for the same subcategory, blue for the same category, red otherwise."""
-
-_SIDE = 56
-
-_FRAME = 4
-
-_SPACE = 3
-
-_LABEL = 190
-
-_QUERY_SPACE = 14
-
-_COLORS = 256
-
-_CELL = _SIDE + 2 * _FRAME + _SPACE
-
-
-def draw_retrieval(
-    labelled: LabelledSet,
-    ranked: Mapping[str, Mapping[int, Sequence[int]]],
-    path: str | os.PathLike[str],
-    *,
-    gallery_split: str = "train",
-) -> None:
-    """Write the picture as PNG.
-
-    Args:
-        labelled: A collection with the parts ``test`` (queries) and ``gallery_split`` (results).
-        ranked: Title of a method -> number of a query in the test split -> numbers in ``gallery_split``, best first.
-            All methods have the same queries.
-        path: The file to write.
-        gallery_split: The split that the results are from.
-    """
-    queries, gallery = labelled.part("test").items, labelled.part(gallery_split).items
-    shown = list(next(iter(ranked.values())))
-    results = max(len(row) for rows in ranked.values() for row in rows.values())
-    block = len(ranked) * _CELL
-    size = (_CELL + _LABEL + results * _CELL, len(shown) * (block + _QUERY_SPACE) - _QUERY_SPACE)
-    sheet = Image.new("RGB", size, "white")
-    draw = ImageDraw.Draw(sheet)
-    for row, number in enumerate(shown):
-        top = row * (block + _QUERY_SPACE)
-        query = queries[number]
-        middle = top + (block - _CELL) // 2
-        sheet.paste(_thumbnail(labelled, query), (_FRAME, middle + _FRAME))
-        for line, (title, rows) in enumerate(ranked.items()):
-            row_top = top + line * _CELL
-            draw.text((_CELL + 6, row_top + _SIDE // 2), title, fill="black")
-            for column, result in enumerate(rows[number]):
-                left = _CELL + _LABEL + column * _CELL
-                item = gallery[result]
-                corner = (left, row_top, left + _SIDE + 2 * _FRAME - 1, row_top + _SIDE + 2 * _FRAME - 1)
-                relevance = (
-                    0 if query.category != item.category else 1 + (query.subcategory == item.subcategory)
-                )
-                draw.rectangle(corner, fill=FRAME_COLORS[relevance])
-                sheet.paste(_thumbnail(labelled, item), (left + _FRAME, row_top + _FRAME))
-    # A palette cuts the file to a third of its size with no visible difference.
-    sheet.quantize(_COLORS).save(path, format="PNG", optimize=True)
-
-
-def _thumbnail(labelled: LabelledSet, item: LabelledItem) -> Image.Image:
-    """Thumbnail of an image, of the middle frame of a video, or of a finished drawing."""
-    frames = read_item(
-        item, labelled.kind, size=_SIDE, frames=None if labelled.kind == "image" else 1, fit="crop"
-    )
-    return Image.fromarray(frames if frames.ndim == 3 else frames[0])

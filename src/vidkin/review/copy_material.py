@@ -8,10 +8,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +23,8 @@ from vidkin.media.picture_edits import covering
 
 __all__ = [
     "FULL",
-    "HALVES",
     "QUICK",
     "REAL_COPY",
-    "SMALL",
     "ClipSize",
     "CopyMaterial",
     "GalleryVideo",
@@ -176,52 +172,8 @@ def _make_filler(work: Path, recordings: Iterable[Recording]) -> Path:
     return target
 
 
-# Recordings, their division into development and test halves, and the clips used as queries.
+# Recordings, and the clips of them that are queries.
 
-
-Half = Literal["development", "held-back", "all"]
-
-# The division of the collection of the stored results. It was made before any constant of views, boxes and their
-# scores was chosen: constants are chosen on the first half, and the second half is looked at once, at the end. Takes of
-# one subject are in one half; the sign-language clips, which share a room, are divided by name.
-HALVES: dict[Half, tuple[str, ...]] = {
-    "development": (
-        "tmk/chair*",
-        "tmk/doorknob*",
-        "intel/car-detection.*",
-        "mdn/crystal.*",
-        "mdn/elf.*",
-        "mdn/frog.*",
-        "intel/again.mkv",
-        "intel/bird.mkv",
-        "intel/book.mkv",
-        "intel/brother.mkv",
-        "intel/eat.mkv",
-        "intel/help.mkv",
-        "intel/hungry.mkv",
-        "intel/learn.mkv",
-        "intel/milk.mkv",
-    ),
-    "held-back": (
-        "tmk/pattern*",
-        "intel/bottle-detection.*",
-        "intel/one-by-one-person-detection.*",
-        "mdn/monster.*",
-        "mdn/pig.*",
-        "mdn/rabbit*",
-        "intel/night.mkv",
-        "intel/no.mkv",
-        "intel/please.mkv",
-        "intel/school.mkv",
-        "intel/sister.mkv",
-        "intel/sorry.mkv",
-        "intel/student.mkv",
-        "intel/thanks.mkv",
-        "intel/walk.mkv",
-        "intel/want.mkv",
-        "intel/yes.mkv",
-    ),
-}
 
 # Shorter recordings are not used as sources.
 _SHORTEST = 3.8
@@ -287,21 +239,14 @@ class ClipSize:
 
 FULL = ClipSize(seconds=20.0, clips=4, short_side=360, rate=30.0)
 
-SMALL = ClipSize(seconds=9.0, clips=2, short_side=360, rate=12.0)
-
 QUICK = ClipSize(seconds=8.0, clips=1, short_side=270, rate=12.0, recordings=6)
 
 
-def find_recordings(
-    folder: Path, half: Half = "all", *, alone: bool = True, left_out: Iterable[str] = ()
-) -> list[Recording]:
-    """The videos in a folder and its subfolders, in the order of their names.
+def find_recordings(folder: Path, *, left_out: Iterable[str] = ()) -> list[Recording]:
+    """The videos in a folder and its subfolders, in the order of their names; each shows another scene.
 
     Args:
         folder: The folder.
-        half: A part of the division in `HALVES`; ``"all"`` takes every video.
-        alone: Every file shows another scene; otherwise names tell families and scenes, as in the collection that
-            `HALVES` divides.
         left_out: Names, without extension, of files to leave out.
 
     Raises:
@@ -309,22 +254,14 @@ def find_recordings(
         MediaError: A video cannot be read.
     """
     unused = set(left_out)
-    paths = [
-        path
+    recordings = [
+        Recording(path, str(path), str(path), probe(path).duration)
         for path in sorted(folder.rglob("*"))
         if path.suffix.lower() in VIDEO_EXTENSIONS and path.is_file() and path.stem not in unused
     ]
-    if half != "all":
-        patterns = HALVES[half]
-        names = {path: path.relative_to(folder).as_posix() for path in paths}
-        paths = [path for path in paths if any(fnmatch(names[path], pattern) for pattern in patterns)]
-    if not paths:
-        of_half = "" if half == "all" else f" of the {half} half; use --half all for your own material"
-        raise InvalidArgumentError(f"{folder}: found no video{of_half}")
-    return [
-        Recording(path, *((str(path), str(path)) if alone else _family_and_scene(path)), probe(path).duration)
-        for path in paths
-    ]
+    if not recordings:
+        raise InvalidArgumentError(f"{folder}: found no video")
+    return recordings
 
 
 def choose_queries(recordings: Sequence[Recording], size: ClipSize, folder: Path) -> list[QueryClip]:
@@ -370,10 +307,3 @@ def _clips(recording: Recording, size: ClipSize, folder: Path) -> Iterator[Query
         digest = hashlib.sha256(repr((*made_of, size.short_side, size.rate)).encode()).hexdigest()[:8]
         name = f"{recording.path.stem}-{number}"
         yield QueryClip(name, folder / f"{name}.{digest}.mp4", recording, start, start + length)
-
-
-def _family_and_scene(path: Path) -> tuple[str, str]:
-    """Copies share a name up to '-' or a digit; sign-language clips share a room, and toys a table."""
-    family = path.stem.split("-")[0] if path.parent.name == "tmk" else path.stem.rstrip("0123456789")
-    shared = path.suffix == ".mkv" or path.parent.name == "mdn"
-    return family, path.parent.name + path.suffix if shared else family

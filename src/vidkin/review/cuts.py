@@ -15,7 +15,7 @@ from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Index
 from vidkin.index.storage.opening import refuse_links
 from vidkin.review.labels import REVIEW_FOLDER, CutLabel, CutVerdict, Labels, is_held_back
-from vidkin.review.measure import RUNS_FILE, Judgment
+from vidkin.review.measure import Judgment, store_review
 from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
 
 __all__ = [
@@ -179,10 +179,8 @@ def train_cuts(
         missing=len(labels) - len(usable),
         detector=with_threshold(detector, threshold),
     )
-    folder = index.path / REVIEW_FOLDER
-    write_text(folder / _FILE, json.dumps(asdict(review)) + "\n")
-    with (folder / RUNS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"kind": "cuts", **asdict(review)}) + "\n")
+    write_text(index.path / REVIEW_FOLDER / _FILE, json.dumps(asdict(review)) + "\n")
+    store_review(index.path, "cuts", review)
     return review
 
 

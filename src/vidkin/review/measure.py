@@ -6,7 +6,7 @@ import contextlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +45,7 @@ __all__ = [
 
 Judgment = Literal["better", "no clear difference", "worse"]
 
-RUNS_FILE = "runs.jsonl"
+_RUNS_FILE = "runs.jsonl"
 
 _GRADES = {"different": 0, "same kind": 1, "same": 2}
 
@@ -107,11 +107,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     """
     refuse_links(index.path, REVIEW_FOLDER)
     labels = Labels.open(index.path).pairs
-    records = {
-        record.content_hash: record
-        for record in index.videos()
-        if record.status == "ok" and record.frames and record.content_hash
-    }
+    records = _records_by_content(index)
     usable = [label for label in labels if label.first in records and label.second in records]
     held = [is_held_back(label.first, label.second) for label in usable]
     grades = torch.tensor([_GRADES[label.verdict] for label in usable])
@@ -148,7 +144,6 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     guesses = torch.tensor([sum(value >= 0.5 for value in chance) for chance in chances])
     before, after = (ordering(values[held_back], grades[held_back]) for values in (numbers[:, 0], scores))
     low, high = interval_of_difference(numbers[held_back, 0], scores[held_back], grades[held_back])
-    folder = index.path / REVIEW_FOLDER
     measure.write(index.path / MEASURE_FILE)
     review = MeasureReview(
         trained_on=int((~held_back).sum()),
@@ -162,8 +157,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
         missing=len(labels) - len(usable),
         path=str(index.path / MEASURE_FILE),
     )
-    with (folder / RUNS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"kind": "measure", **asdict(review)}) + "\n")
+    store_review(index.path, "measure", review)
     return review
 
 
@@ -182,13 +176,19 @@ def use_measure(index: Path, *, use: bool) -> None:
         replace(manifest, reviewed=use).write(place)
 
 
+def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) -> None:
+    """Add a training to those that :func:`read_reviews` gives."""
+    with (index / REVIEW_FOLDER / _RUNS_FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"kind": kind, **review.to_dict()}) + "\n")
+
+
 def read_reviews(index: Path) -> list[dict[str, Any]]:
     """Past trainings on the verdicts of an index, oldest first: ``kind`` and the fields of the review.
 
     A line that an interruption cut short is left out.
     """
     try:
-        lines = (index / REVIEW_FOLDER / RUNS_FILE).read_text(encoding="utf-8").splitlines()
+        lines = (index / REVIEW_FOLDER / _RUNS_FILE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
     runs = []
@@ -338,13 +338,8 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
         limit: Maximum number of pairs.
     """
     check_at_least(1, limit=limit)
-    by_content = {
-        record.content_hash: record
-        for record in index.videos()
-        if record.status == "ok" and record.frames and record.content_hash
-    }
     draw = random.Random(len(labels.pairs))
-    records = list(by_content.values())
+    records = list(_records_by_content(index).values())
     if len(records) > _MOST_DRAWN:
         records = draw.sample(records, _MOST_DRAWN)
     if len(records) < 2:
@@ -368,6 +363,15 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
         if len(suggestions) == limit:
             break
     return suggestions
+
+
+def _records_by_content(index: Index) -> dict[str, VideoRecord]:
+    """Content hash -> a video with it that has features."""
+    return {
+        record.content_hash: record
+        for record in index.videos()
+        if record.status == "ok" and record.frames and record.content_hash
+    }
 
 
 def video_vectors(index: Index, records: list[VideoRecord]) -> torch.Tensor:

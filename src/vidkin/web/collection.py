@@ -16,7 +16,7 @@ from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.place import Place
 
-__all__ = ["Collection", "Listing"]
+__all__ = ["Listing", "SharedIndex"]
 
 # Seconds for which a list of videos is shown without asking the store whether another process wrote.
 _FRESH = 1.0
@@ -35,7 +35,7 @@ class Listing:
     by_id: Mapping[int, VideoRecord]
 
 
-class Collection:
+class SharedIndex:
     """An index that many requests read at a time.
 
     An :class:`~vidkin.index.Index` serves one caller at a time; this lends handles to it, so that a search that is

@@ -64,10 +64,12 @@ class FoundGroups:
     Attributes:
         wish: Settings of the search.
         groups: Groups in the order of the paths of their best copies.
+        verdicts: Number of verdicts that had been given here when the search began.
     """
 
-    wish: Wish
-    groups: tuple[DuplicateGroup, ...]
+    wish: Wish = Wish()
+    groups: tuple[DuplicateGroup, ...] = ()
+    verdicts: int = 0
 
 
 # Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None where one has left the
@@ -148,7 +150,7 @@ async def show_duplicates(
         "page": number,
         "pages": max(-(-duplicates["total"] // size), 1),
         "is_empty": await site.lists.run(site.is_empty),
-        "able": site.collection.has_segments,
+        "able": site.index.has_segments,
         "first": (number - 1) * size,
     }
     return site.page("duplicates.html", request, values)
@@ -168,21 +170,21 @@ async def list_duplicates(
 async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
     """Search for duplicates, as a job; the result replaces the last one. Comparisons are stored for the next
     search."""
-    if not site.collection.has_segments:
+    if not site.index.has_segments:
         raise CollectionMismatchError(
             "the scores of this index order kinds of videos and do not tell copies; serve another index"
         )
 
     def work(job: Job) -> dict[str, int]:
         began = site.verdicts
-        with site.collection.reader() as index:
+        with site.index.reader() as index:
             groups = index.duplicates(
                 threshold=wish.threshold,
                 parts=wish.parts,
                 keep=wish.rule,
                 on_progress=lambda done, total: job.report(done, total, "comparing"),
             )
-        site.found_groups = (began, FoundGroups(wish, tuple(groups)))
+        site.found_groups = FoundGroups(wish, tuple(groups), began)
         return {"groups": len(groups)}
 
     return site.jobs.start("duplicates", "Find duplicates", work).state()
@@ -194,8 +196,8 @@ async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
     site.check_writable()
 
     def work() -> Verdicts:
-        first, second = (site.collection.record(video).path for video in (verdict.first, verdict.second))
-        with site.collection.writer() as index:
+        first, second = (site.index.record(video).path for video in (verdict.first, verdict.second))
+        with site.index.writer() as index:
             change = {
                 "match": index.confirm,
                 "not a match": index.reject,
@@ -214,9 +216,9 @@ async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
     site.check_writable()
 
     def work() -> Verdicts:
-        path = site.collection.record(keeper.video).path
-        others = [site.collection.record(video).path for video in keeper.instead_of]
-        with site.collection.writer() as index:
+        path = site.index.record(keeper.video).path
+        others = [site.index.record(video).path for video in keeper.instead_of]
+        with site.index.writer() as index:
             index.prefer(path, instead_of=others)
             site.verdicts += 1
             return Verdicts(len(index.decisions()))
@@ -260,32 +262,30 @@ def _current(site: Site) -> tuple[DuplicateGroup, ...]:
     """The groups, if they are those of the verdicts."""
     if site.found_groups is None:
         raise HTTPException(409, "no search for duplicates has run since the server started; run one first")
-    began: int
-    search: FoundGroups
-    began, search = site.found_groups
-    if began != site.verdicts:
+    found: FoundGroups = site.found_groups
+    if found.verdicts != site.verdicts:
         raise HTTPException(409, _OUTDATED)
-    return search.groups
+    return found.groups
 
 
 def _list(site: Site, offset: int, limit: int) -> dict[str, Any]:
-    began, search = site.found_groups or (0, FoundGroups(Wish(), ()))
-    ids = {record.path: record.id for record in site.collection.listing().records}
-    members = [member for group in search.groups for member in group.members]
+    found: FoundGroups = site.found_groups or FoundGroups()
+    ids = {record.path: record.id for record in site.index.listing().records}
+    members = [member for group in found.groups for member in group.members]
     return {
         "searched": site.found_groups is not None,
-        "outdated": site.found_groups is not None and began != site.verdicts,
-        "wish": search.wish,
-        "total": len(search.groups),
-        "copies": len(members) - len(search.groups),
+        "outdated": site.found_groups is not None and found.verdicts != site.verdicts,
+        "wish": found.wish,
+        "total": len(found.groups),
+        "copies": len(members) - len(found.groups),
         "spare": sum(member.is_spare for member in members),
-        "savings": sum(group.savings for group in search.groups),
+        "savings": sum(group.savings for group in found.groups),
         "groups": [
             {
                 **group.to_dict(),
                 "members": [_member_values(site, member, group, ids) for member in group.members],
             }
-            for group in search.groups[offset : offset + limit]
+            for group in found.groups[offset : offset + limit]
         ],
     }
 
@@ -305,6 +305,6 @@ def _member_values(
         "spare": member.is_spare,
         "pictures": []
         if video is None
-        else [thumbnail_address(site.collection.record(video), time) for time in times],
+        else [thumbnail_address(site.index.record(video), time) for time in times],
         "moments": [clock(time) for time in times],
     }

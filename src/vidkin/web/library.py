@@ -71,7 +71,7 @@ def _choose(
 ) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
     """The videos whose path holds every word of the query, and all records."""
     words = query.casefold().split()
-    records = site.collection.listing().records
+    records = site.index.listing().records
     chosen = [
         record
         for record in records
@@ -138,7 +138,7 @@ async def list_videos(
 @router.get("/api/videos/{video}", response_model=VideoModel)
 async def get_video(site: CurrentSite, video: int) -> ResultResponse:
     """One video of the index."""
-    return ResultResponse(await site.lists.run(lambda: video_values(site.collection.record(video))))
+    return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
 
 
 @router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
@@ -147,7 +147,7 @@ async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLRes
 
     def find() -> dict[str, Any]:
         return {
-            "video": video_values(site.collection.record(video)),
+            "video": video_values(site.index.record(video)),
             "source": source_item(site, video=video),
         }
 
@@ -191,13 +191,13 @@ def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> di
     def report_progress(progress: Progress) -> None:
         outcome = progress.outcome
         if outcome is not None:
-            site.collection.forget()
+            site.index.forget()
             if outcome.kind == "broken":
                 job.note(f"{outcome.path}: {outcome.cause}")
         job.report(progress.done, progress.total, base_name(progress.path))
 
     job.report(0, 0, "looking for videos")
-    with site.collection.writer() as index:
+    with site.index.writer() as index:
         report = index.add(paths, images=images, on_progress=report_progress)
     counts = {
         kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")

@@ -89,7 +89,7 @@ def open_source(site: Site, *, video: int | None = None, upload: str | None = No
         return Source(
             str(dropped.path), f"upload\0{dropped.id}", 0.0 if dropped.info.still else dropped.info.duration
         )
-    record = site.collection.record(-1 if video is None else video)
+    record = site.index.record(-1 if video is None else video)
     return Source(record.path, f"{record.path}\0{record.size}\0{record.mtime_ns}", record.duration, record)
 
 
@@ -108,7 +108,7 @@ def source_item(site: Site, *, video: int | None = None, upload: str | None = No
             info.height,
             info.still,
         )
-    record = site.collection.record(-1 if video is None else video)
+    record = site.index.record(-1 if video is None else video)
     return SourceItem(
         f"/videos/{record.id}",
         {"video": record.id},

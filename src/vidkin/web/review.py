@@ -117,9 +117,9 @@ async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)
     """Pairs to judge next, from near to far."""
 
     def work() -> list[dict[str, Any]]:
-        with site.collection.reader() as index:
+        with site.index.reader() as index:
             index.refresh()
-            pairs = suggest_pairs(index, Labels.open(site.collection.folder), limit=limit)
+            pairs = suggest_pairs(index, Labels.open(site.index.folder), limit=limit)
         return [{"first": video_values(pair.first), "second": video_values(pair.second)} for pair in pairs]
 
     return ResultResponse(await site.searches.run(work))
@@ -131,10 +131,10 @@ async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
     site.check_writable()
 
     def work() -> dict[str, Any]:
-        one, other = (site.collection.record(video).content_hash for video in (verdict.first, verdict.second))
+        one, other = (site.index.record(video).content_hash for video in (verdict.first, verdict.second))
         if not (one and other):
             raise NotIndexedError("a video changed while it was being read; index it again")
-        Labels.judge_pair(site.collection.folder, one, other, verdict.verdict, source=_SOURCE)
+        Labels.judge_pair(site.index.folder, one, other, verdict.verdict, source=_SOURCE)
         return _state(site)
 
     return ResultResponse(await site.lists.run(work))
@@ -146,7 +146,7 @@ async def train(site: CurrentSite, training: Training) -> JobState:
     site.check_writable()
 
     def work(job: Job) -> object:
-        with Index.open(site.collection.location, read_only=True) as index:
+        with Index.open(site.index.location, read_only=True) as index:
             run = train_measure if training.what == "measure" else train_cuts
             return run(index, on_progress=lambda done, total: job.report(done, total, "training"))
 
@@ -160,17 +160,17 @@ async def switch(site: CurrentSite, switch: Switch) -> ResultResponse:
 
     def work() -> dict[str, Any]:
         if switch.what == "measure":
-            use_measure(site.collection.folder, use=switch.use)
-            site.collection.reopen()
+            use_measure(site.index.folder, use=switch.use)
+            site.index.reopen()
         else:
-            use_detector(site.collection.folder, use=switch.use)
+            use_detector(site.index.folder, use=switch.use)
         return _state(site)
 
     return ResultResponse(await site.lists.run(work))
 
 
 def _state(site: Site) -> dict[str, Any]:
-    path = site.collection.folder
+    path = site.index.folder
     labels = Labels.open(path)
     pairs = [label.verdict for label in labels.pairs]
     cuts = [label.verdict for label in labels.cuts]
@@ -181,6 +181,6 @@ def _state(site: Site) -> dict[str, Any]:
         "cut": cuts.count("cut"),
         "no_cut": cuts.count("no cut"),
         "runs": read_reviews(path)[::-1],
-        "measure_in_use": Manifest.read(site.collection.place).reviewed,
+        "measure_in_use": Manifest.read(site.index.place).reviewed,
         "detector": read_detector(path),
     }

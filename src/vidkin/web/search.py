@@ -111,7 +111,7 @@ async def show_search(
     source = None
     if video is not None or upload is not None:
         source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
-    values = {"source": source, "has_segments": site.collection.has_segments, "unrelated": UNRELATED}
+    values = {"source": source, "has_segments": site.index.has_segments, "unrelated": UNRELATED}
     values["is_empty"] = await site.lists.run(site.is_empty)
     return site.page("search.html", request, values)
 
@@ -128,7 +128,7 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
     source = open_source(site, video=query.video, upload=query.upload)
     source.open().close()
     last = query.offset + query.limit
-    with site.collection.reader() as index:
+    with site.index.reader() as index:
         matches = index.search(
             source.path if query.box is None else cut_out(source, query.time, query.box),
             start=query.start,
@@ -139,14 +139,14 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
             mirrored=query.mirrored,
         )
     others = [match for match in matches if match.video_id != query.video]
-    records = site.collection.listing().by_id
+    records = site.index.listing().by_id
     return {
         "matches": [
             _match_values(match, rank, records[match.video_id], query)
             for rank, match in enumerate(others[query.offset : last], start=query.offset + 1)
             if match.video_id in records  # not removed meanwhile
         ],
-        "has_segments": site.collection.has_segments,
+        "has_segments": site.index.has_segments,
         "seconds": round(time.monotonic() - began, 2),
     }
 
@@ -242,7 +242,7 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
     target = open_source(site, video=pair.target)
     for either in (source, target):
         either.open().close()  # what is not the file that was indexed is not looked at
-    with site.collection.reader() as index:
+    with site.index.reader() as index:
         comparison = index.match(
             source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored
         )

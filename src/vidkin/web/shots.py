@@ -120,7 +120,7 @@ async def choose_video(
         words = q.casefold().split()
         records = [
             record
-            for record in site.collection.listing().records
+            for record in site.index.listing().records
             if record.status == "ok"
             and record.frames > 1
             and all(word in record.path.casefold() for word in words)
@@ -143,7 +143,7 @@ async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLRes
 
     def find() -> dict[str, Any]:
         return {
-            "video": video_values(site.collection.record(video)),
+            "video": video_values(site.index.record(video)),
             "source": source_item(site, video=video),
             "formats": {name: find_shot_format(name).label for name in shot_format_names()},
         }
@@ -157,10 +157,10 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
 
     Where that job is at work already, it is the answer.
     """
-    record = await site.lists.run(lambda: site.collection.record(video))
+    record = await site.lists.run(lambda: site.index.record(video))
 
     def work(job: Job) -> dict[str, int]:
-        name = read_detector(site.collection.folder)
+        name = read_detector(site.index.folder)
 
         def make(path: Path) -> None:
             open_record(record).close()  # what is not the file that was indexed is not looked at
@@ -187,7 +187,7 @@ async def get_shots(site: CurrentSite, video: int) -> ResultResponse:
     """The shots of a video, as they were corrected if they were; null until they are detected."""
 
     def work() -> dict[str, Any] | None:
-        record = site.collection.record(video)
+        record = site.index.record(video)
         try:
             return _list(site, record)
         except _NotDetectedError:
@@ -202,7 +202,7 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Re
     site.check_writable()
 
     def work() -> dict[str, Any]:
-        record = site.collection.record(video)
+        record = site.index.record(video)
         stored = _open(site, record)
         times = stored.detection.frame_times
         nearest: dict[int, DetectedCut] = {}
@@ -214,7 +214,7 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Re
             nearest[frame] = old or DetectedCut(frame, cut.kind)
         cuts = [nearest[frame] for frame in sorted(nearest)]
         write_corrected(
-            site.collection.folder, record.content_hash, cuts, detected=stored.detected, source="shots page"
+            site.index.folder, record.content_hash, cuts, detected=stored.detected, source="shots page"
         )
         return _list(site, record)
 
@@ -227,8 +227,8 @@ async def forget_shots(site: CurrentSite, video: int) -> ResultResponse:
     site.check_writable()
 
     def work() -> dict[str, Any]:
-        record = site.collection.record(video)
-        forget_corrected(site.collection.folder, record.content_hash)
+        record = site.index.record(video)
+        forget_corrected(site.index.folder, record.content_hash)
         return _list(site, record)
 
     return ResultResponse(await site.lists.run(work))
@@ -240,7 +240,7 @@ async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
     kind = find_shot_format(form)
 
     def work() -> tuple[bytes, str]:
-        record = site.collection.record(video)
+        record = site.index.record(video)
         detection = _open(site, record).detection
         if kind.reads_video:
             open_record(record).close()  # what is not the file that was indexed is not looked at
@@ -286,7 +286,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     def refuse(_: Path) -> None:
         raise _NotDetectedError
 
-    path = site.cache.get(_name(record, read_detector(site.collection.folder)), ".json", refuse)
+    path = site.cache.get(_name(record, read_detector(site.index.folder)), ".json", refuse)
     try:
         table = parse_json(path.read_text(encoding="utf-8"))
         detected = tuple(DetectedCut(**row) for row in table["cuts"])
@@ -303,7 +303,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         # Damaged from outside. What is cached can be made again.
         path.unlink(missing_ok=True)
         raise _NotDetectedError from None
-    corrected = read_corrected(site.collection.folder, record.content_hash) if record.content_hash else None
+    corrected = read_corrected(site.index.folder, record.content_hash) if record.content_hash else None
     cuts = detected if corrected is None else corrected
     scores = None
     if all(score is not None for score in critical):

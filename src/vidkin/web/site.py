@@ -23,7 +23,7 @@ from vidkin.index import VideoRecord
 from vidkin.index.storage.place import Place
 from vidkin.rendering.text import clock, file_size, json_text, number, printable
 from vidkin.web.cache import DiskCache
-from vidkin.web.collection import Collection
+from vidkin.web.collection import SharedIndex
 from vidkin.web.guard import Settings
 from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane
@@ -63,7 +63,7 @@ class Site:
 
     Attributes:
         settings: Limits.
-        collection: The index.
+        index: The index, as many requests read it.
         cache: Thumbnails and previews.
         jobs: Work that outlives a request.
         uploads: Dropped files.
@@ -73,18 +73,17 @@ class Site:
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
         verdicts: Number of verdicts on duplicates that were given here.
-        found_groups: For the duplicates page: the most recently found groups, with the verdicts given at the start of
-            the search.
+        found_groups: For the duplicates page: its `FoundGroups` of the last search; None before the first.
     """
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
         self.settings = settings
-        self.collection = Collection(place)
-        self.cache = DiskCache(self.collection.folder / CACHE_FOLDER, most=settings.cache_bytes)
+        self.index = SharedIndex(place)
+        self.cache = DiskCache(self.index.folder / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
         self.uploads = Uploads(settings)
         self.verdicts = 0
-        self.found_groups: tuple[int, Any] | None = None
+        self.found_groups: Any = None
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)
@@ -109,7 +108,7 @@ class Site:
         self._templates.globals.update(
             version=__version__,
             navigation=[page for page in pages if page.title],
-            index_name=base_name(self.collection.location),
+            index_name=base_name(self.index.location),
             read_only=settings.read_only,
             thumbnail_address=thumbnail_address,
         )
@@ -121,7 +120,7 @@ class Site:
 
     def is_empty(self) -> bool:
         """Whether the index has no videos; reads it."""
-        return not self.collection.listing().records
+        return not self.index.listing().records
 
     def check_writable(self) -> None:
         """Raise InvalidArgumentError if this server only shows."""
@@ -133,7 +132,7 @@ class Site:
         self.jobs.stop()
         self.uploads.close()
         self.cache.close()
-        self.collection.close()
+        self.index.close()
 
 
 def base_name(path: str) -> str:

@@ -147,8 +147,8 @@ def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
 
 def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output: Path) -> list[Path]:
     """Draw what every row ranks first, one picture for each set, and return the files."""
-    from vidkin.rendering.training import draw_retrieval
     from vidkin_research.images import read_rankings
+    from vidkin_research.ranking_picture import draw_retrieval
 
     drawn = []
     for task in tasks:

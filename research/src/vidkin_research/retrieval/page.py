@@ -12,7 +12,7 @@ from vidkin._base.files import write_text
 from vidkin._base.values import as_json
 from vidkin.errors import MediaError
 from vidkin.rendering.machine import describe_machine
-from vidkin.rendering.training import draw_retrieval
+from vidkin_research.ranking_picture import draw_retrieval
 from vidkin_research.retrieval.methods import method_named
 from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH

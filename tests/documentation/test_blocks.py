@@ -15,13 +15,14 @@ import torch
 from PIL import Image
 
 from tests.cli.conftest import Library, run
-from tests.cli.documentation.blocks import PAGES, Block, execute, read_blocks
 from tests.cli.test_open_players import make_player
+from tests.documentation.blocks import PAGES, Block, execute, read_blocks
 from tests.features.onnx_files import mean_colors
 from tests.review.synthetic import fill, judge, judge_pairs
 from tests.support.colors import write_colors
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan, photograph
+from vidkin._base.registry import research_hint
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, read_shot_annotations, write_shot_annotations
 from vidkin.features.pretrained import import_timm
 from vidkin.index import Index
@@ -169,6 +170,12 @@ def test_what_sections_need_is_said_of_sections_that_there_are() -> None:
     assert {*NEEDS, *LONG} <= set(SECTIONS)
 
 
+def test_pages_may_use_what_other_packages_bring() -> None:
+    """Tests of the product, which see a stand-in instead, may have run before."""
+    assert research_hint() == ""
+    assert "images" in run("benchmark", "--help").out
+
+
 def test_every_block_is_of_a_language_that_is_checked() -> None:
     assert {block.language for block in BLOCKS} <= {"sh", "python", "json", "toml", "text"}
     stale = [
@@ -190,7 +197,7 @@ def test_settings_and_labels_are_what_the_readers_take(
     shots, commands = texts["guide.md", "toml"]
     monkeypatch.setenv("VIDKIN_CONFIG", str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text(shots)
-    assert "[default: png]" in " ".join(run("shots", "--help").out.split())
+    assert "[default: 0.5]" in " ".join(run("shots", "--help").out.split())
     (tmp_path / "config.toml").write_text(commands)
     # An option that a command lacks would be refused.
     for command in ("search", "duplicates"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.cli.conftest import run
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
