@@ -24,7 +24,7 @@ def test_an_unknown_name_is_reported_as_python_does() -> None:
         lazy_names("tests", "fractions:Fraction")("nothing")
 
 
-@pytest.mark.parametrize("package", ["vidkin.media", "vidkin.features"])
+@pytest.mark.parametrize("package", ["vidkin.media", "vidkin.features", "vidkin.datasets", "vidkin.shots"])
 def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
     module = import_module(package)
     assert [name for name in module.__all__ if not hasattr(module, name)] == []

@@ -20,13 +20,16 @@ from vidkin.media.container import media_error, open_video
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
 from vidkin.media.reader import PacketIdentity, PictureReader, frame_rate, identify
 from vidkin.media.sampling import SEEKABLE
+from vidkin.media.time import Time, is_frame_number
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe"]
+__all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe", "time_in"]
 
+# A frame number counts from this share of a frame before it, because formats such as Matroska round times.
+_EARLIER = 0.25
 # Seconds before the stated end at which reading packets starts, to find the true end.
 TAIL = 2.0
 # Headers are often slightly wrong; a file counts as cut off if more than this and more than a tenth is missing.
@@ -182,6 +185,24 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
     """
     with open_probed(path, threads=1, on_read=on_read) as video:
         return video.info
+
+
+def time_in(path: str | os.PathLike[str], moment: float | str) -> float:
+    """Seconds of a moment of a video.
+
+    Args:
+        path: The video; it is opened only for the number of a frame.
+        moment: Seconds, or text that `Time.parse` reads: ``1:30.5``, or ``250f``, which becomes a time a quarter of a
+            frame before frame 250, at the average rate of the video.
+
+    Raises:
+        InvalidArgumentError: The text is none of these.
+        MediaError: The moment is the number of a frame, and the file cannot be read as video.
+    """
+    if not isinstance(moment, str) or not is_frame_number(moment):
+        return float(Time.parse(moment)) if isinstance(moment, str) else moment
+    rate = probe(path).frame_rate
+    return max(float(Time.parse(moment, rate=rate)) - _EARLIER / rate, 0.0)
 
 
 def _probe(reader: PictureReader) -> VideoInfo:
