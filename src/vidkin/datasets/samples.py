@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import write_text
 from vidkin._base.values import parse_json
-from vidkin.datasets.labeled_samples import camera_flight
+from vidkin.datasets.labeled_samples import PHOTOGRAPHS, camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import apply_edit, write_video
 
@@ -73,20 +73,7 @@ def _joined(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np
 # A small collection with known answers: photographs turned into moving clips, and edited copies of them.
 
 
-DEFAULT_VIDEOS = (
-    "astronaut",
-    "brick",
-    "camera",
-    "chelsea",
-    "coffee",
-    "coins",
-    "grass",
-    "gravel",
-    "hubble",
-    "motorcycle",
-    "retina",
-    "rocket",
-)
+DEFAULT_VIDEOS = tuple(name for name in PHOTOGRAPHS if name not in ("ihc", "moon"))
 
 """The photographs that become videos."""
 

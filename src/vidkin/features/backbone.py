@@ -19,11 +19,13 @@ from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.pretrained import (
+    Triple,
     open_timm_module,
     open_timm_network,
     open_torchvision_module,
     open_torchvision_network,
     torchvision_classifier,
+    triple,
 )
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
@@ -237,8 +239,8 @@ class _Settings:
     whole_frame: bool
     views: Views
     stages: tuple[str, ...] | None
-    mean: tuple[float, float, float] | None
-    std: tuple[float, float, float] | None
+    mean: Triple | None
+    std: Triple | None
     options: dict[str, Any]
 
 
@@ -279,7 +281,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     return library, model, settings
 
 
-def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
+def optional_triple(source: Any, key: str) -> Triple | None:
     """One number or three from a mapping of strings."""
     if key not in source:
         return None
@@ -323,9 +325,6 @@ def resolve_device(device: str) -> torch.device:
 
 
 # Networks as functions from a picture to one vector, the base of encoders.
-
-
-Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -394,7 +393,7 @@ def open_pooled_network(
     module.eval()
     size = settings.size or int(defaults["input_size"][-1])
     mean, std = (
-        getattr(settings, key) or optional_triple(metadata, key) or _triple(defaults[key])
+        getattr(settings, key) or optional_triple(metadata, key) or triple(defaults[key])
         for key in ("mean", "std")
     )
     with torch.no_grad():
@@ -402,11 +401,6 @@ def open_pooled_network(
     if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
         raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
     return PooledNetwork(module, int(probe.shape[1]), size, mean, std)
-
-
-def _triple(values: Any) -> Triple:
-    red, green, blue = (float(value) for value in values)
-    return red, green, blue
 
 
 # Region pooling of a feature pyramid: R-LiMAC, maximum activations of 3 x 3 regions over several stages.

@@ -19,6 +19,7 @@ from vidkin._base.values import parse_json, short_digest
 from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
 from vidkin.features.backbone import optional_triple, region_max_pool, resolve_device
 from vidkin.features.information import bar_boxes
+from vidkin.features.pretrained import Triple
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.media.frames import Fit, fit_to_square
@@ -285,8 +286,6 @@ def _text(shape: list[Any]) -> str:
 PathLike = str | os.PathLike[str]
 
 Pool = Literal["regions", "mean", "first"]
-
-Triple = tuple[float, float, float]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1

@@ -270,23 +270,16 @@ _geometry = partial(_edit, "geometry")
 
 _time = partial(_edit, "time")
 
-_split = partial(_arranged, "geometry", background=other_parts)
+_placed = partial(_arranged, "geometry")
+
+_split = partial(_placed, background=other_parts)
 
 EDITS: dict[str, Edit] = {
     edit.name: edit
     for edit in (
         _pixels("reencode", "re-encoded at a very low bit rate", unchanged, crf=39),
-        _pixels(
-            "resize",
-            "360 pixels at the shorter side, or half the size",
-            each(smaller),
-        ),
-        _arranged(
-            "geometry",
-            "crop",
-            "70 % of the area, off the center",
-            partial(off_center, share=math.sqrt(0.7)),
-        ),
+        _pixels("resize", "360 pixels at the shorter side, or half the size", each(smaller)),
+        _placed("crop", "70 % of the area, off the center", partial(off_center, share=math.sqrt(0.7))),
         _geometry(
             "letterbox",
             "black bars above and below",
@@ -329,22 +322,12 @@ EDITS: dict[str, Edit] = {
             surround=20.0,
             needs_filler=True,
         ),
-        _arranged("geometry", "vertical_crop", "9:16 out of the center", turned_center),
-        _arranged("geometry", "vertical_pan", "a 9:16 window that moves across", turned_pan),
-        _arranged(
-            "geometry",
-            "blurred_borders",
-            "inside 9:16, an enlarged blurred copy around it",
-            turned_borders,
-            blurred_copy,
+        _placed("vertical_crop", "9:16 out of the center", turned_center),
+        _placed("vertical_pan", "a 9:16 window that moves across", turned_pan),
+        _placed(
+            "blurred_borders", "inside 9:16, an enlarged blurred copy around it", turned_borders, blurred_copy
         ),
-        _arranged(
-            "geometry",
-            "colored_borders",
-            "inside a square of one color",
-            square_borders,
-            one_color,
-        ),
+        _placed("colored_borders", "inside a square of one color", square_borders, one_color),
         _split(
             "split_upper_lower",
             "one half of a split screen, above or below other footage",
@@ -355,11 +338,7 @@ EDITS: dict[str, Edit] = {
             "one half of a split screen, beside other footage",
             partial(part_of, columns=2, rows=1),
         ),
-        _split(
-            "split_four",
-            "one quarter of a split screen",
-            partial(part_of, columns=2, rows=2),
-        ),
+        _split("split_four", "one quarter of a split screen", partial(part_of, columns=2, rows=2)),
         *(
             _arranged(
                 "inset",
@@ -371,27 +350,20 @@ EDITS: dict[str, Edit] = {
             for size in (30, 45, 60)
         ),
         _geometry("filmed_screen", "filmed from a screen", filmed, boxes=screen_boxes),
-        _arranged(
-            "geometry",
+        _placed(
             "combined",
             "cropped, with a caption, without color, at 8 frames a second",
             partial(off_center, share=0.8),
             after=combine(captioned, each(gray), held),
         ),
-        _arranged(
-            "geometry",
+        _placed(
             "mirror_crop",
             "left and right changed and 80 % of each side, off the center",
             partial(off_center, share=0.8),
             after=each(mirrored),
             mirrored=True,
         ),
-        _arranged(
-            "geometry",
-            "tight_crop",
-            "70 % of each side, off the center",
-            partial(off_center, share=0.7),
-        ),
+        _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
         _time("double_speed", "twice as fast", unchanged, speed=2.0),
         _time("reordered", "three or four pieces in another order", unchanged, reordered=True),
     )
