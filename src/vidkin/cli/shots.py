@@ -197,7 +197,7 @@ def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
 
 
-def parse_exports(texts: Sequence[str] | None, old: Mapping[str, Path | None]) -> dict[str, Path]:
+def parse_exports(texts: Sequence[str] | None, **old: Path | None) -> dict[str, Path]:
     """Where to write each format: values of ``--export``, and those of its older spellings by format.
 
     Raises:
@@ -539,16 +539,7 @@ def shots(
     [shots] of the configuration file (see the guide).
     """
     targets = parse_exports(
-        export,
-        {
-            "csv": csv,
-            "edl": edl,
-            "otio": otio,
-            "chapters": chapters,
-            "stats": stats,
-            "plot": plot,
-            "html": html,
-        },
+        export, csv=csv, edl=edl, otio=otio, chapters=chapters, stats=stats, plot=plot, html=html
     )
     check_companions(context, targets)
     form = choose_format(format, json=json)

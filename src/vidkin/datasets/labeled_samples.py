@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin._base.files import VIDEO_EXTENSIONS, write_text
+from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, write_text
 from vidkin._base.values import parse_json
 from vidkin.datasets.folders import iter_tree_items
 from vidkin.datasets.labeled import SPLITS, LabelledSet
@@ -78,7 +77,7 @@ class _Look:
 
 
 def build_labelled_samples(
-    folder: str | os.PathLike[str],
+    folder: PathLike,
     *,
     train: int = 10,
     validation: int = 3,
@@ -164,7 +163,7 @@ def build_labelled_samples(
     return read_photographs(root, build=False)
 
 
-def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed: int = 0) -> LabelledSet:
+def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> LabelledSet:
     """Open the clips that :func:`build_labelled_samples` wrote into a folder.
 
     Args:

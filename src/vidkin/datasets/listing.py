@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin._base.files import VIDEO_EXTENSIONS, PathLike
 from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -23,9 +22,9 @@ _OPTIONAL = ("subcategory", "split", "group", "start", "end")
 
 
 def read_manifest(
-    source: str | os.PathLike[str],
+    source: PathLike,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     kind: Literal["image", "video"] | None = None,
     test: float = 0.0,
     validation: float = 0.0,
@@ -193,9 +192,9 @@ _OPTIONAL_EVENTS = ("layer", "split")
 
 
 def read_events(
-    source: str | os.PathLike[str],
+    source: PathLike,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     layer: str = "",
     shortest: float = 2.0,
     test: float = 0.0,

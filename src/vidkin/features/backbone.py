@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
@@ -43,8 +43,6 @@ __all__ = [
     "region_max_pool",
     "resolve_device",
 ]
-
-PathLike = str | os.PathLike[str]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
@@ -347,9 +345,7 @@ class PooledNetwork:
     std: Triple
 
 
-def open_pooled_network(
-    name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
-) -> PooledNetwork:
+def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
     """Open a network of timm or torchvision up to its pooled vector.
 
     Args:

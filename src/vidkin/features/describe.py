@@ -5,11 +5,11 @@ Who reads a file beats at every sign of life; :class:`Silence` measures how long
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from vidkin._base.files import PathLike
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.features.views import ViewPlan, describe_views
 from vidkin.media import Frames, ProbedVideo, iter_frames
@@ -39,7 +39,7 @@ _BYTES_A_CHUNK = 64 << 20
 
 
 def describe_file(
-    path: str | os.PathLike[str] | ProbedVideo,
+    path: PathLike | ProbedVideo,
     extractor: FrameExtractor,
     *,
     duration: float,

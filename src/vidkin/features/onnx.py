@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import parse_json, short_digest
 from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
@@ -80,7 +81,7 @@ class OnnxNetwork:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: PathLike,
         *,
         layout: InputLayout | None = None,
         size: int | None = None,
@@ -282,8 +283,6 @@ def _output_of(path: Path, outputs: list[str], output: str | None) -> str:
 def _text(shape: list[Any]) -> str:
     return f"[{', '.join(str(length) if isinstance(length, int) else length or '?' for length in shape)}]"
 
-
-PathLike = str | os.PathLike[str]
 
 Pool = Literal["regions", "mean", "first"]
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUnavailableError
 from vidkin.features.whitening import read_safetensors
@@ -35,8 +36,6 @@ __all__ = [
     "torchvision_stages",
     "triple",
 ]
-
-PathLike = str | os.PathLike[str]
 
 Triple = tuple[float, float, float]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.convert import Converter, Orienter, clean_aspect
@@ -33,7 +34,7 @@ BATCH_BYTES = 64 * 2**20
 
 
 def iter_frames(
-    path: str | os.PathLike[str] | ProbedVideo,
+    path: PathLike | ProbedVideo,
     *,
     rate: float | None = 1.0,
     start: float = 0.0,
@@ -94,7 +95,7 @@ def iter_frames(
 
 
 def iter_frames_at(
-    path: str | os.PathLike[str],
+    path: PathLike,
     times: Sequence[float],
     *,
     short_side: int | None = None,
@@ -124,7 +125,7 @@ def iter_frames_at(
 
 
 def read_frames(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     rate: float | None = 1.0,
     start: float = 0.0,
@@ -141,7 +142,7 @@ def read_frames(
 
 
 def thumbnail(
-    path: str | os.PathLike[str], time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
+    path: PathLike, time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
 ) -> NDArray[np.uint8]:
     """The frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
 
@@ -156,7 +157,7 @@ def thumbnail(
 
 
 def _batches(
-    source: str | os.PathLike[str] | ProbedVideo,
+    source: PathLike | ProbedVideo,
     make_sampler: Callable[..., Samples],
     every: bool,
     short_side: int | None,

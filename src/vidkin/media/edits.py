@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import write_video
@@ -380,14 +381,14 @@ HIGHEST_RATE = 30.0
 
 
 def apply_edit(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: PathLike,
+    target: PathLike,
     name: str,
     *,
     seed: int = 0,
     start: float | None = None,
     end: float | None = None,
-    filler: str | os.PathLike[str] | None = None,
+    filler: PathLike | None = None,
     short_side: int | None = None,
     threads: int = 0,
 ) -> EditResult:
@@ -458,7 +459,7 @@ def apply_edit(
 
 
 def steady_frames(
-    path: str | os.PathLike[str], start: float, step: float, count: int, short_side: int | None, threads: int
+    path: PathLike, start: float, step: float, count: int, short_side: int | None, threads: int
 ) -> Iterator[Image]:
     """Exactly ``count`` frames: those on screen at start + k step seconds, repeated where none is new."""
     index = 0
@@ -477,9 +478,7 @@ def steady_frames(
         index += 1
 
 
-def endless_frames(
-    path: str | os.PathLike[str], rate: float, threads: int, width: int, height: int
-) -> Iterator[Image]:
+def endless_frames(path: PathLike, rate: float, threads: int, width: int, height: int) -> Iterator[Image]:
     """Frames of a video at this rate, filling this size, from the start again when it ends."""
     count = max(1, round(probe(path).duration * rate))
     while True:

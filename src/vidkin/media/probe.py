@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import av
 import av.error
 
-from vidkin._base.files import IMAGE_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, PathLike
 from vidkin._base.values import Result
 from vidkin.media.container import media_error, open_video
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
@@ -134,7 +134,7 @@ class ProbedVideo:
 
 @contextmanager
 def open_probed(
-    path: str | os.PathLike[str], *, threads: int = 0, on_read: Callable[[], None] = lambda: None
+    path: PathLike, *, threads: int = 0, on_read: Callable[[], None] = lambda: None
 ) -> Iterator[ProbedVideo]:
     """Open a file once, for its properties and for its frames.
 
@@ -156,7 +156,7 @@ def open_probed(
 
 @contextmanager
 def open_at_start(
-    source: str | os.PathLike[str] | ProbedVideo, *, threads: int
+    source: PathLike | ProbedVideo, *, threads: int
 ) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The container and the video stream of a file at its start, as from `open_video`; a probed file that can be
     rewound is not reopened."""
@@ -173,7 +173,7 @@ def open_at_start(
             yield opened
 
 
-def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
+def probe(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
     """Read the properties of a video file; this decodes its first frame and takes its end from the last packets.
 
     Args:
@@ -187,7 +187,7 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
         return video.info
 
 
-def time_in(path: str | os.PathLike[str], moment: float | str) -> float:
+def time_in(path: PathLike, moment: float | str) -> float:
     """Seconds of a moment of a video.
 
     Args:

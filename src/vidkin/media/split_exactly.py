@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.container import open_video
 from vidkin.media.exact_plan import LostFrameError, PieceStretch, iter_material, plan_piece
@@ -23,7 +24,6 @@ from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
 
 __all__ = ["Span", "split_exactly"]
 
-PathLike = str | os.PathLike[str]
 OnSplitProgress = Callable[[float, float | None], None]
 
 # Constant quality on the scale of x264: 0 would be lossless, which the profiles of most videos do not allow.

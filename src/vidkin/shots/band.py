@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
@@ -239,8 +240,6 @@ def _shares(places: NDArray[np.intp], bins: int) -> Rows:
 
 # A small temporal network that reads transitions from the band of a video's self-similarity.
 
-
-PathLike = str | os.PathLike[str]
 
 # (kernel, dilation) of the layers: together they see 64 frames to each side.
 _LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))

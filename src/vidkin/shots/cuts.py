@@ -11,11 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.media import FramePlanes
-from vidkin.shots.band import PathLike, TransitionNetwork, read_network, refuse_unreadable, write_network
+from vidkin.shots.band import TransitionNetwork, read_network, refuse_unreadable, write_network
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, GRID, HARD_NUMBERS
 from vidkin.shots.cut_proposals import LEAST_PICTURE, Proposal, ProposalMaker

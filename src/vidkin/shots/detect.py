@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
@@ -41,8 +42,6 @@ __all__ = [
     "drop_short_shots",
     "merge_short_shots",
 ]
-
-PathLike = str | os.PathLike[str]
 
 # Seconds for which the only frame of a video is shown if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
@@ -266,7 +265,7 @@ def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
 
 
 def detect_many(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[PathLike],
     detector: str = "default",
     *,
     types: Collection[Transition] = TRANSITIONS,
