@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +294,7 @@ def photograph(name: str) -> NDArray[np.uint8]:
     """
     if name not in PHOTOGRAPHS:
         raise InvalidArgumentError(f"name must be one of {', '.join(sorted(PHOTOGRAPHS))}, got {name!r}")
-    return np.array(_open_once(name))
+    return np.array(background.open_photograph(name))
 
 
 def camera_flight(
@@ -348,7 +347,3 @@ def _fly_photographs(
         top = (source.height - window_height) * (0.5 + 0.5 * y)
         box = (left, top, left + window_width, top + window_height)
         yield np.asarray(source.resize(size, Image.Resampling.BILINEAR, box=box))
-
-
-# Clips are made from the same few photographs again and again.
-_open_once = cache(background.open_photograph)

@@ -39,8 +39,10 @@ _CROPS = 6
 _HEIGHT, _WIDTH = 240, 320
 
 
+@cache
 def open_photograph(name: str) -> Image.Image:
-    """One of `PHOTOGRAPHS` in RGB, read as a file: scikit-image's own functions download what its wheel lacks.
+    """One of `PHOTOGRAPHS` in RGB, not to be changed, read as a file: scikit-image's own functions download what its
+    wheel lacks.
 
     Raises:
         MissingPartError: scikit-image is not installed, or its wheel lacks the file.

@@ -1,6 +1,7 @@
 """Cuts, shots, critical clips and curves of a video; detectors, and files made from their results.
 
-The contract of detectors is imported here; the rest is imported when it is first used.
+The contract of detectors, and functions with the name of their module, are imported here; the rest is imported when it
+is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +21,15 @@ from vidkin.shots.contract import (
     ShotDetector,
     Transition,
 )
+from vidkin.shots.detect import (
+    build_detection,
+    detect,
+    detect_many,
+    detect_shots,
+    drop_short_shots,
+    merge_short_shots,
+)
+from vidkin.shots.timecode import timecode, timeline_rate
 
 if TYPE_CHECKING:
     from vidkin.shots.critical import (
@@ -35,14 +45,6 @@ if TYPE_CHECKING:
         rise_moment,
         theil_sen,
         trend_numbers,
-    )
-    from vidkin.shots.detect import (
-        build_detection,
-        detect,
-        detect_many,
-        detect_shots,
-        drop_short_shots,
-        merge_short_shots,
     )
     from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
     from vidkin.shots.formats import (
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
         write_thumbnails,
     )
     from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
-    from vidkin.shots.timecode import timecode, timeline_rate
 else:
     __getattr__ = lazy_names(__name__)
 
