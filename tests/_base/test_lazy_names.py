@@ -24,10 +24,23 @@ def test_an_unknown_name_is_reported_as_python_does() -> None:
         lazy_names("tests", "fractions:Fraction")("nothing")
 
 
-@pytest.mark.parametrize("package", ["vidkin.media", "vidkin.features"])
+@pytest.mark.parametrize("package", ["vidkin.media", "vidkin.features", "vidkin.datasets", "vidkin.shots"])
 def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
     module = import_module(package)
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("package", ["vidkin.features", "vidkin.datasets", "vidkin.shots"])
+def test_a_public_name_is_never_hidden_by_a_module_of_its_name(package: str) -> None:
+    """Importing a module sets its name in the package, where a name that is loaded later would not be looked up."""
+    code = (
+        f"import importlib, pkgutil, types, {package} as package\n"
+        "for found in pkgutil.iter_modules(package.__path__, package.__name__ + '.'):\n"
+        "    importlib.import_module(found.name)\n"
+        "print([name for name in package.__all__ if isinstance(getattr(package, name), types.ModuleType)])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"
 
 
 def test_reading_frames_loads_neither_edits_nor_splitting_nor_networks() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 import typer
 
-from vidkin.cli.options import mark_optional_value, parse_time
+from vidkin.cli.options import mark_optional_value, parse_moment, parse_time
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,12 @@ def test_times_are_seconds_or_minutes_and_seconds(text: str, seconds: float) -> 
 
 def test_a_frame_number_is_a_time_where_the_rate_is_known() -> None:
     assert parse_time("250f", rate=25.0) == 10.0
+
+
+def test_a_frame_number_stays_one_until_its_file_is_known() -> None:
+    assert [parse_moment(text) for text in ("250f", "0:01.5", 12.5)] == ["250f", 1.5, 12.5]
+    with pytest.raises(typer.BadParameter, match=r"invalid time 'soon'; .*, or a frame number \(250f\)"):
+        parse_moment("soon")
 
 
 @pytest.mark.parametrize(

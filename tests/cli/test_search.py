@@ -57,6 +57,14 @@ def test_search_with_a_stretch(library: Library) -> None:
     assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.5)  # the query's own time
 
 
+def test_a_stretch_can_be_named_by_frame_numbers(library: Library) -> None:
+    words = ("search", library.folder / "coffee.mp4", "--index", library.index, "--json", "--start")
+    found, same = run(*words, "90f").json, run(*words, "6").json
+    assert (found["start"], same["start"]) == ("90f", 6.0)
+    first, second = (one["matches"][0]["segments"][0] for one in (found, same))
+    assert first["query_start"] == pytest.approx(second["query_start"], abs=0.1)
+
+
 def test_several_clips_in_one_call(library: Library, tmp_path: Path) -> None:
     (tmp_path / "bad.mp4").write_text("no video")
     words = (

@@ -101,6 +101,13 @@ def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
         assert words in outcome.out
 
 
+def test_a_part_is_named_by_frame_numbers_of_each_video(film: Path) -> None:
+    (video,) = run(film, "--start", "15f", "--end", "50f", "--json").json["videos"]
+    assert (video["shots"][0]["start_frame"], video["shots"][-1]["end_frame"]) == (15, 50)
+    outcome = run(film, "--start", "15g", status=2)
+    assert "or a frame number (250f)" in " ".join(outcome.err.split())
+
+
 def test_the_picture_has_a_red_dot_a_cut(film: Path, tmp_path: Path) -> None:
     run(film, "--plot", tmp_path / "curve.png")
     with Image.open(tmp_path / "curve.png") as picture:

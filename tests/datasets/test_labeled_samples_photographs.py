@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from vidkin.datasets import PHOTOGRAPHS, camera_flight, photograph
-from vidkin.datasets import labeled_samples as module
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features import background
 
 
 def test_all_photographs_are_there_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ def test_all_photographs_are_there_without_a_network(monkeypatch: pytest.MonkeyP
         raise AssertionError("a photograph was looked for on the network")
 
     monkeypatch.setattr(socket, "socket", refuse)
-    module._load.cache_clear()
+    background.open_photograph.cache_clear()
     for name in PHOTOGRAPHS:
         image = photograph(name)
         assert image.dtype == np.uint8
@@ -39,13 +39,14 @@ def test_an_unknown_photograph_is_refused() -> None:
 
 
 def test_a_missing_wheel_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    module._load.cache_clear()
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    background.open_photograph.cache_clear()
+    monkeypatch.setattr(background.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingPartError, match="pip install scikit-image"):
         photograph("coffee")
     monkeypatch.undo()
+    monkeypatch.setitem(background.PHOTOGRAPHS, "mona lisa", "mona_lisa.png")
     with pytest.raises(MissingPartError, match=r"does not ship mona_lisa\.png"):
-        module._load("mona_lisa.png")
+        background.open_photograph("mona lisa")
 
 
 def test_a_flight_is_the_same_every_time_and_another_with_another_seed() -> None:

@@ -16,7 +16,7 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat
 from tests.support.videos import broken_off, pan
 from vidkin.errors import MediaError
-from vidkin.media import Frames, container, iter_frames, open_probed, probe, read_frames, write_video
+from vidkin.media import Frames, container, iter_frames, open_probed, probe, read_frames, time_in, write_video
 
 
 def test_everything_of_a_plain_file(tmp_path: Path) -> None:
@@ -286,3 +286,18 @@ def test_errors_of_a_probed_file_name_it(tmp_path: Path) -> None:
 def assert_same(parts: list[Frames], expected: Frames) -> None:
     assert np.array_equal(np.concatenate([part.images for part in parts]), expected.images)
     assert np.concatenate([part.timestamps for part in parts]).tolist() == expected.timestamps.tolist()
+
+
+def test_a_frame_number_becomes_a_time_just_before_the_frame(tmp_path: Path) -> None:
+    path = tmp_path / "a.mkv"  # whose times are rounded to milliseconds
+    write_video(path, pan("coffee", 50, width=64, height=48), rate=Fraction(30000, 1001))
+    times = read_frames(path, rate=None).timestamps
+    assert [int(np.searchsorted(times, time_in(path, f"{number}f"))) for number in range(50)] == list(
+        range(50)
+    )
+
+
+def test_other_moments_need_no_file() -> None:
+    assert [time_in("gone.mp4", moment) for moment in (1.5, "1.5", "0:01.5")] == [1.5, 1.5, 1.5]
+    with pytest.raises(MediaError, match=r"gone\.mp4: there is no such file"):
+        time_in("gone.mp4", "250f")

@@ -32,6 +32,17 @@ class Watcher(KnownCutsDetector):
         self.frames.append(frame)
 
 
+def test_a_part_can_be_named_by_frame_numbers_or_written_times(tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    detector, other = Watcher(), Watcher()
+    part = detect(film, detector, start="15f", end="51f")
+    assert (part.shots[0].start_frame, part.shots[-1].end_frame, len(detector.frames)) == (15, 51, 36)
+    detect(film, other, start="0:01.5", end="00:00:05.1")
+    assert len(other.frames) == 36
+    with pytest.raises(InvalidArgumentError, match=r"invalid time 'soon'; use seconds"):
+        detect(film, Watcher(), start="soon")
+
+
 def test_a_detector_sees_every_frame_once_in_order(tmp_path: Path) -> None:
     detector = Watcher()
     calls: list[tuple[float, float | None]] = []

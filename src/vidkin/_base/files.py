@@ -17,6 +17,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 __all__ = [
     "IMAGE_EXTENSIONS",
     "VIDEO_EXTENSIONS",
+    "PathLike",
     "create_folder",
     "create_output_folder",
     "open_output",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import importlib.util
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import parse_qsl
 
@@ -94,11 +97,13 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
 
     Args:
         package: Name of the package, ``__name__`` in its ``__init__``.
-        targets: Where its names come from, each as ``"package.module:name"``.
+        targets: Where its names come from, each as ``"package.module:name"``; none: what the package imports
+            ``if TYPE_CHECKING``, so that every name is declared once.
     """
-    homes = {target.partition(":")[2]: target for target in targets}
+    named = {target.partition(":")[2]: target for target in targets}
 
     def get(name: str) -> object:
+        homes = named or _typed_imports(package)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = load_attribute(homes[name])
@@ -106,6 +111,19 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
         return value
 
     return get
+
+
+@cache
+def _typed_imports(package: str) -> Mapping[str, str]:
+    """What a package imports for type checkers alone: each name and its ``"package.module:name"``."""
+    tree = ast.parse(pkgutil.get_data(package, "__init__.py") or b"")
+    found = (line for block in tree.body if isinstance(block, ast.If) for line in block.body)
+    return {
+        alias.name: f"{line.module}:{alias.name}"
+        for line in found
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
 
 
 # Registries: look up an entry by its prefix; other packages can add entries through entry points.

@@ -230,6 +230,11 @@ class Meter:
         self._steps: deque[tuple[float, float]] = deque()
         self._latest = (0.0, -1.0)
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a terminal that shows it; what only a bar needs need not be computed otherwise."""
+        return not self._progress.disable
+
     def update(self, done: float, total: float | None, *, detail: str = "") -> None:
         """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
         now = self._progress.get_time()

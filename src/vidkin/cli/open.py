@@ -23,7 +23,7 @@ from vidkin.cli.options import (
     ModelOption,
     WeightsOption,
     extractor_name,
-    parse_time,
+    parse_moment,
 )
 from vidkin.cli.paths import open_index
 from vidkin.errors import InvalidArgumentError, MediaError, MissingPartError, NotIndexedError
@@ -40,9 +40,12 @@ def open_match(
         int, typer.Option("--rank", "-n", min=1, help="Which match: 1 is the best, as in `vidkin search`.")
     ] = 1,
     at: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            "--at", parser=parse_time, metavar="TIME", help="Open QUERY itself, at this time: 90, 1:30."
+            "--at",
+            parser=parse_moment,
+            metavar="TIME",
+            help="Open QUERY itself, at this time: 90, 1:30, 250f.",
         ),
     ] = None,
     player: Annotated[
@@ -65,8 +68,12 @@ def open_match(
 ) -> None:
     """Show a match of QUERY in the system's video player, at the time where it matches."""
     program = find_player(player)
-    path, start = os.path.abspath(query.expanduser()), at or 0.0
-    if at is None:
+    path = os.path.abspath(query.expanduser())
+    if at is not None:
+        from vidkin.media import time_in
+
+        start = time_in(path, at)
+    else:
         with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
             matches = collection.search(path, limit=rank, mirrored=mirror)
         if not matches:

@@ -22,6 +22,7 @@ __all__ = [
     "WhiteningOption",
     "extractor_name",
     "mark_optional_value",
+    "parse_moment",
     "parse_setting",
     "parse_time",
 ]
@@ -61,6 +62,18 @@ def parse_time(text: str | float, rate: float | None = None) -> float:
         return float(Time.parse(text, rate=rate))
     except InvalidArgumentError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def parse_moment(text: str | float) -> float | str:
+    """Seconds as `parse_time` reads them, or a frame number such as ``250f`` unchanged: its time depends on the file.
+
+    Raises:
+        typer.BadParameter: The text is neither.
+    """
+    from vidkin.media.time import is_frame_number
+
+    seconds = parse_time(text, rate=1.0)
+    return text if isinstance(text, str) and is_frame_number(text) else seconds
 
 
 def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from vidkin.cli.options import (
     ModelOption,
     WeightsOption,
     extractor_name,
-    parse_time,
+    parse_moment,
 )
 from vidkin.cli.paths import open_index
 from vidkin.cli.tables import (
@@ -45,14 +45,17 @@ def search(
     queries: Annotated[list[Path], typer.Argument(help="Videos or images.", metavar="QUERY")],
     index: IndexOption = DEFAULT_INDEX,
     start: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            "--start", parser=parse_time, metavar="TIME", help="Use the query from this time on: 90, 1:30."
+            "--start",
+            parser=parse_moment,
+            metavar="TIME",
+            help="Use the query from this time on: 90, 1:30, or a frame number, 250f.",
         ),
     ] = None,
     end: Annotated[
-        float | None,
-        typer.Option("--end", parser=parse_time, metavar="TIME", help="Use the query up to this time."),
+        str | None,
+        typer.Option("--end", parser=parse_moment, metavar="TIME", help="Use the query up to this time."),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")
@@ -73,6 +76,8 @@ def search(
 
     A picture is found at the moment of the video that it is from; it has no times of its own.
     """
+    from vidkin.media import time_in
+
     form = choose_format(format, json=json)
     settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
     documents: list[dict[str, Any]] = []
@@ -85,8 +90,8 @@ def search(
                 with meter("searching"):
                     matches = collection.search(
                         os.fspath(query),
-                        start=start,
-                        end=end,
+                        start=None if start is None else time_in(query, start),
+                        end=None if end is None else time_in(query, end),
                         limit=limit,
                         offset=offset,
                         threshold=threshold,

@@ -15,7 +15,7 @@ from rich.text import Text
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
 from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption, parse_time
+from vidkin.cli.options import JsonOption, parse_moment
 from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
 from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ImageFormat,
         ShotDetection,
         ShotExporter,
+        ShotTable,
         Transition,
     )
 
@@ -53,7 +54,7 @@ def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
 
 
-def parse_exports(texts: Sequence[str] | None, old: Mapping[str, Path | None]) -> dict[str, Path]:
+def parse_exports(texts: Sequence[str] | None, **old: Path | None) -> dict[str, Path]:
     """Where to write each format: values of ``--export``, and those of its older spellings by format.
 
     Raises:
@@ -120,12 +121,14 @@ class ShotPrinter:
         are_several: bool,
         min_length: float | None = None,
     ) -> None:
-        from vidkin.shots import ShotTable
-
         self._form, self._limit, self._min_length = form, limit, min_length
-        self._csv_to_output, self._are_several = csv_to_output, are_several
+        self._are_several = are_several
         self._described: list[dict[str, Any]] = []
-        self._table = ShotTable()
+        self._table: ShotTable | None = None
+        if csv_to_output or form is OutputFormat.TSV:
+            from vidkin.shots import ShotTable
+
+            self._table = ShotTable()
         self._count = 0
 
     def add(self, detection: ShotDetection, exported: ExportedShots) -> None:
@@ -141,7 +144,7 @@ class ShotPrinter:
                 "split": as_json(exported.split),
             }
             self._described.append(detection.to_dict() | files)
-        elif self._csv_to_output or self._form is OutputFormat.TSV:
+        elif self._table is not None:
             self._table.add(detection)
         elif self._form is OutputFormat.PLAIN:
             for place, shot in enumerate(detection.shots[: self._limit], start=1):
@@ -158,10 +161,10 @@ class ShotPrinter:
             broken = [{"path": path, "cause": cause} for path, cause in failures]
             described = {"videos": self._described, "broken": broken}
             print_json({"detector": detector, "csv": csv_file, **described})
-        elif self._form is OutputFormat.TSV:
+        elif self._table is not None and self._form is OutputFormat.TSV:
             for line in self._table.lines():
                 write_tsv(line)
-        elif self._csv_to_output:
+        elif self._table is not None:
             with open_csv(STANDARD_OUTPUT) as file:
                 self._table.write_to(file)
         elif csv_file is not None:
@@ -172,8 +175,6 @@ def _print_shots(
     detection: ShotDetection, exported: ExportedShots, limit: int | None, min_length: float | None
 ) -> None:
     """Print the shots of a video, at most ``limit``, and the files made of them."""
-    from vidkin.shots import find_shot_format
-
     gradual = sum(cut.is_gradual for cut in detection.cuts)
     counts = [
         number(len(detection.shots), "shot"),
@@ -205,6 +206,8 @@ def _print_shots(
     if len(rows) < len(detection.shots):
         note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
     for name, path in exported.files:
+        from vidkin.shots import find_shot_format
+
         say(path_text(path).append(f": {find_shot_format(name).label}"))
     if exported.thumbnails:
         say(path_text(exported.thumbnails[0].parent).append(f": {number(len(exported.thumbnails), 'image')}"))
@@ -269,16 +272,16 @@ class ShotSearch(NamedTuple):
     Attributes:
         detector: Name of the detector.
         types: Transitions to report.
-        start: Seconds at which to begin.
-        end: Seconds at which to end; None is the end of the video.
+        start: Where to begin: seconds, or a frame number as text.
+        end: Where to end; None is the end of the video.
         min_length: Seconds of the shortest shot; None for any.
         merge_short: Shorter shots are joined to a neighbor; otherwise they are left out.
     """
 
     detector: str
     types: tuple[Transition, ...]
-    start: float
-    end: float | None
+    start: float | str
+    end: float | str | None
     min_length: float | None
     merge_short: bool
 
@@ -309,7 +312,7 @@ class ShotSearch(NamedTuple):
                         types=self.types,
                         start=self.start,
                         end=self.end,
-                        on_progress=bar.update,
+                        on_progress=bar.update if bar.is_shown else None,
                     )
             except MediaError as error:
                 yield error
@@ -371,7 +374,7 @@ def shots(
         str | None,
         typer.Option(
             "--start",
-            help="Start at this time: seconds, M:SS or H:MM:SS.",
+            help="Start at this time: seconds, M:SS, H:MM:SS, or a frame number of each video, 250f.",
             metavar="TIME",
             show_default="its beginning",
         ),
@@ -484,7 +487,7 @@ def shots(
     targets = parse_exports(export, {**old, "html": html})
     check_companions(context, targets)
     form = choose_format(format, json=json)
-    to_output = goes_to_output(targets.get("csv"), form)
+    to_output = "csv" in targets and goes_to_output(targets["csv"], form)
     if to_output:
         del targets["csv"]
     targets |= {name: path for name, path in (("thumbnails", thumbnails), ("split", split)) if path}
@@ -504,8 +507,8 @@ def shots(
     search = ShotSearch(
         detector=detector if threshold is None else with_threshold(detector, threshold),
         types=parse_types(types),
-        start=0.0 if start is None else parse_time(start),
-        end=None if end is None else parse_time(end),
+        start=0.0 if start is None else parse_moment(start),
+        end=None if end is None else parse_moment(end),
         min_length=min_length,
         merge_short=merge_short,
     )
@@ -527,8 +530,10 @@ def shots(
         )
         failures += exported.failures
         printer.add(detection, exported)
-    csv_file, csv_failures = exporter.export_table()
-    failures += csv_failures
+    csv_file = None
+    if exporter is not None:
+        csv_file, csv_failures = exporter.export_table()
+        failures += csv_failures
     printer.finish(detector=detector, csv_file=csv_file, failures=failures)
     if not count and not failures:
         error_line("no videos in these folders; name folders or files with videos")
@@ -536,8 +541,12 @@ def shots(
     end_with_failures([f"{path}: {cause}" for path, cause in failures], some_usable=count > 0)
 
 
-def _export(exporter: ShotExporter, detection: ShotDetection, *, show: bool) -> ExportedShots:
+def _export(exporter: ShotExporter | None, detection: ShotDetection, *, show: bool) -> ExportedShots:
     """All files of one video, with a progress bar unless another one is on the screen."""
+    from vidkin.shots import ExportedShots
+
+    if exporter is None:
+        return ExportedShots()
     if not show:
         return exporter.export(detection)
     with meter(f"writing {os.path.basename(detection.path)}") as bar:

@@ -1,43 +1,53 @@
-"""Labeled collections: readers, splits, excerpts, and samples that are built without a download."""
+"""Labeled collections: readers, splits, excerpts, and samples that are built without a download.
 
-from vidkin.datasets.collections import available_readers, open_labelled
-from vidkin.datasets.excerpts import make_excerpts, make_frame_excerpts, middle_excerpt
-from vidkin.datasets.folders import read_classes, read_tree
-from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
-from vidkin.datasets.labeled_samples import (
-    LABELLED_PHOTOGRAPHS,
-    PHOTOGRAPHS,
-    build_labelled_samples,
-    camera_flight,
-    photograph,
-    read_photographs,
-)
-from vidkin.datasets.listing import read_events, read_manifest
-from vidkin.datasets.reading import Drawing, draw_strokes, parse_strokes, read_item
-from vidkin.datasets.samples import (
-    SAMPLE_SHOTS,
-    SampleCollection,
-    SampleCopy,
-    build_samples,
-    write_sample_film,
-)
-from vidkin.datasets.shot_annotations import (
-    ShotAnnotation,
-    VideoAnnotation,
-    merge_annotators,
-    merge_critical,
-    read_shot_annotations,
-    write_shot_annotations,
-)
-from vidkin.datasets.soccernet import (
-    SOCCERNET_EVENTS,
-    SoccerNetHalf,
-    find_soccernet_halves,
-    read_soccernet,
-    read_soccernet_half,
-)
-from vidkin.datasets.splits import check_split, make_split, read_split, write_split
-from vidkin.media.frames import Fit
+Everything is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
+
+if TYPE_CHECKING:
+    from vidkin.datasets.collections import available_readers, open_labelled
+    from vidkin.datasets.excerpts import make_excerpts, make_frame_excerpts, middle_excerpt
+    from vidkin.datasets.folders import read_classes, read_tree
+    from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+    from vidkin.datasets.labeled_samples import (
+        LABELLED_PHOTOGRAPHS,
+        PHOTOGRAPHS,
+        build_labelled_samples,
+        camera_flight,
+        photograph,
+        read_photographs,
+    )
+    from vidkin.datasets.listing import read_events, read_manifest
+    from vidkin.datasets.reading import Drawing, draw_strokes, parse_strokes, read_item
+    from vidkin.datasets.samples import (
+        SAMPLE_SHOTS,
+        SampleCollection,
+        SampleCopy,
+        build_samples,
+        write_sample_film,
+    )
+    from vidkin.datasets.shot_annotations import (
+        ShotAnnotation,
+        VideoAnnotation,
+        merge_annotators,
+        merge_critical,
+        read_shot_annotations,
+        write_shot_annotations,
+    )
+    from vidkin.datasets.soccernet import (
+        SOCCERNET_EVENTS,
+        SoccerNetHalf,
+        find_soccernet_halves,
+        read_soccernet,
+        read_soccernet_half,
+    )
+    from vidkin.datasets.splits import check_split, make_split, read_split, write_split
+    from vidkin.media.frames import Fit
+else:
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "LABELLED_PHOTOGRAPHS",

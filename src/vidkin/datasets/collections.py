@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from typing import Any
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import Registry
 from vidkin.datasets.labeled import LabelledSet
 from vidkin.datasets.splits import check_split
@@ -45,7 +45,7 @@ def find_reader(name: str) -> Callable[..., LabelledSet]:
     return read
 
 
-def open_labelled(source: str | os.PathLike[str], *, reader: str = "tree", **options: Any) -> LabelledSet:
+def open_labelled(source: PathLike, *, reader: str = "tree", **options: Any) -> LabelledSet:
     """Open a labeled collection from a local folder or file. Nothing is downloaded.
 
     Args:

@@ -28,10 +28,7 @@ def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> L
     Raises:
         InvalidArgumentError: The set does not hold videos, or a number is out of range.
     """
-    if labelled.kind != "video":
-        raise InvalidArgumentError(
-            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
-        )
+    _require_videos(labelled)
     check_at_least(1, count=count)
     if not 0 < share <= 1:
         raise InvalidArgumentError(f"share must be above 0 and at most 1, got {share}")
@@ -68,10 +65,7 @@ def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> La
         InvalidArgumentError: The set does not hold videos, or a number is out of range.
         MediaError: A video cannot be read.
     """
-    if labelled.kind != "video":
-        raise InvalidArgumentError(
-            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
-        )
+    _require_videos(labelled)
     check_at_least(2, count=count)
     check_at_least(1, frames=frames)
     items: list[LabelledItem] = []
@@ -106,3 +100,10 @@ def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
     end = item.end if item.end is not None else probe(item.path).duration
     spare = (end - item.start - seconds) / 2
     return item if spare <= 0 else replace(item, start=item.start + spare, end=end - spare)
+
+
+def _require_videos(labelled: LabelledSet) -> None:
+    if labelled.kind != "video":
+        raise InvalidArgumentError(
+            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
+        )

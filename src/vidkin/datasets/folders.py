@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, PathLike
 from vidkin._base.values import check_choice
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
@@ -27,7 +26,7 @@ __all__ = [
 ]
 
 
-def require_folder(source: str | os.PathLike[str], what: str, where: str = "") -> Path:
+def require_folder(source: PathLike, what: str, where: str = "") -> Path:
     """The folder.
 
     Args:
@@ -111,7 +110,7 @@ _EXTENSIONS = {
 
 
 def read_tree(
-    source: str | os.PathLike[str],
+    source: PathLike,
     *,
     kind: Literal["image", "video"] | None = None,
     test: float = 0.0,
@@ -139,7 +138,7 @@ def read_tree(
 
 
 def read_classes(
-    source: str | os.PathLike[str],
+    source: PathLike,
     *,
     kind: Literal["image", "video"] | None = None,
     test: float = 0.0,
@@ -154,7 +153,7 @@ def read_classes(
 
 
 def _read(
-    source: str | os.PathLike[str],
+    source: PathLike,
     levels: tuple[str, ...],
     kind: Literal["image", "video"] | None,
     test: float,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin._base.files import VIDEO_EXTENSIONS, write_text
+from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, write_text
 from vidkin._base.values import parse_json
 from vidkin.datasets.folders import iter_tree_items
 from vidkin.datasets.labeled import SPLITS, LabelledSet
-from vidkin.errors import DatasetError, InvalidArgumentError, MissingPartError
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin.features import background
 from vidkin.media import write_video
 
 __all__ = [
@@ -78,7 +76,7 @@ class _Look:
 
 
 def build_labelled_samples(
-    folder: str | os.PathLike[str],
+    folder: PathLike,
     *,
     train: int = 10,
     validation: int = 3,
@@ -164,7 +162,7 @@ def build_labelled_samples(
     return read_photographs(root, build=False)
 
 
-def read_photographs(source: str | os.PathLike[str], *, build: bool = True, seed: int = 0) -> LabelledSet:
+def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> LabelledSet:
     """Open the clips that :func:`build_labelled_samples` wrote into a folder.
 
     Args:
@@ -278,24 +276,10 @@ def _manifest(root: Path) -> dict[str, Any] | None:
 # Photographs that ship inside scikit-image, and a camera that flies over them.
 
 
-# Name -> file in scikit-image's wheel. Found as files and never through skimage.data's functions, which
-# download what the wheel lacks.
-PHOTOGRAPHS = {
-    "astronaut": "astronaut.png",
-    "brick": "brick.png",
-    "camera": "camera.png",
-    "chelsea": "chelsea.png",
-    "coffee": "coffee.png",
-    "coins": "coins.png",
-    "grass": "grass.png",
-    "gravel": "gravel.png",
-    "hubble": "hubble_deep_field.jpg",
-    "ihc": "ihc.png",
-    "moon": "moon.png",
-    "motorcycle": "motorcycle_left.png",
-    "retina": "retina.jpg",
-    "rocket": "rocket.jpg",
+PHOTOGRAPHS: Mapping[str, str] = {
+    name: file for name, file in background.PHOTOGRAPHS.items() if name not in ("page", "text")
 }
+"""The photographs that come with scikit-image, and their files in its wheel."""
 
 # How slowly a flight goes: about eleven seconds from one turning point to the next.
 _SECONDS_PER_RADIAN = 3.5
@@ -310,7 +294,7 @@ def photograph(name: str) -> NDArray[np.uint8]:
     """
     if name not in PHOTOGRAPHS:
         raise InvalidArgumentError(f"name must be one of {', '.join(sorted(PHOTOGRAPHS))}, got {name!r}")
-    return _load(PHOTOGRAPHS[name]).copy()
+    return np.array(background.open_photograph(name))
 
 
 def camera_flight(
@@ -363,17 +347,3 @@ def _fly_photographs(
         top = (source.height - window_height) * (0.5 + 0.5 * y)
         box = (left, top, left + window_width, top + window_height)
         yield np.asarray(source.resize(size, Image.Resampling.BILINEAR, box=box))
-
-
-@cache
-def _load(file: str) -> NDArray[np.uint8]:
-    spec = importlib.util.find_spec("skimage")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingPartError("the sample photographs come with scikit-image: pip install scikit-image")
-    path = Path(spec.submodule_search_locations[0]) / "data" / file
-    if not path.is_file():
-        raise MissingPartError(
-            f"this scikit-image does not ship {file}; another version does: pip install 'scikit-image>=0.25'"
-        )
-    with Image.open(path) as image:
-        return np.asarray(image.convert("RGB"))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin._base.files import VIDEO_EXTENSIONS, PathLike
 from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -23,9 +22,9 @@ _OPTIONAL = ("subcategory", "split", "group", "start", "end")
 
 
 def read_manifest(
-    source: str | os.PathLike[str],
+    source: PathLike,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     kind: Literal["image", "video"] | None = None,
     test: float = 0.0,
     validation: float = 0.0,
@@ -62,11 +61,8 @@ def read_manifest(
             f"{path}: {len(missing)} of {len(items)} files do not exist, the first is {missing[0]}; paths are relative "
             f"to {base}"
         )
-    decided = any(item.split for item in items)
-    if decided and (test or validation):
-        raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
     what = kind or infer_kind((item.path for item in items), path)
-    return divide(LabelledSet(path.stem, what, items, base), test, validation, seed)
+    return _divided(LabelledSet(path.stem, what, items, base), path, test, validation, seed)
 
 
 def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
@@ -74,18 +70,21 @@ def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
     empty = [name for name in needed if not cells[name]]
     if empty:
         raise DatasetError(f"{row.place}: {', '.join(empty)} is empty")
-    try:
-        return LabelledItem(
-            path=base / cells["path"],
-            category=cells["category"],
-            subcategory=cells["subcategory"],
-            group=cells["group"] or cells["path"],
-            split=row.split,
-            start=row.seconds("start") or 0.0,
-            end=row.seconds("end"),
-        )
-    except ValueError as error:
-        raise DatasetError(f"{row.place}: {error}") from error
+    return row.item(
+        path=base / cells["path"],
+        category=cells["category"],
+        subcategory=cells["subcategory"],
+        group=cells["group"] or cells["path"],
+        start=row.seconds("start") or 0.0,
+        end=row.seconds("end"),
+    )
+
+
+def _divided(labelled: LabelledSet, path: Path, test: float, validation: float, seed: int) -> LabelledSet:
+    """The set with a new split, unless the list has splits of its own."""
+    if any(item.split for item in labelled.items) and (test or validation):
+        raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
+    return divide(labelled, test, validation, seed)
 
 
 # Helpers for readers of CSV files: rows with their place in the file, names of splits, and errors that name both.
@@ -128,6 +127,18 @@ class CsvRow:
                 f"{self.place}: split must be train, validation, test or empty, got {self.cells['split']!r}"
             )
         return SPLIT_NAMES[name] if name else ""
+
+    def item(self, **values: Any) -> LabelledItem:
+        """The item of the line with these values and the line's split.
+
+        Raises:
+            DatasetError: A value or the split is not allowed.
+        """
+        split = self.split
+        try:
+            return LabelledItem(split=split, **values)
+        except ValueError as error:
+            raise DatasetError(f"{self.place}: {error}") from error
 
 
 def read_rows(
@@ -181,9 +192,9 @@ _OPTIONAL_EVENTS = ("layer", "split")
 
 
 def read_events(
-    source: str | os.PathLike[str],
+    source: PathLike,
     *,
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     layer: str = "",
     shortest: float = 2.0,
     test: float = 0.0,
@@ -224,9 +235,7 @@ def read_events(
         raise DatasetError(
             f"{path}: has no event of {shortest:g} s or more" + (f" in layer {layer!r}" if layer else "")
         )
-    if any(item.split for item in kept) and (test or validation):
-        raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
-    return divide(LabelledSet(path.stem, "video", tuple(kept), base), test, validation, seed)
+    return _divided(LabelledSet(path.stem, "video", tuple(kept), base), path, test, validation, seed)
 
 
 def _event(row: CsvRow, base: Path, videos: Mapping[str, Path]) -> LabelledItem:
@@ -238,14 +247,4 @@ def _event(row: CsvRow, base: Path, videos: Mapping[str, Path]) -> LabelledItem:
     video = named if named.is_file() else videos.get(session)
     if video is None:
         raise DatasetError(f"{row.place}: there is no video {session!r} in {base}")
-    try:
-        return LabelledItem(
-            path=video,
-            category=event.replace("/", "-"),
-            group=session,
-            split=row.split,
-            start=start,
-            end=end,
-        )
-    except ValueError as error:
-        raise DatasetError(f"{row.place}: {error}") from error
+    return row.item(path=video, category=event.replace("/", "-"), group=session, start=start, end=end)

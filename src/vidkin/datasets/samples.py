@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import write_text
+from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import parse_json
-from vidkin.datasets.labeled_samples import camera_flight
+from vidkin.datasets.labeled_samples import PHOTOGRAPHS, camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import apply_edit, write_video
 
@@ -28,7 +27,7 @@ _DISSOLVE = 0.8
 
 
 def write_sample_film(
-    path: str | os.PathLike[str], *, rate: int = 15, width: int = 320, height: int = 240, seed: int = 1
+    path: PathLike, *, rate: int = 15, width: int = 320, height: int = 240, seed: int = 1
 ) -> tuple[float, ...]:
     """Write a film of camera flights over photographs.
 
@@ -73,20 +72,7 @@ def _joined(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np
 # A small collection with known answers: photographs turned into moving clips, and edited copies of them.
 
 
-DEFAULT_VIDEOS = (
-    "astronaut",
-    "brick",
-    "camera",
-    "chelsea",
-    "coffee",
-    "coins",
-    "grass",
-    "gravel",
-    "hubble",
-    "motorcycle",
-    "retina",
-    "rocket",
-)
+DEFAULT_VIDEOS = tuple(name for name in PHOTOGRAPHS if name not in ("ihc", "moon"))
 
 """The photographs that become videos."""
 
@@ -165,7 +151,7 @@ class SampleCollection:
 
 
 def build_samples(
-    folder: str | os.PathLike[str],
+    folder: PathLike,
     *,
     videos: tuple[str, ...] = DEFAULT_VIDEOS,
     copies: tuple[tuple[str, str], ...] = DEFAULT_COPIES,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.files import write_text
+from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_shot, parse_json
 from vidkin.errors import InvalidArgumentError
 
@@ -24,8 +23,6 @@ __all__ = [
     "read_shot_annotations",
     "write_shot_annotations",
 ]
-
-PathLike = str | os.PathLike[str]
 
 _FORMAT = "vidkin-shots-1"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice
 from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, read_json_object
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -22,8 +22,6 @@ __all__ = [
     "read_soccernet",
     "read_soccernet_half",
 ]
-
-PathLike = str | os.PathLike[str]
 
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
 """SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""

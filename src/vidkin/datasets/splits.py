@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vidkin._base.files import write_text
+from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_choice, parse_json
 from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -115,7 +114,7 @@ def check_split(labelled: LabelledSet) -> None:
         )
 
 
-def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
+def write_split(labelled: LabelledSet, path: PathLike) -> None:
     """Write a split as JSON with one line per item, which people can read and compare.
 
     The file holds for every item its key (path relative to the collection's folder), split and group.
@@ -148,7 +147,7 @@ def write_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> None:
     write_text(target, text)
 
 
-def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledSet:
+def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     """Read the splits and groups written by :func:`write_split` into a collection.
 
     Raises:

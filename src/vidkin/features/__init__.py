@@ -44,40 +44,7 @@ if TYPE_CHECKING:
     )
     from vidkin.features.whitening import Whitening, fit_whitening
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "vidkin.features.background:background_frames",
-        "vidkin.features.classical:ClassicalExtractor",
-        "vidkin.features.content_boxes:find_content_boxes",
-        "vidkin.features.describe:Phase",
-        "vidkin.features.describe:describe_file",
-        "vidkin.features.fitting:DescribesImages",
-        "vidkin.features.fitting:FITTING_EDITS",
-        "vidkin.features.fitting:fit_edit_whitening",
-        "vidkin.features.fitting:pictures_of",
-        "vidkin.features.information:bar_boxes",
-        "vidkin.features.information:frame_information",
-        "vidkin.features.backbone:BackboneExtractor",
-        "vidkin.features.backbone:resolve_device",
-        "vidkin.features.onnx:OnnxExtractor",
-        "vidkin.features.onnx:import_onnxruntime",
-        "vidkin.features.backbone:PooledNetwork",
-        "vidkin.features.backbone:open_pooled_network",
-        "vidkin.features.backbone:region_max_pool",
-        "vidkin.features.pretrained:torchvision_stages",
-        "vidkin.features.pretrained:import_timm",
-        "vidkin.features.pretrained:import_torchvision",
-        "vidkin.features.views:DISTINCT_VIEWS",
-        "vidkin.features.views:GRID",
-        "vidkin.features.views:ViewPlan",
-        "vidkin.features.views:check_views",
-        "vidkin.features.views:describe_views",
-        "vidkin.features.views:mirror_boxes",
-        "vidkin.features.views:place_boxes",
-        "vidkin.features.views:shares_of_edges",
-        "vidkin.features.whitening:Whitening",
-        "vidkin.features.whitening:fit_whitening",
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "DISTINCT_VIEWS",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,17 +12,20 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.pretrained import (
+    Triple,
     open_timm_module,
     open_timm_network,
     open_torchvision_module,
     open_torchvision_network,
     torchvision_classifier,
+    triple,
 )
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
@@ -41,8 +43,6 @@ __all__ = [
     "region_max_pool",
     "resolve_device",
 ]
-
-PathLike = str | os.PathLike[str]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
@@ -237,8 +237,8 @@ class _Settings:
     whole_frame: bool
     views: Views
     stages: tuple[str, ...] | None
-    mean: tuple[float, float, float] | None
-    std: tuple[float, float, float] | None
+    mean: Triple | None
+    std: Triple | None
     options: dict[str, Any]
 
 
@@ -279,7 +279,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     return library, model, settings
 
 
-def optional_triple(source: Any, key: str) -> tuple[float, float, float] | None:
+def optional_triple(source: Any, key: str) -> Triple | None:
     """One number or three from a mapping of strings."""
     if key not in source:
         return None
@@ -325,9 +325,6 @@ def resolve_device(device: str) -> torch.device:
 # Networks as functions from a picture to one vector, the base of encoders.
 
 
-Triple = tuple[float, float, float]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledNetwork:
     """A network without its classifier.
@@ -348,9 +345,7 @@ class PooledNetwork:
     std: Triple
 
 
-def open_pooled_network(
-    name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0
-) -> PooledNetwork:
+def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
     """Open a network of timm or torchvision up to its pooled vector.
 
     Args:
@@ -394,7 +389,7 @@ def open_pooled_network(
     module.eval()
     size = settings.size or int(defaults["input_size"][-1])
     mean, std = (
-        getattr(settings, key) or optional_triple(metadata, key) or _triple(defaults[key])
+        getattr(settings, key) or optional_triple(metadata, key) or triple(defaults[key])
         for key in ("mean", "std")
     )
     with torch.no_grad():
@@ -402,11 +397,6 @@ def open_pooled_network(
     if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
         raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
     return PooledNetwork(module, int(probe.shape[1]), size, mean, std)
-
-
-def _triple(values: Any) -> Triple:
-    red, green, blue = (float(value) for value in values)
-    return red, green, blue
 
 
 # Region pooling of a feature pyramid: R-LiMAC, maximum activations of 3 x 3 regions over several stages.

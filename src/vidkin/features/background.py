@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Mapping
 from functools import cache
-from importlib.resources import as_file, files
+from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
+from vidkin.errors import MissingPartError
 from vidkin.media import Frames
 
-__all__ = ["background_frames"]
+__all__ = ["PHOTOGRAPHS", "background_frames", "open_photograph"]
 
-# Photographs from the scikit-image wheel, read as files because its own functions may use the network.
-_PHOTOGRAPHS = (
-    "astronaut.png",
-    "brick.png",
-    "camera.png",
-    "chelsea.png",
-    "coffee.png",
-    "coins.png",
-    "grass.png",
-    "gravel.png",
-    "hubble_deep_field.jpg",
-    "ihc.png",
-    "moon.png",
-    "motorcycle_left.png",
-    "page.png",
-    "retina.jpg",
-    "rocket.jpg",
-    "text.png",
-)
+PHOTOGRAPHS: Mapping[str, str] = {
+    "astronaut": "astronaut.png",
+    "brick": "brick.png",
+    "camera": "camera.png",
+    "chelsea": "chelsea.png",
+    "coffee": "coffee.png",
+    "coins": "coins.png",
+    "grass": "grass.png",
+    "gravel": "gravel.png",
+    "hubble": "hubble_deep_field.jpg",
+    "ihc": "ihc.png",
+    "moon": "moon.png",
+    "motorcycle": "motorcycle_left.png",
+    "page": "page.png",
+    "retina": "retina.jpg",
+    "rocket": "rocket.jpg",
+    "text": "text.png",
+}
+"""Photographs, and two scanned texts, that come with scikit-image, and their files in its wheel."""
+
 _CROPS = 6
 _HEIGHT, _WIDTH = 240, 320
+
+
+@cache
+def open_photograph(name: str) -> Image.Image:
+    """One of `PHOTOGRAPHS` in RGB, not to be changed, read as a file: scikit-image's own functions download what its
+    wheel lacks.
+
+    Raises:
+        MissingPartError: scikit-image is not installed, or its wheel lacks the file.
+    """
+    spec = importlib.util.find_spec("skimage")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingPartError("the sample photographs come with scikit-image: pip install scikit-image")
+    file = PHOTOGRAPHS[name]
+    path = Path(spec.submodule_search_locations[0]) / "data" / file
+    if not path.is_file():
+        raise MissingPartError(
+            f"this scikit-image does not ship {file}; another version does: pip install 'scikit-image>=0.25'"
+        )
+    with Image.open(path) as image:
+        return image.convert("RGB")
 
 
 @cache
@@ -40,13 +66,10 @@ def background_frames() -> Frames:
 
     Each photograph makes up one sixteenth of the set, so the .9 quantile is not affected if a video shows one of them.
     """
-    from PIL import Image
-
     generator = np.random.default_rng(20)
     pictures = []
-    for name in _PHOTOGRAPHS:
-        with as_file(files("skimage") / "data" / name) as path, Image.open(path) as image:
-            source = image.convert("RGB")
+    for name in PHOTOGRAPHS:
+        source = open_photograph(name)
         for _ in range(_CROPS):
             height = min(source.height, source.width * _HEIGHT / _WIDTH) * generator.uniform(0.4, 0.95)
             width = height * _WIDTH / _HEIGHT

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name, research_hint
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import FrameExtractor, Views
@@ -33,8 +34,6 @@ __all__ = [
     "raw_dimension",
     "shipped_whitening",
 ]
-
-PathLike = str | os.PathLike[str]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
@@ -62,7 +61,7 @@ class ClassicalExtractor:
     short_side = 240
     scorer = "copies"
 
-    def __init__(self, whitening: str | os.PathLike[str] | None = None, *, views: Views = "none") -> None:
+    def __init__(self, whitening: PathLike | None = None, *, views: Views = "none") -> None:
         self.views = views
         self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
         self._whitening.check_length(raw_dimension(), "the classical extractor")

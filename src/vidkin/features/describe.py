@@ -5,16 +5,15 @@ Who reads a file beats at every sign of life; :class:`Silence` measures how long
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
+from vidkin._base.files import PathLike
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.features.views import ViewPlan, describe_views
 from vidkin.media import Frames, ProbedVideo, iter_frames
+from vidkin.media.frames import join_frames
 
 if TYPE_CHECKING:
     from vidkin.similarity import FrameFeatures
@@ -40,7 +39,7 @@ _BYTES_A_CHUNK = 64 << 20
 
 
 def describe_file(
-    path: str | os.PathLike[str] | ProbedVideo,
+    path: PathLike | ProbedVideo,
     extractor: FrameExtractor,
     *,
     duration: float,
@@ -154,16 +153,7 @@ def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
         waiting.append(batch)
         size = sum(part.images.nbytes for part in waiting)
         if sum(map(len, waiting)) >= _FRAMES_A_CHUNK or size >= _BYTES_A_CHUNK:
-            yield _join(waiting)
+            yield join_frames(waiting)
             waiting = []
     if waiting:
-        yield _join(waiting)
-
-
-def _join(batches: list[Frames]) -> Frames:
-    if len(batches) == 1:
-        return batches[0]
-    return Frames(
-        np.concatenate([batch.images for batch in batches]),
-        np.concatenate([batch.timestamps for batch in batches]),
-    )
+        yield join_frames(waiting)

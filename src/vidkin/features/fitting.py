@@ -4,7 +4,6 @@ suppressed."""
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol, runtime_checkable
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.whitening import Whitening
 from vidkin.media import EDITS, EditSetting, probe, read_frames
@@ -23,23 +23,9 @@ __all__ = ["FITTING_EDITS", "DescribesImages", "fit_edit_whitening", "pictures_o
 Image = NDArray[np.uint8]
 
 FITTING_EDITS: tuple[str, ...] = (
-    "reencode",
-    "resize",
-    "crop",
-    "letterbox",
-    "pillarbox",
-    "logo",
-    "caption",
-    "grey",
-    "sepia",
-    "brighter",
-    "darker",
-    "contrast",
-    "blur",
-    "noise",
-    "rotate5",
-    "aspect",
-)
+    "reencode", "resize", "crop", "letterbox", "pillarbox", "logo", "caption", "grey", "sepia", "brighter",
+    "darker", "contrast", "blur", "noise", "rotate5", "aspect",
+)  # fmt: skip
 """Edits of a single picture that leave its regions roughly in place (mirroring does not)."""
 
 
@@ -114,7 +100,7 @@ def fit_edit_whitening(
     return Whitening.fit_pairs(pairs(), dimension=dimension, shrinkage=shrinkage, power=power)
 
 
-def pictures_of(path: str | os.PathLike[str], *, count: int = 12, short_side: int = 240) -> Iterator[Image]:
+def pictures_of(path: PathLike, *, count: int = 12, short_side: int = 240) -> Iterator[Image]:
     """At most ``count`` pictures of a video, evenly spread, or the one picture of an image file.
 
     Raises:

@@ -15,13 +15,11 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
-from vidkin._base.files import write_bytes
+from vidkin._base.files import PathLike, write_bytes
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["FrameEncoder", "FrameEncoderSettings", "load_frame_encoder", "save_frame_encoder"]
-
-PathLike = str | os.PathLike[str]
 
 NORMALIZATIONS = ("fixed", "image")
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.backbone import resolve_device
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from vidkin.media import Frames
 
 __all__ = ["FrameEncoderExtractor", "open_frame_extractor"]
-
-PathLike = str | os.PathLike[str]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1

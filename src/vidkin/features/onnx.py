@@ -14,11 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import parse_json, short_digest
 from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
 from vidkin.features.backbone import optional_triple, region_max_pool, resolve_device
 from vidkin.features.information import bar_boxes
+from vidkin.features.pretrained import Triple
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.media.frames import Fit, fit_to_square
@@ -79,7 +81,7 @@ class OnnxNetwork:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: PathLike,
         *,
         layout: InputLayout | None = None,
         size: int | None = None,
@@ -282,11 +284,7 @@ def _text(shape: list[Any]) -> str:
     return f"[{', '.join(str(length) if isinstance(length, int) else length or '?' for length in shape)}]"
 
 
-PathLike = str | os.PathLike[str]
-
 Pool = Literal["regions", "mean", "first"]
-
-Triple = tuple[float, float, float]
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1

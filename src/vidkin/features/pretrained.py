@@ -19,11 +19,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUnavailableError
 from vidkin.features.whitening import read_safetensors
 
 __all__ = [
+    "Triple",
     "import_timm",
     "import_torchvision",
     "open_timm_module",
@@ -32,9 +34,8 @@ __all__ = [
     "open_torchvision_network",
     "torchvision_classifier",
     "torchvision_stages",
+    "triple",
 ]
-
-PathLike = str | os.PathLike[str]
 
 Triple = tuple[float, float, float]
 
@@ -100,8 +101,8 @@ def open_timm_network(
         module,
         maps,
         int(config["input_size"][-1]),
-        _triple(config["mean"]),
-        _triple(config["std"]),
+        triple(config["mean"]),
+        triple(config["std"]),
         metadata,
     )
 
@@ -173,8 +174,8 @@ def open_torchvision_network(
         module,
         lambda images: list(extractor(images).values()),
         size,
-        _triple(transforms.mean),
-        _triple(transforms.std),
+        triple(transforms.mean),
+        triple(transforms.std),
         metadata,
     )
 
@@ -348,7 +349,8 @@ def _load_weights(
     return metadata
 
 
-def _triple(values: Any) -> Triple:
+def triple(values: Any) -> Triple:
+    """Three numbers, one for each color."""
     red, green, blue = (float(value) for value in values)
     return red, green, blue
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import Name, Registry, parse_name
 from vidkin.errors import UnknownExtractorError
 
@@ -20,8 +20,6 @@ __all__ = [
     "open_extractor",
     "register_extractor",
 ]
-
-PathLike = str | os.PathLike[str]
 
 
 class ExtractorFactory(Protocol):

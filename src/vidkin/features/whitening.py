@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch.nn import functional
 
-from vidkin._base.files import open_output
+from vidkin._base.files import PathLike, open_output
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Whitening:
         projection = vectors.double() * (values + epsilon / divisor).rsqrt()
         return cls(mean.float(), projection.float(), values.float())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with the kind and conventions as
         metadata.
 
@@ -233,7 +233,7 @@ class Whitening:
             partial.write_bytes(content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, count: int | None = None) -> Whitening:
+    def load(cls, path: PathLike, *, count: int | None = None) -> Whitening:
         """Read a file of :meth:`save`, or one with ``mean`` [D], ``vectors`` [D, D'] and ``eigenvalues`` [D'].
 
         Args:
@@ -282,9 +282,7 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
     return Whitening.fit(batches(), dimension=dimension)
 
 
-def read_safetensors(
-    path: str | os.PathLike[str], *, purpose: str
-) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+def read_safetensors(path: PathLike, *, purpose: str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """All tensors and the metadata of a file; ``purpose`` describes the file in error messages."""
     from safetensors import SafetensorError, safe_open
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
 from vidkin.media.frames import Frames
-from vidkin.media.probe import ProbedVideo, VideoInfo, open_probed, probe
+from vidkin.media.probe import ProbedVideo, VideoInfo, open_probed, probe, time_in
 from vidkin.media.time import Time
 
 if TYPE_CHECKING:
@@ -31,32 +31,7 @@ if TYPE_CHECKING:
     from vidkin.media.split_at_keys import split_video
     from vidkin.media.split_exactly import Span, split_exactly
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "vidkin.media.edits:apply_edit",
-        "vidkin.media.edits:Edit",
-        "vidkin.media.edits:EditFamily",
-        "vidkin.media.edits:EditPlan",
-        "vidkin.media.edits:EditResult",
-        "vidkin.media.edits:EditedSegment",
-        "vidkin.media.edits:TimeMap",
-        "vidkin.media.edits:EDITS",
-        "vidkin.media.picture_edits:EditSetting",
-        "vidkin.media.edits:steady_frames",
-        "vidkin.media.encode:write_clip",
-        "vidkin.media.encode:write_thumbnail",
-        "vidkin.media.encode:write_video",
-        "vidkin.media.matroska:find_matroska_damage",
-        "vidkin.media.planes:FramePlanes",
-        "vidkin.media.planes:PLANE_HEIGHT",
-        "vidkin.media.planes:PLANE_WIDTH",
-        "vidkin.media.planes:iter_planes",
-        "vidkin.media.split_at_keys:split_video",
-        "vidkin.media.split_exactly:Span",
-        "vidkin.media.split_exactly:split_exactly",
-        "vidkin.media.pieces:Piece",
-        "vidkin.media.pieces:SplitReport",
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "EDITS",
@@ -89,6 +64,7 @@ __all__ = [
     "split_video",
     "steady_frames",
     "thumbnail",
+    "time_in",
     "write_clip",
     "write_thumbnail",
     "write_video",

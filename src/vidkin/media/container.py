@@ -17,7 +17,7 @@ import av
 import av.error
 import av.logging
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import PathLike, open_regular_file
 from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ _ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
 
 
 @contextmanager
-def open_video(
-    path: str | os.PathLike[str], *, threads: int = 0
-) -> Iterator[tuple[InputContainer, VideoStream]]:
+def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputContainer, VideoStream]]:
     """Open a file and choose its video, ready to decode.
 
     Args:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.convert import Converter, Orienter, clean_aspect
-from vidkin.media.frames import Frames
+from vidkin.media.frames import Frames, join_frames
 from vidkin.media.probe import ProbedVideo, open_at_start
 from vidkin.media.reader import PictureReader
-from vidkin.media.sampling import ChosenSampler, Sampler, SkippingDecoder
+from vidkin.media.sampling import ChosenSampler, Sampler, Samples, SkippingDecoder
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -33,7 +34,7 @@ BATCH_BYTES = 64 * 2**20
 
 
 def iter_frames(
-    path: str | os.PathLike[str] | ProbedVideo,
+    path: PathLike | ProbedVideo,
     *,
     rate: float | None = 1.0,
     start: float = 0.0,
@@ -94,7 +95,7 @@ def iter_frames(
 
 
 def iter_frames_at(
-    path: str | os.PathLike[str],
+    path: PathLike,
     times: Sequence[float],
     *,
     short_side: int | None = None,
@@ -124,7 +125,7 @@ def iter_frames_at(
 
 
 def read_frames(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     rate: float | None = 1.0,
     start: float = 0.0,
@@ -134,20 +135,14 @@ def read_frames(
     threads: int = 0,
 ) -> Frames:
     """Read a whole video: the frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
-    parts = list(
-        iter_frames(
-            path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads
-        )
+    batches = iter_frames(
+        path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads
     )
-    if len(parts) == 1:
-        return parts[0]
-    return Frames(
-        np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts])
-    )
+    return join_frames(list(batches))
 
 
 def thumbnail(
-    path: str | os.PathLike[str], time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
+    path: PathLike, time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
 ) -> NDArray[np.uint8]:
     """The frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
 
@@ -162,8 +157,8 @@ def thumbnail(
 
 
 def _batches(
-    source: str | os.PathLike[str] | ProbedVideo,
-    make_sampler: Callable[..., Sampler | ChosenSampler],
+    source: PathLike | ProbedVideo,
+    make_sampler: Callable[..., Samples],
     every: bool,
     short_side: int | None,
     batch: int,
@@ -189,12 +184,12 @@ def _batches(
 
 
 def _sampled(
-    reader: PictureReader, make_sampler: Callable[..., Sampler | ChosenSampler], every: bool
+    reader: PictureReader, make_sampler: Callable[..., Samples], every: bool
 ) -> Iterator[tuple[float, VideoFrame]]:
     """(seconds, picture) of every sample."""
-    sampler: Sampler | ChosenSampler | None = None
+    sampler: Samples | None = None
 
-    def samples() -> Sampler | ChosenSampler:
+    def samples() -> Samples:
         assert sampler is not None  # the decoder asks after the first picture
         return sampler
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import write_video
@@ -270,23 +271,16 @@ _geometry = partial(_edit, "geometry")
 
 _time = partial(_edit, "time")
 
-_split = partial(_arranged, "geometry", background=other_parts)
+_placed = partial(_arranged, "geometry")
+
+_split = partial(_placed, background=other_parts)
 
 EDITS: dict[str, Edit] = {
     edit.name: edit
     for edit in (
         _pixels("reencode", "re-encoded at a very low bit rate", unchanged, crf=39),
-        _pixels(
-            "resize",
-            "360 pixels at the shorter side, or half the size",
-            each(smaller),
-        ),
-        _arranged(
-            "geometry",
-            "crop",
-            "70 % of the area, off the center",
-            partial(off_center, share=math.sqrt(0.7)),
-        ),
+        _pixels("resize", "360 pixels at the shorter side, or half the size", each(smaller)),
+        _placed("crop", "70 % of the area, off the center", partial(off_center, share=math.sqrt(0.7))),
         _geometry(
             "letterbox",
             "black bars above and below",
@@ -329,22 +323,12 @@ EDITS: dict[str, Edit] = {
             surround=20.0,
             needs_filler=True,
         ),
-        _arranged("geometry", "vertical_crop", "9:16 out of the center", turned_center),
-        _arranged("geometry", "vertical_pan", "a 9:16 window that moves across", turned_pan),
-        _arranged(
-            "geometry",
-            "blurred_borders",
-            "inside 9:16, an enlarged blurred copy around it",
-            turned_borders,
-            blurred_copy,
+        _placed("vertical_crop", "9:16 out of the center", turned_center),
+        _placed("vertical_pan", "a 9:16 window that moves across", turned_pan),
+        _placed(
+            "blurred_borders", "inside 9:16, an enlarged blurred copy around it", turned_borders, blurred_copy
         ),
-        _arranged(
-            "geometry",
-            "colored_borders",
-            "inside a square of one color",
-            square_borders,
-            one_color,
-        ),
+        _placed("colored_borders", "inside a square of one color", square_borders, one_color),
         _split(
             "split_upper_lower",
             "one half of a split screen, above or below other footage",
@@ -355,11 +339,7 @@ EDITS: dict[str, Edit] = {
             "one half of a split screen, beside other footage",
             partial(part_of, columns=2, rows=1),
         ),
-        _split(
-            "split_four",
-            "one quarter of a split screen",
-            partial(part_of, columns=2, rows=2),
-        ),
+        _split("split_four", "one quarter of a split screen", partial(part_of, columns=2, rows=2)),
         *(
             _arranged(
                 "inset",
@@ -371,27 +351,20 @@ EDITS: dict[str, Edit] = {
             for size in (30, 45, 60)
         ),
         _geometry("filmed_screen", "filmed from a screen", filmed, boxes=screen_boxes),
-        _arranged(
-            "geometry",
+        _placed(
             "combined",
             "cropped, with a caption, without color, at 8 frames a second",
             partial(off_center, share=0.8),
             after=combine(captioned, each(gray), held),
         ),
-        _arranged(
-            "geometry",
+        _placed(
             "mirror_crop",
             "left and right changed and 80 % of each side, off the center",
             partial(off_center, share=0.8),
             after=each(mirrored),
             mirrored=True,
         ),
-        _arranged(
-            "geometry",
-            "tight_crop",
-            "70 % of each side, off the center",
-            partial(off_center, share=0.7),
-        ),
+        _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
         _time("double_speed", "twice as fast", unchanged, speed=2.0),
         _time("reordered", "three or four pieces in another order", unchanged, reordered=True),
     )
@@ -408,14 +381,14 @@ HIGHEST_RATE = 30.0
 
 
 def apply_edit(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: PathLike,
+    target: PathLike,
     name: str,
     *,
     seed: int = 0,
     start: float | None = None,
     end: float | None = None,
-    filler: str | os.PathLike[str] | None = None,
+    filler: PathLike | None = None,
     short_side: int | None = None,
     threads: int = 0,
 ) -> EditResult:
@@ -486,7 +459,7 @@ def apply_edit(
 
 
 def steady_frames(
-    path: str | os.PathLike[str], start: float, step: float, count: int, short_side: int | None, threads: int
+    path: PathLike, start: float, step: float, count: int, short_side: int | None, threads: int
 ) -> Iterator[Image]:
     """Exactly ``count`` frames: those on screen at start + k step seconds, repeated where none is new."""
     index = 0
@@ -505,9 +478,7 @@ def steady_frames(
         index += 1
 
 
-def endless_frames(
-    path: str | os.PathLike[str], rate: float, threads: int, width: int, height: int
-) -> Iterator[Image]:
+def endless_frames(path: PathLike, rate: float, threads: int, width: int, height: int) -> Iterator[Image]:
     """Frames of a video at this rate, filling this size, from the start again when it ends."""
     count = max(1, round(probe(path).duration * rate))
     while True:

@@ -15,7 +15,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
-from vidkin._base.files import open_output
+from vidkin._base.files import PathLike, open_output
 from vidkin._base.values import check_positive
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.convert import is_high_definition
@@ -39,7 +39,7 @@ _SAMPLES = 1000.0
 
 
 def write_video(
-    path: str | os.PathLike[str],
+    path: PathLike,
     frames: Iterable[Image],
     *,
     rate: float | Fraction,
@@ -117,8 +117,8 @@ def write_video(
 
 
 def write_clip(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: PathLike,
+    target: PathLike,
     *,
     start: float,
     end: float,
@@ -172,8 +172,8 @@ def write_clip(
 
 
 def write_thumbnail(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: PathLike,
+    target: PathLike,
     time: float = 0.0,
     *,
     short_side: int | None = 160,
@@ -195,7 +195,7 @@ def write_thumbnail(
 
 
 @contextmanager
-def open_media_output(path: str | os.PathLike[str]) -> Iterator[Path]:
+def open_media_output(path: PathLike) -> Iterator[Path]:
     """Same as :func:`~vidkin._base.files.open_output`, but failures of FFmpeg inside the block also become
     MediaError."""
     with open_output(path) as temporary:
@@ -223,7 +223,7 @@ def keep_scheduling() -> Iterator[None]:
 
 
 @contextmanager
-def _open_container(partial: Path, path: str | os.PathLike[str]) -> Iterator[OutputContainer]:
+def _open_container(partial: Path, path: PathLike) -> Iterator[OutputContainer]:
     try:
         container = av.open(f"file:{partial}", "w")
     except ValueError as error:  # from PyAV, if the extension is of no format

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from PIL import Image
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["LUMINANCE", "Fit", "Frames", "fit_to_square"]
+__all__ = ["LUMINANCE", "Fit", "Frames", "fit_to_square", "join_frames"]
 
 LUMINANCE = (0.299, 0.587, 0.114)
 
@@ -53,6 +54,15 @@ class Frames:
     def __getitem__(self, item: Any) -> Frames:
         """Frames selected by a slice, or by an index array in increasing order."""
         return Frames(self.images[item], self.timestamps[item])
+
+
+def join_frames(parts: Sequence[Frames]) -> Frames:
+    """Consecutive batches of one video, at least one, as one; a single one is not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    return Frames(
+        np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts])
+    )
 
 
 # Images of any shape as squares, for networks.

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import BinaryIO
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import PathLike, open_regular_file
 
 __all__ = ["find_matroska_damage"]
 
@@ -38,7 +38,7 @@ _MOST_BYTES = 64 * 2**20
 _LOOK = 2**20
 
 
-def find_matroska_damage(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> str:
+def find_matroska_damage(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> str:
     """Describe damage to the structure of a Matroska or WebM file in one line; "" if there is none.
 
     A file that states no lengths, such as a live stream, cannot be checked.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import av
 
-from vidkin._base.files import create_folder
+from vidkin._base.files import PathLike, create_folder
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 
@@ -60,7 +60,7 @@ class SplitReport(Result):
     left_out: tuple[str, ...]
 
 
-def piece_paths(source: str, folder: str | os.PathLike[str], names: Sequence[str], suffix: str) -> list[Path]:
+def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str) -> list[Path]:
     """Paths of the pieces; the folder is created.
 
     Args:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.container import open_video
@@ -63,12 +64,16 @@ class FramePlanes:
     def __len__(self) -> int:
         return len(self.timestamps)
 
+    def __getitem__(self, part: slice) -> FramePlanes:
+        """Consecutive frames among these."""
+        return FramePlanes(self.luma[part], self.chroma[part], self.timestamps[part])
+
     def __repr__(self) -> str:
         return f"FramePlanes(luma={list(self.luma.shape)})"
 
 
 def iter_planes(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     height: int = PLANE_HEIGHT,
     width: int = PLANE_WIDTH,

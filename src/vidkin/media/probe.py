@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING
 import av
 import av.error
 
-from vidkin._base.files import IMAGE_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, PathLike
 from vidkin._base.values import Result
 from vidkin.media.container import media_error, open_video
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
 from vidkin.media.reader import PacketIdentity, PictureReader, frame_rate, identify
 from vidkin.media.sampling import SEEKABLE
+from vidkin.media.time import Time, is_frame_number
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe"]
+__all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe", "time_in"]
 
+# A frame number counts from this share of a frame before it, because formats such as Matroska round times.
+_EARLIER = 0.25
 # Seconds before the stated end at which reading packets starts, to find the true end.
 TAIL = 2.0
 # Headers are often slightly wrong; a file counts as cut off if more than this and more than a tenth is missing.
@@ -131,7 +134,7 @@ class ProbedVideo:
 
 @contextmanager
 def open_probed(
-    path: str | os.PathLike[str], *, threads: int = 0, on_read: Callable[[], None] = lambda: None
+    path: PathLike, *, threads: int = 0, on_read: Callable[[], None] = lambda: None
 ) -> Iterator[ProbedVideo]:
     """Open a file once, for its properties and for its frames.
 
@@ -153,7 +156,7 @@ def open_probed(
 
 @contextmanager
 def open_at_start(
-    source: str | os.PathLike[str] | ProbedVideo, *, threads: int
+    source: PathLike | ProbedVideo, *, threads: int
 ) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The container and the video stream of a file at its start, as from `open_video`; a probed file that can be
     rewound is not reopened."""
@@ -170,7 +173,7 @@ def open_at_start(
             yield opened
 
 
-def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
+def probe(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
     """Read the properties of a video file; this decodes its first frame and takes its end from the last packets.
 
     Args:
@@ -182,6 +185,24 @@ def probe(path: str | os.PathLike[str], *, on_read: Callable[[], None] = lambda:
     """
     with open_probed(path, threads=1, on_read=on_read) as video:
         return video.info
+
+
+def time_in(path: PathLike, moment: float | str) -> float:
+    """Seconds of a moment of a video.
+
+    Args:
+        path: The video; it is opened only for the number of a frame.
+        moment: Seconds, or text that `Time.parse` reads: ``1:30.5``, or ``250f``, which becomes a time a quarter of a
+            frame before frame 250, at the average rate of the video.
+
+    Raises:
+        InvalidArgumentError: The text is none of these.
+        MediaError: The moment is the number of a frame, and the file cannot be read as video.
+    """
+    if not isinstance(moment, str) or not is_frame_number(moment):
+        return float(Time.parse(moment)) if isinstance(moment, str) else moment
+    rate = probe(path).frame_rate
+    return max(float(Time.parse(moment, rate=rate)) - _EARLIER / rate, 0.0)
 
 
 def _probe(reader: PictureReader) -> VideoInfo:

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import av.error
 
@@ -48,19 +48,6 @@ SEEKABLE = ("mov", "matroska")
 WORTH_SEEKING = 5.0
 
 EARLY = 1.0
-
-
-class Samples(Protocol):
-    """The times at which pictures are sampled, by number from 0."""
-
-    def limit_of(self, index: int) -> int | None:
-        """The latest time, in units of the stream, of a picture on screen at a sample; None if there is no such
-        sample."""
-        ...
-
-    def index_after(self, index: int, time: int) -> int:
-        """The first sample, at or after this one, at which a picture of this time may be on screen."""
-        ...
 
 
 class SkippingDecoder:
@@ -396,16 +383,6 @@ class Sampler:
         self._given: int | None = None
         self.done = False
 
-    @property
-    def time(self) -> float:
-        """Time of the next sample in seconds."""
-        return self._time(self._index)
-
-    @property
-    def limit(self) -> int:
-        """The latest time, in units, of a picture on screen at the next sample."""
-        return self._limit(self._index)
-
     def limit_of(self, index: int) -> int | None:
         """The latest time, in units, of a picture on screen at a sample; None for samples at or after the end."""
         return self._limit(index) if self._time(index) < self._end else None
@@ -437,16 +414,16 @@ class Sampler:
             self._held = picture
             return self._take()
         sampled: list[Picture] = []
-        if self._held is not None and self.limit < picture[0]:
+        if self._held is not None and self._limit(self._index) < picture[0]:
             sampled = self._take()
             self._index = self.index_after(self._index, picture[0])
-            self.done = self.time >= self._end
+            self.done = self._time(self._index) >= self._end
         self._held = picture
         return sampled
 
     def finish(self, video_end: int) -> list[Picture]:
         """The last picture, if a sample falls on it before the video ends (in units)."""
-        if self.done or self.limit >= video_end or self.time >= self._end:
+        if self.done or self._limit(self._index) >= video_end or self._time(self._index) >= self._end:
             return []
         if self._rate is None and self._given is not None:
             return []
@@ -502,3 +479,7 @@ class ChosenSampler:
         if self._held is None or self.done or self._limits[self._index] >= video_end:
             return []
         return [self._held]
+
+
+Samples = Sampler | ChosenSampler
+"""The times at which pictures are sampled, by number from 0."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import av
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.container import open_video
 from vidkin.media.encode import open_media_output
@@ -33,8 +34,8 @@ __all__ = ["SplitPlan", "plan_split", "split_video"]
 
 
 def split_video(
-    source: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
+    source: PathLike,
+    folder: PathLike,
     starts: Sequence[float],
     *,
     names: Sequence[str | None] | None = None,

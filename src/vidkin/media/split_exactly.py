@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.container import open_video
 from vidkin.media.exact_plan import LostFrameError, PieceStretch, iter_material, plan_piece
@@ -22,7 +24,6 @@ from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
 
 __all__ = ["Span", "split_exactly"]
 
-PathLike = str | os.PathLike[str]
 OnSplitProgress = Callable[[float, float | None], None]
 
 # Constant quality on the scale of x264: 0 would be lossless, which the profiles of most videos do not allow.
@@ -118,67 +119,61 @@ def split_exactly(
                 plans = [plan_piece(None, span.start_frame, span.end_frame) for span in spans]
         form = choose_form(name, container, stream, codec=codec)
     paths = piece_paths(name, folder, names, form.suffix)
-    job = _Job(name, spans, times, paths, quality, form, codec, on_progress)
+    write = partial(_write_pieces, name, spans, times, paths, quality, form, codec, on_progress)
     try:
-        return job.write(stored, plans)
+        return write(stored, plans)
     except LostFrameError:
         # Packets did not match frames: decode every frame from the start, and encode it.
-        return job.write(None, [plan_piece(None, span.start_frame, span.end_frame) for span in spans])
+        return write(None, [plan_piece(None, span.start_frame, span.end_frame) for span in spans])
 
 
-class _Job:
-    """The arguments shared by all attempts to write the pieces."""
+def _write_pieces(
+    name: str,
+    spans: Sequence[Span],
+    times: NDArray[np.float64],
+    paths: Sequence[Path],
+    quality: int,
+    form: PieceForm,
+    codec: str | None,
+    on_progress: OnSplitProgress | None,
+    stored: StoredPictures | None,
+    plans: Sequence[Sequence[PieceStretch]],
+) -> SplitReport:
+    """Write all pieces.
 
-    def __init__(
-        self,
-        name: str,
-        spans: Sequence[Span],
-        times: NDArray[np.float64],
-        paths: Sequence[Path],
-        quality: int,
-        form: PieceForm,
-        codec: str | None,
-        on_progress: OnSplitProgress | None,
-    ) -> None:
-        self._name, self._spans, self._times, self._paths = name, spans, times, paths
-        self._quality, self._form, self._codec, self._on_progress = quality, form, codec, on_progress
-
-    def write(self, stored: StoredPictures | None, plans: Sequence[Sequence[PieceStretch]]) -> SplitReport:
-        """Write all pieces.
-
-        Raises:
-            LostFrameError: A packet does not give the expected frame.
-        """
-        pieces: list[Piece] = []
-        with (
-            open_video(self._name) as (container, stream),
-            open_video(self._name, threads=1) as (other, _),
-        ):
-            tick = Fraction(stream.time_base or Fraction(1, 90_000))
-            if stored is None:  # the packets' times are useless: use those of the decoded frames
-                shown = self._times + probe(self._name).start_time
-                stamps = np.rint(shown / float(tick)).astype(np.int64)
-            else:
-                stamps = stored.times()
-            sound = SoundReader(other, self._form.kept - {stream.index})
-            material = iter_material(self._name, container, stream, stored, plans, self._on_progress)
-            for number, parts in groupby(material, key=lambda part: part.piece):
-                span, path = self._spans[number], self._paths[number]
-                # [N + 1] times of the frames of a part and of its end, in units of the stream.
-                own = stamps[span.start_frame : span.end_frame]
-                last = float(self._times[span.end_frame - 1])
-                writer = PieceWriter(
-                    stream,
-                    plans[number],
-                    stored,
-                    np.append(own, own[-1] + max(1, round((span.end - last) / float(tick)))),
-                    sound,
-                    quality=self._quality,
-                    codec=self._codec,
-                )
-                packets = writer.write(path, parts)
-                encoded = sum(part.end - part.start for part in plans[number] if not part.is_copied)
-                pieces.append(Piece(str(path), span.start, span.end, (number,), packets, encoded))
-        if len(pieces) < len(self._spans):
-            raise LostFrameError(self._name, f"it has fewer than {self._spans[-1].end_frame} frames now")
-        return SplitReport(tuple(pieces), self._form.left_out)
+    Raises:
+        LostFrameError: A packet does not give the expected frame.
+    """
+    pieces: list[Piece] = []
+    with (
+        open_video(name) as (container, stream),
+        open_video(name, threads=1) as (other, _),
+    ):
+        tick = Fraction(stream.time_base or Fraction(1, 90_000))
+        if stored is None:  # the packets' times are useless: use those of the decoded frames
+            shown = times + probe(name).start_time
+            stamps = np.rint(shown / float(tick)).astype(np.int64)
+        else:
+            stamps = stored.times()
+        sound = SoundReader(other, form.kept - {stream.index})
+        material = iter_material(name, container, stream, stored, plans, on_progress)
+        for number, parts in groupby(material, key=lambda part: part.piece):
+            span, path = spans[number], paths[number]
+            # [N + 1] times of the frames of a part and of its end, in units of the stream.
+            own = stamps[span.start_frame : span.end_frame]
+            last = float(times[span.end_frame - 1])
+            writer = PieceWriter(
+                stream,
+                plans[number],
+                stored,
+                np.append(own, own[-1] + max(1, round((span.end - last) / float(tick)))),
+                sound,
+                quality=quality,
+                codec=codec,
+            )
+            packets = writer.write(path, parts)
+            encoded = sum(part.end - part.start for part in plans[number] if not part.is_copied)
+            pieces.append(Piece(str(path), span.start, span.end, (number,), packets, encoded))
+    if len(pieces) < len(spans):
+        raise LostFrameError(name, f"it has fewer than {spans[-1].end_frame} frames now")
+    return SplitReport(tuple(pieces), form.left_out)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from vidkin._base.values import check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["SAME_TIME", "Time", "is_before", "is_same_time"]
+__all__ = ["SAME_TIME", "Time", "is_before", "is_frame_number", "is_same_time"]
 
 SAME_TIME = 1e-6
 """Times closer together than this, in seconds, count as equal, because sums of thirds are not exact."""
@@ -23,6 +23,11 @@ _SECONDS = re.compile(r"\+?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{
 def is_before(time: float, other: float) -> bool:
     """Whether a time in seconds is earlier than another by more than rounding."""
     return time < other - SAME_TIME
+
+
+def is_frame_number(text: str) -> bool:
+    """Whether a written moment is the number of a frame (``250f``), whose time depends on the rate of its video."""
+    return _FRAME_NUMBER.fullmatch(text.strip()) is not None
 
 
 def is_same_time(time: float, other: float) -> bool:

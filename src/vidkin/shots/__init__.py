@@ -1,9 +1,12 @@
 """Cuts, shots, critical clips and curves of a video; detectors, and files made from their results.
 
-This package exports what all detectors share, without torch. `vidkin.shots`, `vidkin.shots` and
-`vidkin.shots` export their own names.
+The contract of detectors, and functions with the name of their module, are imported here; the rest is imported when it
+is first used.
 """
 
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
 from vidkin.shots.contract import (
     TRANSITIONS,
     Curve,
@@ -18,20 +21,6 @@ from vidkin.shots.contract import (
     ShotDetector,
     Transition,
 )
-from vidkin.shots.critical import (
-    TREND_TESTS,
-    FittedRule,
-    MannKendall,
-    TrendTest,
-    critical_score,
-    end_rise,
-    fit_rule,
-    fit_trend,
-    mann_kendall,
-    rise_moment,
-    theil_sen,
-    trend_numbers,
-)
 from vidkin.shots.detect import (
     build_detection,
     detect,
@@ -40,32 +29,50 @@ from vidkin.shots.detect import (
     drop_short_shots,
     merge_short_shots,
 )
-from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
-from vidkin.shots.formats import (
-    SHOT_FORMATS,
-    ShotFormat,
-    ShotTable,
-    find_shot_format,
-    find_shot_formats,
-    import_otio,
-    match_shot_format,
-    shot_format_names,
-    write_chapters,
-    write_edl,
-    write_otio,
-    write_shots_csv,
-    write_stats_csv,
-)
-from vidkin.shots.images import (
-    IMAGE_FORMATS,
-    NAME_FIELDS,
-    ImageFormat,
-    NameTemplate,
-    write_contact_sheet,
-    write_thumbnails,
-)
-from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
 from vidkin.shots.timecode import timecode, timeline_rate
+
+if TYPE_CHECKING:
+    from vidkin.shots.critical import (
+        TREND_TESTS,
+        FittedRule,
+        MannKendall,
+        TrendTest,
+        critical_score,
+        end_rise,
+        fit_rule,
+        fit_trend,
+        mann_kendall,
+        rise_moment,
+        theil_sen,
+        trend_numbers,
+    )
+    from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
+    from vidkin.shots.formats import (
+        SHOT_FORMATS,
+        ShotFormat,
+        ShotTable,
+        find_shot_format,
+        find_shot_formats,
+        import_otio,
+        match_shot_format,
+        shot_format_names,
+        write_chapters,
+        write_edl,
+        write_otio,
+        write_shots_csv,
+        write_stats_csv,
+    )
+    from vidkin.shots.images import (
+        IMAGE_FORMATS,
+        NAME_FIELDS,
+        ImageFormat,
+        NameTemplate,
+        write_contact_sheet,
+        write_thumbnails,
+    )
+    from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
+else:
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "IMAGE_FORMATS",

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
@@ -34,6 +36,7 @@ __all__ = [
     "one_thread",
     "read_network",
     "refuse_unreadable",
+    "write_network",
 ]
 
 BAND_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -238,8 +241,6 @@ def _shares(places: NDArray[np.intp], bins: int) -> Rows:
 # A small temporal network that reads transitions from the band of a video's self-similarity.
 
 
-PathLike = str | os.PathLike[str]
-
 # (kernel, dilation) of the layers: together they see 64 frames to each side.
 _LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))
 
@@ -312,13 +313,7 @@ class TransitionNetwork(nn.Module):
 
     def save(self, path: PathLike) -> None:
         """Write weights and thresholds as one safetensors file."""
-        from safetensors.torch import save_file
-
-        save_file(
-            {name: value.contiguous() for name, value in self.state_dict().items()},
-            os.fspath(path),
-            metadata={"thresholds": json.dumps(asdict(self.thresholds))},
-        )
+        write_network(self, path, {"thresholds": asdict(self.thresholds)})
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> TransitionNetwork:
@@ -333,6 +328,14 @@ class TransitionNetwork(nn.Module):
             network, metadata = read_network(file)
             network.thresholds = TransitionThresholds(**parse_json(metadata["thresholds"]))
         return network
+
+
+def write_network(network: TransitionNetwork, path: PathLike, notes: Mapping[str, Any]) -> None:
+    """Write the weights as a safetensors file with notes as JSON in its metadata."""
+    from safetensors.torch import save_file
+
+    state = {name: value.contiguous() for name, value in network.state_dict().items()}
+    save_file(state, os.fspath(path), {name: json.dumps(note) for name, note in notes.items()})
 
 
 def read_network(

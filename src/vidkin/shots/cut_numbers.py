@@ -223,29 +223,10 @@ def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 HARD_NUMBERS = (
-    "distance",
-    "contrast",
-    "network",
-    "across",
-    "share",
-    "structure",
-    "brightness",
-    "steady",
-    "beside",
-    "quiet",
-    "gradual",
-    "others",
-    "motion",
-    "stays",
-    "stayed",
-    "filled",
-    "picture",
-    "before",
-    "after",
-    "again",
-    "alive",
-    "rectangle",
-)
+    "distance", "contrast", "network", "across", "share", "structure", "brightness", "steady", "beside",
+    "quiet", "gradual", "others", "motion", "stays", "stayed", "filled", "picture", "before", "after",
+    "again", "alive", "rectangle",
+)  # fmt: skip
 
 """Names of the numbers of `measure_cut`."""
 
@@ -373,29 +354,9 @@ def logit(share: float | np.floating) -> float:
 
 
 GRADUAL_NUMBERS = (
-    "ends",
-    "before",
-    "after",
-    "network",
-    "peak",
-    "length",
-    "picture",
-    "dark",
-    "middle",
-    "excess",
-    "hold",
-    "dissolve",
-    "wipe",
-    "hard",
-    "steps",
-    "stays",
-    "stayed",
-    "filled",
-    "ramp",
-    "differ",
-    "divided",
-    "swept",
-)
+    "ends", "before", "after", "network", "peak", "length", "picture", "dark", "middle", "excess", "hold",
+    "dissolve", "wipe", "hard", "steps", "stays", "stayed", "filled", "ramp", "differ", "divided", "swept",
+)  # fmt: skip
 
 """Names of the numbers of `measure_transition`."""
 

@@ -160,13 +160,16 @@ class ProposalMaker:
 
     def push(self, planes: FramePlanes) -> None:
         """Take the next frames."""
-        for start in range(0, len(planes), _PUSHED):
-            part = FramePlanes(
-                planes.luma[start : start + _PUSHED],
-                planes.chroma[start : start + _PUSHED],
-                planes.timestamps[start : start + _PUSHED],
-            )
-            self._push(part)
+        # Blocks are filled up to fixed numbers of frames, so that the result does not depend on how they arrive.
+        while len(planes):
+            room = _PUSHED - self.vectors.count % _PUSHED
+            part, planes = planes[:room], planes[room:]
+            self.vectors.push(part)
+            self._band.push(self._grid.thin(part))
+            ready = (self.vectors.count - _CONTEXT) // _STEP * _STEP
+            if ready > self._done:
+                self._take_rows()
+                self._advance(ready)
 
     def finish(self) -> NDArray[np.float64]:
         """The remaining proposals, and the curve [T]: the larger of the network's answers, or the vectors' distance at
@@ -179,19 +182,6 @@ class ProposalMaker:
         for frame, distance in self._distances.items():
             curve[frame] = max(curve[frame], min(1.0, distance))
         return curve
-
-    def _push(self, planes: FramePlanes) -> None:
-        # Blocks are filled up to fixed numbers of frames, so that the result does not depend on how they arrive.
-        while len(planes):
-            room = _PUSHED - self.vectors.count % _PUSHED
-            part = FramePlanes(planes.luma[:room], planes.chroma[:room], planes.timestamps[:room])
-            self.vectors.push(part)
-            self._band.push(self._grid.thin(part))
-            planes = FramePlanes(planes.luma[room:], planes.chroma[room:], planes.timestamps[room:])
-            ready = (self.vectors.count - _CONTEXT) // _STEP * _STEP
-            if ready > self._done:
-                self._take_rows()
-                self._advance(ready)
 
     def _take_rows(self) -> None:
         rows = self._band.take()

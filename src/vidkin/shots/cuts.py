@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,11 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.media import FramePlanes
-from vidkin.shots.band import TransitionNetwork, read_network, refuse_unreadable
+from vidkin.shots.band import TransitionNetwork, read_network, refuse_unreadable, write_network
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, GRID, HARD_NUMBERS
 from vidkin.shots.cut_proposals import LEAST_PICTURE, Proposal, ProposalMaker
@@ -236,8 +236,6 @@ def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
 # The transition network and the decision rules, as one file.
 
 
-PathLike = str | os.PathLike[str]
-
 _OUTPUTS = 5
 
 
@@ -257,11 +255,8 @@ class CutModel:
 
     def save(self, path: PathLike) -> None:
         """Write one safetensors file."""
-        from safetensors.torch import save_file
-
-        metadata = {"rules": json.dumps(asdict(self.rules)), "provenance": json.dumps(dict(self.provenance))}
-        state = {name: value.contiguous() for name, value in self.network.state_dict().items()}
-        save_file(state, os.fspath(path), metadata=metadata)
+        notes = {"rules": asdict(self.rules), "provenance": dict(self.provenance)}
+        write_network(self.network, path, notes)
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> CutModel:

@@ -10,14 +10,15 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe
+from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
 from vidkin.media.time import SAME_TIME, is_before
 from vidkin.shots.contract import (
     TRANSITIONS,
@@ -42,8 +43,6 @@ __all__ = [
     "merge_short_shots",
 ]
 
-PathLike = str | os.PathLike[str]
-
 # Seconds for which the only frame of a video is shown if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
 
@@ -53,8 +52,8 @@ def detect(
     detector: str | ShotDetector | PlanesDetector = "default",
     *,
     types: Collection[Transition] = TRANSITIONS,
-    start: float = 0.0,
-    end: float | None = None,
+    start: float | str = 0.0,
+    end: float | str | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
     """Detect the cuts and shots of a video, or of a part of it.
@@ -66,8 +65,8 @@ def detect(
         detector: A name for `open_detector`, or a fresh detector.
         types: Kinds of transitions to report. A transition of unspecified kind, ``gradual``, is reported with any of
             the gradual kinds.
-        start: Time in seconds from which frames are taken.
-        end: Time in seconds before which frames are taken; None reads to the end.
+        start: Time from which frames are taken: seconds, or text such as ``1:30.5`` or, a frame number, ``250f``.
+        end: Time before which frames are taken, likewise; None reads to the end.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
     Raises:
@@ -75,11 +74,13 @@ def detect(
         InvalidArgumentError: No detector has this name, it reports cuts after the end, a type is unknown, or end is
             not after start.
     """
+    name = os.fspath(path)
+    start = time_in(name, start) if isinstance(start, str) else start
+    end = time_in(name, end) if isinstance(end, str) else end
     if not (0 <= start < math.inf and (end is None or end > start)):
         raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {start} and {end}")
     for kind in types:
         check_choice("types", kind, TRANSITIONS)
-    name = os.fspath(path)
     worker = open_detector(detector) if isinstance(detector, str) else detector
     expected = 0
     if on_progress is not None:
@@ -264,12 +265,12 @@ def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
 
 
 def detect_many(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[PathLike],
     detector: str = "default",
     *,
     types: Collection[Transition] = TRANSITIONS,
-    start: float = 0.0,
-    end: float | None = None,
+    start: float | str = 0.0,
+    end: float | str | None = None,
     workers: int | None = None,
 ) -> Iterator[ShotDetection | MediaError]:
     """Find the shots of many videos, several at a time.
@@ -278,8 +279,8 @@ def detect_many(
         paths: The videos.
         detector: A name for `open_detector`; every process opens its own.
         types: Kinds of transitions to report, as in `detect`.
-        start: Start in seconds, as in `detect`.
-        end: End in seconds, as in `detect`.
+        start: Start, as in `detect`.
+        end: End, as in `detect`.
         workers: Number of processes; None is one per core. They are started with ``spawn``, so a script that calls
             this needs ``if __name__ == "__main__"``. With one worker, everything runs in this process.
 
@@ -325,11 +326,9 @@ def _pool(count: int) -> ProcessPoolExecutor:
     )
 
 
-def _detect_one(
-    name: str, *, detector: str, types: tuple[Transition, ...], start: float, end: float | None
-) -> ShotDetection | MediaError:
+def _detect_one(name: str, **settings: Any) -> ShotDetection | MediaError:
     try:
-        return detect(name, detector, types=types, start=start, end=end)
+        return detect(name, **settings)
     except MediaError as error:
         return error
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin._base.files import create_folder
+from vidkin._base.files import PathLike, create_folder
 from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, split_exactly, split_video
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
 
 __all__ = ["ExportSettings", "ExportedShots", "ShotExporter", "copy_shots", "split_shots"]
-
-PathLike = str | os.PathLike[str]
 
 _TABLE = "csv"
 _FOLDERS = ("thumbnails", "split")
@@ -302,22 +300,16 @@ def copy_shots(
     """
     if not detection.shots:
         return SplitReport((), ())
-    # A part that is not a shot has no name.
-    starts: list[float] = [] if detection.shots[0].start <= 0 else [0.0]
-    names: list[str | None] = [None] * len(starts)
-    shots = [-1] * len(starts)
-    for place, (shot, name) in enumerate(
-        zip(detection.shots, _piece_names(detection, template), strict=True)
-    ):
+    # Start, name and shot of each part; one that is not a shot has no name.
+    parts: list[tuple[float, str | None, int]] = [] if detection.shots[0].start <= 0 else [(0.0, None, -1)]
+    names = _piece_names(detection, template)
+    for place, (shot, name) in enumerate(zip(detection.shots, names, strict=True)):
         if place and detection.shots[place - 1].end_frame < shot.start_frame:
-            starts.append(detection.shots[place - 1].end)
-            names.append(None)
-            shots.append(-1)
-        starts.append(shot.start)
-        names.append(name)
-        shots.append(place)
-    report = split_video(detection.path, folder, [*starts, detection.shots[-1].end], names=[*names, None])
-    shots.append(-1)
+            parts.append((detection.shots[place - 1].end, None, -1))
+        parts.append((shot.start, name, place))
+    parts.append((detection.shots[-1].end, None, -1))
+    starts, named, shots = zip(*parts, strict=True)
+    report = split_video(detection.path, folder, starts, names=named)
     pieces = tuple(
         replace(piece, parts=tuple(shots[part] for part in piece.parts if shots[part] >= 0))
         for piece in report.pieces

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from vidkin._base.files import open_output
+from vidkin._base.files import PathLike, open_output
 from vidkin._base.registry import Registry
 from vidkin._base.values import replace_controls
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -44,8 +44,6 @@ __all__ = [
     "write_shots_csv",
     "write_stats_csv",
 ]
-
-PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,20 +269,9 @@ def _as_unicode(name: str) -> str:
 
 
 _CSV_COLUMNS = (
-    "file",
-    "shot",
-    "start",
-    "end",
-    "start_frame",
-    "end_frame",
-    "start_timecode",
-    "end_timecode",
-    "kind",
-    "confidence",
-    "transition_start",
-    "transition_end",
-    "critical",
-)
+    "file", "shot", "start", "end", "start_frame", "end_frame", "start_timecode", "end_timecode", "kind",
+    "confidence", "transition_start", "transition_end", "critical",
+)  # fmt: skip
 
 
 def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:

@@ -6,7 +6,6 @@ import base64
 import html
 import io
 import math
-import os
 import re
 import string
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import create_folder, open_output
+from vidkin._base.files import PathLike, create_folder, open_output
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
@@ -38,7 +37,6 @@ __all__ = [
     "write_thumbnails",
 ]
 
-PathLike = str | os.PathLike[str]
 ImageFormat = Literal["jpg", "png", "webp"]
 
 IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
@@ -252,9 +250,7 @@ small { opacity: .7; }
 """
 
 
-def write_contact_sheet(
-    detection: ShotDetection, path: str | os.PathLike[str], *, short_side: int = 120
-) -> None:
+def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side: int = 120) -> None:
     """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
 
     Args:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import (
@@ -36,8 +37,6 @@ __all__ = [
     "score_critical",
     "score_detected_critical",
 ]
-
-PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import write_text
+from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_at_least, check_choice, check_positive, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import fit_to_square
@@ -53,8 +53,6 @@ __all__ = [
     "open_learned",
     "video_features",
 ]
-
-PathLike = str | os.PathLike[str]
 
 CutRule = Literal["extended", "slope"]
 
@@ -357,7 +355,7 @@ class VideoFeatures:
 
 def video_features(
     model: ShotModel,
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     size: int,
     fit: Fit = "stretch",
@@ -474,7 +472,7 @@ class LearnedDetector:
             self._waiting.clear()
 
 
-def open_learned(model: str | os.PathLike[str]) -> LearnedDetector:
+def open_learned(model: PathLike) -> LearnedDetector:
     """Open the detector of a model's folder with rules (``shots.json``).
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
 from vidkin.media.frames import fit_to_square
@@ -42,7 +42,7 @@ class Squares:
 
 
 def iter_squares(
-    path: str | os.PathLike[str], *, size: int, fit: Fit = "stretch", rate: float | None = None
+    path: PathLike, *, size: int, fit: Fit = "stretch", rate: float | None = None
 ) -> Iterator[Squares]:
     """Yield frames of a video in pieces: all of them, or at most ``rate`` per second.
 
@@ -124,7 +124,7 @@ class VideoFrames:
 
 
 def read_video_frames(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     size: int,
     fit: Fit = "stretch",

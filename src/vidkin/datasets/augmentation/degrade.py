@@ -12,7 +12,14 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.values import check_share
-from vidkin.datasets.augmentation.draws import Range, apply_to_share, check_images, check_limits, draw_uniform
+from vidkin.datasets.augmentation.draws import (
+    Range,
+    apply_to_share,
+    apply_within,
+    check_images,
+    check_limits,
+    draw_uniform,
+)
 from vidkin.datasets.augmentation.geometry import along_height, along_width
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
@@ -39,8 +46,6 @@ _TO_YCC = (LUMINANCE, (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
 
 def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, share: float) -> torch.Tensor:
     """Blur a ``share`` of the images: Gaussian, with the standard deviation in pixels drawn from ``sigma``."""
-    check_images(images)
-    check_limits("sigma", sigma)
 
     def soften(chosen: torch.Tensor) -> torch.Tensor:
         radius = max(1, math.ceil(2.5 * sigma[1]))
@@ -56,7 +61,7 @@ def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, shar
         flat = functional.conv2d(flat, kernels[:, :, None], groups=count)
         return flat.view_as(chosen)
 
-    return images if sigma[1] == 0.0 else apply_to_share(images, share, generator, soften)
+    return apply_within(images, generator, soften, share=share, sigma=sigma)
 
 
 def blur_clip(clip: torch.Tensor, sigma: float) -> torch.Tensor:
@@ -102,8 +107,6 @@ def add_noise(
 ) -> torch.Tensor:
     """Add Gaussian noise to a ``share`` of the images, with the standard deviation drawn from ``deviation``; clipped
     to 0..1."""
-    check_images(images)
-    check_limits("deviation", deviation)
     check_share(share=share)
 
     def disturb(chosen: torch.Tensor) -> torch.Tensor:
@@ -111,7 +114,7 @@ def add_noise(
         noise = torch.empty_like(chosen).normal_(generator=generator)
         return torch.addcmul(chosen, noise, amount).clamp_(0.0, 1.0)
 
-    return images if deviation[1] == 0.0 else apply_to_share(images, share, generator, disturb)
+    return apply_within(images, generator, disturb, share=share, deviation=deviation)
 
 
 def compress(

@@ -12,6 +12,7 @@ from vidkin.errors import InvalidArgumentError
 __all__ = [
     "Range",
     "apply_to_share",
+    "apply_within",
     "check_images",
     "check_limits",
     "draw_flags",
@@ -59,6 +60,27 @@ def apply_to_share(
     if len(chosen) == len(images):
         return function(images)
     return images.index_copy(0, chosen, function(images[chosen]))
+
+
+def apply_within(
+    images: torch.Tensor,
+    generator: torch.Generator,
+    function: Callable[[torch.Tensor], torch.Tensor],
+    *,
+    share: float,
+    **limits: Range,
+) -> torch.Tensor:
+    """`apply_to_share` for an edit whose strength lies within limits, by name; limits that end at 0 change nothing.
+
+    Raises:
+        InvalidArgumentError: The images, the limits or the share are not allowed.
+    """
+    check_images(images)
+    for name, values in limits.items():
+        check_limits(name, values)
+        if values[1] == 0.0:
+            return images
+    return apply_to_share(images, share, generator, function)
 
 
 def check_images(images: torch.Tensor) -> None:

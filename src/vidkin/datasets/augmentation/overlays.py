@@ -13,9 +13,7 @@ from torch.nn import functional
 
 from vidkin.datasets.augmentation.draws import (
     Range,
-    apply_to_share,
-    check_images,
-    check_limits,
+    apply_within,
     draw_flags,
     draw_uniform,
 )
@@ -34,8 +32,6 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
 
     ``height`` limits the height of the bar as a share of the image's.
     """
-    check_images(images)
-    check_limits("height", height)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -44,7 +40,7 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
         inside = row > 1.0 - draw_uniform(count, height, generator)[:, :, None, None]
         return torch.where(inside, _plain_colors(count, generator).to(chosen.dtype), chosen)
 
-    return images if height[1] == 0.0 else apply_to_share(images, share, generator, draw)
+    return apply_within(images, generator, draw, share=share, height=height)
 
 
 def add_caption(
@@ -60,8 +56,6 @@ def add_caption(
         height: Limits of the band's height as a share of the image's.
         share: Share of the images that get a caption.
     """
-    check_images(images)
-    check_limits("height", height)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -85,26 +79,22 @@ def add_caption(
         letters = functional.interpolate(cells.float(), chosen.shape[2:], mode="nearest") > 0.5
         return torch.where(written & letters, _plain_colors(count, generator), banded)
 
-    return images if height[1] == 0.0 else apply_to_share(images, share, generator, draw)
+    return apply_within(images, generator, draw, share=share, height=height)
 
 
 def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
     """Put an opaque rectangle of one color anywhere on a ``share`` of the images; ``side`` limits its width and
     height."""
-    check_images(images)
-    check_limits("side", side)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         _, inside = _rectangles(chosen, side, generator)
         return torch.where(inside, _plain_colors(len(chosen), generator).to(chosen.dtype), chosen)
 
-    return images if side[1] == 0.0 else apply_to_share(images, share, generator, draw)
+    return apply_within(images, generator, draw, share=share, side=side)
 
 
 def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
     """Put a sign of two colors, round or square and partly transparent, anywhere on a ``share`` of the images."""
-    check_images(images)
-    check_limits("side", side)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -120,7 +110,7 @@ def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, s
         opaque = draw_uniform(count, (0.5, 1.3), generator).clamp(max=1.0)[:, :, None, None]
         return torch.lerp(chosen, torch.where(drawn, first, second), inside * opaque)
 
-    return images if side[1] == 0.0 else apply_to_share(images, share, generator, draw)
+    return apply_within(images, generator, draw, share=share, side=side)
 
 
 def add_border(
@@ -130,8 +120,6 @@ def add_border(
 
     A view that does not quite fit its content has such strips. ``width`` limits each as a share of the side.
     """
-    check_images(images)
-    check_limits("width", width)
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -145,7 +133,7 @@ def add_border(
         other = draw_flags(count, 0.5, generator)[:, None, None, None]
         return torch.where(outside, torch.where(other, chosen.roll(1, dims=0), plain), chosen)
 
-    return images if width[1] == 0.0 else apply_to_share(images, share, generator, draw)
+    return apply_within(images, generator, draw, share=share, width=width)
 
 
 def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:

@@ -11,6 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.files import PathLike
 from vidkin._base.registry import Registry, research_hint
 from vidkin._base.toml import check_names, format_toml, parse_toml
 from vidkin.errors import InvalidArgumentError
@@ -164,9 +165,7 @@ def available_shot_recipes() -> dict[str, Traversable]:
     return dict(sorted((name, file) for method in _methods() for name, file in method.recipes().items()))
 
 
-def load_shot_recipe(
-    source: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, method: str | None = None
-) -> Any:
+def load_shot_recipe(source: PathLike | Mapping[str, Any] | None = None, *, method: str | None = None) -> Any:
     """Load a recipe, checked and with all defaults filled in: a `ShotPlan`, or the plan of another method.
 
     Args:
@@ -189,7 +188,7 @@ def load_shot_recipe(
     return own.parse(content)
 
 
-def read_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
     """The content of a recipe as written, not checked.
 
     Raises:

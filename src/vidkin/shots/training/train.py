@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vidkin._base.files import create_output_folder
+from vidkin._base.files import PathLike, create_output_folder
 from vidkin._base.values import Result
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
@@ -32,8 +32,6 @@ from vidkin.shots.training.recipes import ShotPlan, load_shot_recipe
 from vidkin.shots.video_frames import VideoFrames, read_video_frames
 
 __all__ = ["ShotTrainingProgress", "ShotTrainingReport", "train_shots"]
-
-PathLike = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
 
