@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
 
 __all__ = [
@@ -35,6 +36,7 @@ _LONGEST_ENDING = 200
 def write_bytes(path: PathLike, content: bytes) -> None:
     """Write a file whole or not at all; see :func:`replace_file`."""
     with replace_file(path) as temporary:
+        disk.before("write", os.fspath(temporary))
         temporary.write_bytes(content)
 
 
@@ -66,6 +68,7 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     temporary = target.with_name(f".{secrets.token_hex(8)}.part{ending}")
     # O_EXCL and O_NOFOLLOW: nobody can plant a link under this name for us to write through.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    disk.before("create", os.fspath(temporary))
     descriptor = os.open(temporary, flags, 0o666)
     try:
         mode = os.fstat(descriptor).st_mode & 0o777
@@ -76,22 +79,14 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
         if temporary.stat().st_mode & 0o777 != mode:
             temporary.chmod(mode)
         if sync:
-            _sync(temporary)
-        temporary.replace(target)
+            disk.sync_file(temporary)
+        disk.rename(temporary, target)
     finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            if os.path.lexists(temporary):
+                disk.unlink(temporary)
     if sync:
-        with suppress(OSError):  # some file systems cannot synchronize a folder
-            _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        disk.sync_folder(target.parent)
 
 
 # Files and folders named by a caller: files are written whole or not at all, and errors name the cause.

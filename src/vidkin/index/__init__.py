@@ -5,6 +5,7 @@ from vidkin.index.cluster.ranker import RayRanker
 from vidkin.index.collection import Index, IndexInfo
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
 from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
 from vidkin.index.ingest.executor import (
     Advanced,
@@ -67,6 +68,7 @@ __all__ = [
     "Match",
     "MemoryStore",
     "NearestWindows",
+    "PlanKey",
     "ProcessExecutor",
     "Progress",
     "Ranker",
@@ -86,12 +88,14 @@ __all__ = [
     "compare",
     "describe_video",
     "is_gone",
+    "key_of_plan",
     "plan_removal",
     "query_rate",
     "read_plan",
     "repair",
     "sampling_rate",
     "scan",
+    "sign_plan",
     "to_stored",
     "undo",
     "window_vectors",
