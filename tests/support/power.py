@@ -46,9 +46,7 @@ class PowerCut:
             self._unsynced.setdefault(path, os.path.getsize(path) if os.path.exists(path) else 0)
         elif operation == "sync":
             self._unsynced.pop(path, None)
-            self._renamed = [
-                item for item in self._renamed if path not in map(os.path.dirname, item[:2])
-            ]
+            self._renamed = [item for item in self._renamed if path not in map(os.path.dirname, item[:2])]
         elif operation == "rename":
             old = Path(target).read_bytes() if os.path.isfile(target) else None
             self._renamed.append((path, target, old))

