@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ __all__ = [
     "VIDEO_EXTENSIONS",
     "create_folder",
     "create_output_folder",
+    "is_unfinished",
     "open_output",
     "open_regular_file",
     "replace_file",
@@ -31,6 +33,7 @@ PathLike = str | os.PathLike[str]
 
 # Bytes of an ending that a temporary name may repeat; file systems allow 255 for the whole name.
 _LONGEST_ENDING = 200
+_UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part(\.|$)")
 
 
 def write_bytes(path: PathLike, content: bytes) -> None:
@@ -64,6 +67,7 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     with suppress(FileNotFoundError):
         target.lstat()  # an impossible file name fails here, before any work
     # A hidden random path in the folder of ``target``, with its ending.
+    # is_unfinished knows the form.
     ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
     temporary = target.with_name(f".{secrets.token_hex(8)}.part{ending}")
     # O_EXCL and O_NOFOLLOW: nobody can plant a link under this name for us to write through.
@@ -87,6 +91,15 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
                 disk.unlink(temporary)
     if sync:
         disk.sync_folder(target.parent)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file name is one under which :func:`replace_file` writes: after a power cut such a file is left.
+
+    >>> is_unfinished(".0123456789abcdef.part.json"), is_unfinished("film.part.json")
+    (True, False)
+    """
+    return _UNFINISHED.match(name) is not None
 
 
 # Files and folders named by a caller: files are written whole or not at all, and errors name the cause.
