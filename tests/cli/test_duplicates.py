@@ -77,6 +77,40 @@ def test_a_reader_of_csv_that_stops_early_causes_no_error(own: Library) -> None:
     assert "cannot be written" not in done.stderr
 
 
+def test_a_plan_that_somebody_wrote_needs_a_word(own: Library, tmp_path: Path) -> None:
+    plan, away = tmp_path / "plan.json", tmp_path / "away"
+    run("duplicates", "--index", own.index, "--plan", plan)
+    table = json.loads(plan.read_text())
+    table["groups"][0]["remove"][0]["path"] = os.fspath(tmp_path / "mine.txt")
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(table))
+    assert "its index did not plan this" in run("apply", forged, "--move-to", away, status=1).out
+    del table["index"]
+    forged.write_text(json.dumps(table))
+    assert "a plan must be signed by its index, got one without" in run("apply", forged, status=2).err
+    assert "mine.txt: skipped, it is gone" in run("apply", forged, "--any-file", status=1).out
+    missing = run("apply", plan, "--made-from", tmp_path / "none.vidkin", "--dry-run", status=2).err
+    assert "has no plan.key that can be read" in " ".join(missing.split())
+    moved = run("apply", plan, "--made-from", own.index, "--move-to", away, "--dry-run").out
+    assert "1 file would be moved" in moved
+
+
+@pytest.mark.parametrize(
+    "change",
+    ['"size": 1e999', r'"path": "/a\u0000b"', r'"path": "/a\ud800b"'],
+    ids=["size", "null", "surrogate"],
+)
+def test_a_hostile_plan_costs_one_line(tmp_path: Path, change: str) -> None:
+    file = f'{{"path": "/a", "size": 1, "mtime_ns": 1, "content": "", {change}}}'
+    (tmp_path / "p.json").write_text(
+        f'{{"vidkin_plan": 1, "groups": [{{"keep": {file}, "remove": [{file}]}}]}}'
+    )
+    for words in (["--dry-run"], ["--any-file", "--move-to", tmp_path / "away"]):
+        said = run("apply", tmp_path / "p.json", *words, status=2).err
+        assert "must be a plan from" in said
+        assert "Traceback" not in said
+
+
 def test_wrong_uses_of_apply(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text("{}")
     outcome = run("apply", tmp_path / "p.json", status=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "PathLike",
     "create_folder",
     "create_output_folder",
+    "is_unfinished",
     "open_output",
     "open_regular_file",
     "replace_file",
@@ -31,11 +34,13 @@ PathLike = str | os.PathLike[str]
 
 # Bytes of an ending that a temporary name may repeat; file systems allow 255 for the whole name.
 _LONGEST_ENDING = 200
+_UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part(\.|$)")
 
 
 def write_bytes(path: PathLike, content: bytes) -> None:
     """Write a file whole or not at all; see :func:`replace_file`."""
     with replace_file(path) as temporary:
+        disk.before("write", os.fspath(temporary))
         temporary.write_bytes(content)
 
 
@@ -63,10 +68,12 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     with suppress(FileNotFoundError):
         target.lstat()  # an impossible file name fails here, before any work
     # A hidden random path in the folder of ``target``, with its ending.
+    # is_unfinished knows the form.
     ending = target.suffix if len(os.fsencode(target.suffix)) <= _LONGEST_ENDING else ""
     temporary = target.with_name(f".{secrets.token_hex(8)}.part{ending}")
     # O_EXCL and O_NOFOLLOW: nobody can plant a link under this name for us to write through.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    disk.before("create", os.fspath(temporary))
     descriptor = os.open(temporary, flags, 0o666)
     try:
         mode = os.fstat(descriptor).st_mode & 0o777
@@ -77,22 +84,23 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
         if temporary.stat().st_mode & 0o777 != mode:
             temporary.chmod(mode)
         if sync:
-            _sync(temporary)
-        temporary.replace(target)
+            disk.sync_file(temporary)
+        disk.rename(temporary, target)
     finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            if os.path.lexists(temporary):
+                disk.unlink(temporary)
     if sync:
-        with suppress(OSError):  # some file systems cannot synchronize a folder
-            _sync(target.parent)
+        disk.sync_folder(target.parent)
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def is_unfinished(name: str) -> bool:
+    """Whether a file name is one under which :func:`replace_file` writes: after a power cut such a file is left.
+
+    >>> is_unfinished(".0123456789abcdef.part.json"), is_unfinished("film.part.json")
+    (True, False)
+    """
+    return _UNFINISHED.match(name) is not None
 
 
 # Files and folders named by a caller: files are written whole or not at all, and errors name the cause.

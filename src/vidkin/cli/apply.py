@@ -42,25 +42,42 @@ def apply(
     undo: Annotated[
         bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")
     ] = False,
+    any_file: Annotated[
+        bool,
+        typer.Option("--any-file", help="Also do what no index signed: a plan that you changed or wrote."),
+    ] = False,
+    made_from: Annotated[
+        str | None,
+        typer.Option(
+            "--made-from", metavar="INDEX", help="The index that signed the plan, where it is elsewhere now."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
-    Files go to the system's trash or, with --move-to, below a folder. A file that changed since the plan was made is
-    skipped. Every step is in the log beside the plan (PLAN.log), from which --undo takes it back.
+    Files go to the system's trash or, with --move-to, below a folder. All bytes of a file and of the one to keep are
+    read first; a file that changed since the plan was made is skipped. Every step is in the log beside the plan
+    (PLAN.log), from which --undo takes it back; the same command again ends what was interrupted.
     """
-    from vidkin.index import Journal, apply_plan, read_plan
+    from vidkin.index import Journal, apply_plan, key_of_plan, read_plan
     from vidkin.index import undo as take_back
 
     if hard_link and symlink:
         raise typer.BadParameter("use --hard-link or --symlink, not both")
-    journal = Journal(plan.with_name(f"{plan.name}.log"))
+    # One log for a plan, however it is reached.
+    real = Path(os.path.realpath(plan))
+    journal = Journal(real.with_name(f"{real.name}.log"))
     if undo:
-        actions = take_back(journal, dry_run=dry_run)
+        journal.steps()  # without a log that is the error, whatever the plan is
+    what = read_plan(plan)
+    key = None if any_file else key_of_plan(what, made_from)
+    if undo:
+        actions = take_back(journal, plan=what, dry_run=dry_run, key=key)
     else:
         link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
         actions = apply_plan(
-            read_plan(plan), journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run
+            what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, key=key
         )
     if json:
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})

@@ -101,12 +101,13 @@ def duplicates(
             check_output_path(output, inputs=[])
     with open_index(index) as collection:
         groups = find_groups(collection, threshold, parts=parts, mirrored=mirror, keep=keep)
+        place = collection.place
     if csv_file is not None:
         _write_csv(groups, csv_file)
     if plan is not None:
-        from vidkin.index import plan_removal, write_plan
+        from vidkin.index import plan_removal, sign_plan, write_plan
 
-        planned = plan_removal(groups, protected=protect or [])
+        planned = sign_plan(plan_removal(groups, protected=protect or []), place)
         write_plan(planned, plan)
     if html is not None:
         from vidkin.rendering.duplicates import write_duplicate_page
@@ -138,9 +139,10 @@ def duplicates(
     if plan is not None:
         count = sum(len(group.remove) for group in planned.groups)
         say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}"))
-        note(
-            f"Look at it, then carry it out: `{shlex.join(['vidkin', 'apply', printable(os.fspath(plan))])}`"
-        )
+        words = ["vidkin", "apply", printable(os.fspath(plan))]
+        if not planned.index:  # nothing can be written to the index, so that it could not sign the plan
+            words.append("--any-file")
+        note(f"Look at it, then carry it out: `{shlex.join(words)}`")
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from vidkin.index.cluster.executor import RayExecutor
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+    from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
     from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
 else:
     __getattr__ = lazy_names(
@@ -54,6 +55,9 @@ else:
         "vidkin.index.duplicates.plans:plan_removal",
         "vidkin.index.duplicates.plans:read_plan",
         "vidkin.index.duplicates.plans:write_plan",
+        "vidkin.index.duplicates.plans_signature:PlanKey",
+        "vidkin.index.duplicates.plans_signature:key_of_plan",
+        "vidkin.index.duplicates.plans_signature:sign_plan",
         "vidkin.index.duplicates.removal:FileAction",
         "vidkin.index.duplicates.removal:Journal",
         "vidkin.index.duplicates.removal:apply_plan",
@@ -87,6 +91,7 @@ __all__ = [
     "Match",
     "MemoryStore",
     "NearestWindows",
+    "PlanKey",
     "ProcessExecutor",
     "Progress",
     "Ranker",
@@ -106,12 +111,14 @@ __all__ = [
     "compare",
     "describe_video",
     "is_gone",
+    "key_of_plan",
     "plan_removal",
     "query_rate",
     "read_plan",
     "repair",
     "sampling_rate",
     "scan",
+    "sign_plan",
     "to_stored",
     "undo",
     "window_vectors",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, replace_file
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import (
@@ -87,7 +87,8 @@ def save_comparator(
             if source is None:
                 target.unlink(missing_ok=True)
             elif not (target.exists() and os.path.samefile(source, target)):
-                shutil.copyfile(os.path.expanduser(source), target)
+                with replace_file(target) as temporary:
+                    shutil.copyfile(os.path.expanduser(source), temporary)
     except OSError as error:
         raise InvalidArgumentError(
             f"{path}: {error.strerror or error} ({error.filename}); name files that can be read and a folder that can "

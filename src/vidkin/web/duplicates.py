@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
 from vidkin.errors import CollectionMismatchError
-from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, write_plan
+from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, sign_plan, write_plan
 from vidkin.rendering.duplicates import describe_member, duplicate_cells
 from vidkin.rendering.text import clock, printable
 from vidkin.web.jobs import Job, JobState
@@ -244,6 +244,7 @@ async def export_plan(site: CurrentSite) -> Response:
 
     def work() -> bytes:
         plan = plan_removal(_current(site))
+        plan = sign_plan(plan, site.collection.place, create=not site.settings.read_only)
         with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
             path = Path(folder, "plan.json")
             write_plan(plan, path)

@@ -90,6 +90,38 @@ def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
     assert f"must be a plan from `vidkin duplicates --plan`: {cause}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ('"size": 1e999', "size must be a whole number of 64 bits, got inf"),
+        ('"size": NaN', "size must be a whole number of 64 bits, got nan"),
+        ('"size": true', "size must be a whole number of 64 bits, got True"),
+        ('"size": "8"', "size must be a whole number of 64 bits, got 8"),
+        ('"mtime_ns": ' + "9" * 400, "mtime_ns must be a whole number of 64 bits, got 9999"),
+        ('"size": ' + "9" * 5001, "Exceeds the limit"),
+        (r'"path": "/films/\u0000.mp4"', r"path must be a possible file name, got '/films/\x00.mp4'"),
+        (r'"path": "/films/\ud800.mp4"', r"path must be a possible file name, got '/films/\ud800.mp4'"),
+    ],
+)
+def test_values_that_no_file_has_are_refused_in_one_line(tmp_path: Path, change: str, cause: str) -> None:
+    file = f'{{"path": "/films/a.mp4", "size": 8, "mtime_ns": 1, "content": "", {change}}}'
+    plan = tmp_path / "plan.json"
+    plan.write_text(f'{{"vidkin_plan": 1, "groups": [{{"keep": {file}, "remove": []}}]}}', encoding="ascii")
+    with pytest.raises(InvalidArgumentError) as caught:
+        read_plan(plan)
+    assert f"must be a plan from `vidkin duplicates --plan`: ValueError: {cause}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_too_long_to_be_a_plan_is_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.index.duplicates.plans._MOST_TEXT", 100)
+    (tmp_path / "plan.json").write_text(" " * 101, encoding="ascii")
+    with pytest.raises(InvalidArgumentError, match="it has more than 100 characters"):
+        read_plan(tmp_path / "plan.json")
+
+
 def test_files_that_are_gone_are_named(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="cannot be read: No such file or directory"):
         read_plan(tmp_path / "plan.json")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import (
     DuplicateGroup,
@@ -277,12 +278,16 @@ def test_another_disk_takes_a_copy_and_gives_it_back(
 def test_ctrl_c_leaves_no_half_of_a_copy_on_another_disk(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(source: str, target: str) -> None:
-        Path(target).write_bytes(b"a c")
-        raise KeyboardInterrupt
+    write = disk.write
+
+    def interrupt(descriptor: int, content: bytes, path: str) -> None:
+        if path.startswith(str(elsewhere)):
+            os.write(descriptor, content[:3])
+            raise KeyboardInterrupt
+        write(descriptor, content, path)
 
     before = state(folder)
-    monkeypatch.setattr(shutil, "copy2", interrupt)
+    monkeypatch.setattr(disk, "write", interrupt)
     with pytest.raises(KeyboardInterrupt):
         apply_plan(plan, Journal(tmp_path / "log"), folder=elsewhere)
     assert state(folder) == before

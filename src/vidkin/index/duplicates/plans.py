@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "FileState",
     "PlannedGroup",
     "StayingFile",
+    "check_file_name",
     "plan_removal",
     "read_plan",
     "write_plan",
@@ -27,6 +29,9 @@ __all__ = [
 
 PathLike = str | os.PathLike[str]
 _VERSION = 1
+# A plan for a million files; what is longer is none.
+_MOST_TEXT = 1 << 29
+_MOST_NUMBER = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +43,43 @@ class FileState(Result):
         size: Bytes.
         mtime_ns: Time of its last change, nanoseconds since the epoch.
         content: Hash of its bytes, see :func:`vidkin.index.storage.files.content_hash`.
+        whole: Whether the hash is of all bytes; plans of earlier versions have one of samples of large files.
+        signature: What shows that an index planned to remove it, see
+            :class:`vidkin.index.duplicates.plans_signature.PlanKey`; empty if nobody signed it.
     """
 
     path: str
     size: int
     mtime_ns: int
     content: str
+    whole: bool = True
+    signature: str = field(default="", compare=False)
 
     @classmethod
-    def of(cls, path: str) -> FileState:
-        """Read the current state of a file.
+    def of(cls, path: str, *, whole: bool = True) -> FileState:
+        """Read the current state of a file, all its bytes unless not ``whole``.
 
         Raises:
             MediaError: It cannot be read.
         """
         try:
             status = os.stat(path)
-            return cls(path, status.st_size, status.st_mtime_ns, content_hash(path, status.st_size).text)
+            text = content_hash(path, status.st_size, whole=whole).text
+            return cls(path, status.st_size, status.st_mtime_ns, text, whole)
         except OSError as error:
             raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
+
+    def is_at(self, path: str) -> bool:
+        """Whether a regular file with this content is at a path; links are none, and times do not count."""
+        try:
+            status = os.lstat(path)
+            return (
+                stat.S_ISREG(status.st_mode)
+                and status.st_size == self.size
+                and content_hash(path, self.size, whole=self.whole).text == self.content
+            )
+        except OSError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +119,12 @@ class DuplicatePlan(Result):
     Attributes:
         groups: Groups with something to remove.
         created: ISO 8601 time.
+        index: Folder or address of the index that signed it; empty if none did.
     """
 
     groups: tuple[PlannedGroup, ...]
     created: str = ""
+    index: str = ""
 
     @property
     def savings(self) -> int:
@@ -111,7 +136,8 @@ def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLi
     """Make a plan that keeps the best file of each group and removes the spare ones.
 
     A file stays if it shows something that the best one lacks, if it may not be a copy, if it has other
-    names (hard links), or if it is in a protected folder.
+    names (hard links), if it or the best one is a symbolic link, or if it is in a protected folder. Every file of the
+    plan is read whole.
 
     Args:
         groups: Result of :meth:`vidkin.Index.duplicates`.
@@ -124,6 +150,8 @@ def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLi
     planned = []
     for group in groups:
         reasons = {member.path: _why_it_stays(member, folders) for member in group.members if not member.best}
+        if os.path.islink(group.best.path):
+            continue  # what it points to may be one of the others
         remove = [FileState.of(path) for path, why in reasons.items() if why is None]
         if remove:
             stay = tuple(StayingFile(path, why) for path, why in reasons.items() if why is not None)
@@ -138,6 +166,8 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
         MediaError: The file cannot be written.
     """
     table = {"vidkin_plan": _VERSION, **asdict(plan)}
+    for group in table["groups"]:
+        del group["keep"]["signature"]  # that of a file to remove is of both
     with open_output(path) as partial:
         partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
 
@@ -151,7 +181,10 @@ def read_plan(path: PathLike) -> DuplicatePlan:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            table = parse_json(file.read())
+            text = file.read(_MOST_TEXT + 1)
+        if len(text) > _MOST_TEXT:
+            raise ValueError(f"it has more than {_MOST_TEXT} characters")
+        table = parse_json(text)
         if table["vidkin_plan"] != _VERSION:
             raise ValueError(f"its version is {table['vidkin_plan']!r}, not {_VERSION}")
         groups = [
@@ -163,7 +196,7 @@ def read_plan(path: PathLike) -> DuplicatePlan:
             )
             for group in table["groups"]
         ]
-        return DuplicatePlan(tuple(groups), str(table.get("created", "")))
+        return DuplicatePlan(tuple(groups), str(table.get("created", "")), str(table.get("index", "")))
     except OSError as error:
         raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -172,11 +205,40 @@ def read_plan(path: PathLike) -> DuplicatePlan:
         ) from error
 
 
-def _file(table: dict[str, Any]) -> FileState:
-    path = table["path"]
+def check_file_name(name: str, path: object) -> str:
+    """An absolute path that this system can open, from a file that anyone may have written.
+
+    Args:
+        name: What the path is, for the message.
+        path: Any value.
+
+    Raises:
+        ValueError: It is not one.
+    """
     if not isinstance(path, str) or not os.path.isabs(path):
-        raise ValueError(f"path must be absolute, got {path!r}")
-    return FileState(path, int(table["size"]), int(table["mtime_ns"]), str(table["content"]))
+        raise ValueError(f"{name} must be absolute, got {path!r}")
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ValueError(f"{name} must be a possible file name, got {path!a}")
+    return path
+
+
+def _file(table: dict[str, Any]) -> FileState:
+    path = check_file_name("path", table["path"])
+    for name in ("size", "mtime_ns"):
+        if type(table[name]) is not int or not -_MOST_NUMBER <= table[name] < _MOST_NUMBER:
+            raise ValueError(f"{name} must be a whole number of 64 bits, got {str(table[name])[:40]}")
+    return FileState(
+        path,
+        table["size"],
+        table["mtime_ns"],
+        str(table["content"]),
+        table.get("whole") is True,
+        str(table.get("signature", "")),
+    )
 
 
 def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:

@@ -66,7 +66,7 @@ class FeatureFiles:
         tensors = _tensors(features)
         content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
         with writing(self._place.address(self._folder)):
-            self._place.write(self._name(video_id), content, sync=False)
+            self._place.write(self._name(video_id), content)
 
     def write_many(self, videos: Sequence[tuple[int, FrameFeatures]]) -> None:
         """Store features of several videos by id, see :meth:`write`."""

@@ -12,6 +12,7 @@ from datetime import datetime
 from types import NoneType
 from typing import Any
 
+from vidkin._base.files import is_unfinished
 from vidkin._base.registry import parse_name
 from vidkin._base.values import parse_json
 from vidkin._version import __version__
@@ -207,7 +208,8 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
     """
     try:
         place.prepare()
-        foreign = sorted(place.names() - _OWN_FILES)
+        # A machine that stopped while an index was created left a file of its own.
+        foreign = sorted(name for name in place.names() - _OWN_FILES if not is_unfinished(name))
     except OSError as error:
         raise CollectionError(
             f"{place.uri}: an index cannot be made there ({(error.strerror or str(error)).lower()})"

@@ -1,0 +1,170 @@
+"""Signatures of plans: what an index planned can be told from what somebody wrote into the file."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from vidkin._base import disk
+from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index.duplicates.plans import DuplicatePlan, FileState, check_file_name
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.place import Location, Place
+
+__all__ = ["PLAN_KEY_FILE", "PlanKey", "key_of_plan", "sign_plan"]
+
+PLAN_KEY_FILE = "plan.key"
+"""The secret, in the folder of the index; only its owner can read it."""
+
+_DIGITS = re.compile(rb"[0-9a-f]{64}")
+# First part of what is signed, so that a signature is never valid for anything else.
+_PURPOSE = "vidkin removes a copy"
+
+
+class PlanKey:
+    """The secret of an index, with which it signs each pair of a file to remove and the file that replaces it.
+
+    A signature is the HMAC with SHA-256 of path, size, time and content of both files. Deleting entries of a plan
+    leaves those of the others valid; changing one, or putting one below another file to keep, does not.
+
+    Args:
+        secret: 64 hexadecimal digits.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    @classmethod
+    def read(cls, location: Location) -> PlanKey | None:
+        """The key of an index; None if it has none or nobody may read it.
+
+        Args:
+            location: Its folder or address.
+        """
+        place = open_place(location)
+        content: bytes | None = None
+        with suppress(OSError, ValueError, CollectionError):
+            content = (
+                place.read(PLAN_KEY_FILE) if place.folder is None else _read(place.folder / PLAN_KEY_FILE)
+            )
+        return cls(content) if content is not None and _DIGITS.fullmatch(content) else None
+
+    @classmethod
+    def read_or_create(cls, place: Place) -> PlanKey | None:
+        """The key of an index, made if it has none; None if it cannot be written there."""
+        key = cls.read(place)
+        if key is not None:
+            return key
+        secret = secrets.token_hex(32).encode()
+        with suppress(OSError, CollectionError):
+            if place.folder is None:
+                place.write(PLAN_KEY_FILE, secret)
+            else:
+                _create(place.folder / PLAN_KEY_FILE, secret)
+        return cls.read(place)
+
+    def sign(self, keep: FileState, file: FileState) -> str:
+        """The signature of a file to remove, as hexadecimal digits."""
+        facts = [[item.path, item.size, item.mtime_ns, item.content, item.whole] for item in (keep, file)]
+        text = json.dumps([_PURPOSE, *facts], ensure_ascii=True)
+        return hmac.new(self._secret, text.encode("ascii"), hashlib.sha256).hexdigest()
+
+    def has_signed(self, keep: FileState, file: FileState) -> bool:
+        """Whether the signature of a file to remove is valid."""
+        return hmac.compare_digest(self.sign(keep, file).encode(), file.signature.encode("utf-8", "replace"))
+
+
+def sign_plan(plan: DuplicatePlan, place: Place, *, create: bool = True) -> DuplicatePlan:
+    """Sign every entry of a plan with the key of its index; the plan as it is where there can be no key.
+
+    Args:
+        plan: Made from this index.
+        place: Where the index is.
+        create: Make a key if the index has none and can be written to.
+    """
+    key = PlanKey.read_or_create(place) if create else PlanKey.read(place)
+    if key is None:
+        return plan
+    groups = [
+        replace(
+            group,
+            remove=tuple(replace(file, signature=key.sign(group.keep, file)) for file in group.remove),
+        )
+        for group in plan.groups
+    ]
+    return replace(plan, groups=tuple(groups), index=place.uri)
+
+
+def key_of_plan(plan: DuplicatePlan, location: Location | None = None) -> PlanKey:
+    """The key that must have signed the entries of a plan: that of the index that it names.
+
+    A plan cannot make this machine ask object storage: such an index the caller must name.
+
+    Args:
+        plan: Read from a file that anyone may have written.
+        location: Folder or address of the index, instead of the one that the plan names.
+
+    Raises:
+        InvalidArgumentError: The plan names no index, or that has no key that can be read.
+    """
+    if location is None:
+        if not plan.index:
+            raise InvalidArgumentError(
+                "a plan must be signed by its index, got one without (by an earlier vidkin, or by hand); make it again "
+                "with `vidkin duplicates --plan`, or pass --any-file"
+            )
+        try:
+            location = check_file_name("index", plan.index)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"the index of a plan must be a folder or be named with --made-from, got {plan.index!a}"
+            ) from error
+    key = PlanKey.read(location)
+    if key is None:
+        raise InvalidArgumentError(
+            f"a plan must be signed by its index, but {location} has no {PLAN_KEY_FILE} that can be read; name the "
+            "index with --made-from, or pass --any-file"
+        )
+    return key
+
+
+def _read(path: Path) -> bytes:
+    """The content of a small regular file; a link is not followed, a pipe not waited for."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
+        return os.read(descriptor, 1 << 10)
+    finally:
+        os.close(descriptor)
+
+
+def _create(path: Path, secret: bytes) -> None:
+    """Write the key whole, for its owner alone, and never over a valid one of another process."""
+    temporary = os.fspath(path.with_name(f".{secrets.token_hex(8)}.part.key"))
+    disk.before("create", temporary)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        try:
+            disk.write(descriptor, secret, temporary)
+        finally:
+            os.close(descriptor)
+        disk.sync_file(temporary)
+        with suppress(FileNotFoundError):
+            if not _DIGITS.fullmatch(_read(path)):
+                disk.unlink(path)
+        disk.rename_new(temporary, os.fspath(path))
+        disk.sync_folder(path.parent)
+    finally:
+        with suppress(FileNotFoundError):
+            disk.unlink(temporary)

@@ -1,0 +1,300 @@
+"""What a hostile log, a swapped file and a second process cannot make apply and undo destroy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import MediaError
+from vidkin.index import (
+    DuplicateGroup,
+    DuplicateMember,
+    DuplicatePlan,
+    Journal,
+    apply_plan,
+    plan_removal,
+    undo,
+    write_plan,
+)
+from vidkin.index.duplicates.removal import RemovalStep
+
+BEST, SPARE = b"the best" * 9, b"a copy" * 7
+
+
+def member(path: Path, *, best: bool = False) -> DuplicateMember:
+    return DuplicateMember(str(path), 0.9, 8, 8, 10.0, path.stat().st_size, best)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    (folder / "best.mp4").write_bytes(BEST)
+    (folder / "spare.mp4").write_bytes(SPARE)
+    return folder
+
+
+@pytest.fixture
+def plan(folder: Path) -> DuplicatePlan:
+    best = member(folder / "best.mp4", best=True)
+    return plan_removal([DuplicateGroup((best, member(folder / "spare.mp4")))])
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "log")
+
+
+def contents(*folders: Path) -> set[bytes]:
+    paths = (path for folder in folders for path in folder.rglob("*"))
+    return {path.read_bytes() for path in paths if path.is_file() and not path.is_symlink()}
+
+
+def test_undo_never_removes_the_last_name_of_an_edited_file(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    """The kept file is edited, which the hard link shares, and replaced by a symbolic link to it."""
+    apply_plan(plan, journal, folder=tmp_path / "away", link="hard")
+    best, spare = folder / "best.mp4", folder / "spare.mp4"
+    best.write_bytes(b"edited for days")
+    best.unlink()
+    best.symlink_to(spare)
+    for dry_run in (True, False):
+        (action,) = undo(journal, dry_run=dry_run)
+        assert action.outcome == "skipped"
+        assert "there is another file in its place, not a link to" in action.cause
+    assert spare.read_bytes() == b"edited for days"
+    assert sorted(os.listdir(folder)) == ["best.mp4", "spare.mp4"]
+
+
+def test_undo_leaves_a_link_whose_content_was_edited(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    apply_plan(plan, journal, folder=tmp_path / "away", link="hard")
+    (folder / "best.mp4").write_bytes(b"edited" * 12)
+    (action,) = undo(journal)
+    assert action.cause == "the file in its place changed since the link was made"
+    assert (folder / "spare.mp4").samefile(folder / "best.mp4")
+    assert SPARE in contents(tmp_path)
+
+
+def test_undo_keeps_a_file_that_is_in_the_way_under_another_spelling_of_its_own_name(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    """The log names one and the same file as its link and as what the link shows."""
+    os.link(folder / "best.mp4", tmp_path / "second name")
+    (tmp_path / "door").symlink_to(folder)
+    place = tmp_path / "place.mp4"
+    place.write_bytes(SPARE)
+    size, content = plan.groups[0].remove[0].size, plan.groups[0].remove[0].content
+    forged = RemovalStep(
+        str(folder / "best.mp4"),
+        str(place),
+        "hard",
+        str(tmp_path / "door" / "best.mp4"),
+        "done",
+        size,
+        content,
+    )
+    journal.write(forged)
+    (action,) = undo(journal)
+    assert action.cause == "the file in its place has no other name"
+    assert (folder / "best.mp4").read_bytes() == BEST
+    assert place.read_bytes() == SPARE
+
+
+def test_a_forged_log_moves_no_file_that_the_plan_does_not_name(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_bytes(b"mine")
+    os.link(secret, tmp_path / "other name")
+    forged = RemovalStep(str(secret), str(folder / "spare.mp4"), "hard", str(tmp_path / "other name"), "done")
+    journal.write(forged)
+    (action,) = undo(journal, plan=plan)
+    assert action.cause == "the plan does not name it with this file to keep"
+    (action,) = undo(journal)
+    assert action.cause == "the log does not say what it held; undo it together with its plan"
+    assert secret.read_bytes() == b"mine"
+    assert (folder / "spare.mp4").read_bytes() == SPARE
+
+
+def test_a_log_that_names_another_content_than_the_plan_is_left_alone(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    apply_plan(plan, journal, folder=tmp_path / "away")
+    (step,) = journal.steps()
+    journal.write(replace(step, content="0" * 32))
+    (action,) = undo(journal, plan=plan)
+    assert action.cause == "the plan names another content than the log"
+    assert not (folder / "spare.mp4").exists()
+
+
+def test_what_was_changed_where_it_was_moved_to_does_not_come_back(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
+    place = Path(action.place)
+    for spoil in (
+        lambda: place.write_bytes(SPARE[::-1]),
+        lambda: (place.unlink(), place.symlink_to(folder / "best.mp4")),
+    ):
+        spoil()
+        (action,) = undo(journal)
+        assert (action.outcome, action.cause) == ("skipped", f"{place} does not hold what was moved there")
+    assert sorted(os.listdir(folder)) == ["best.mp4"]
+
+
+def test_a_log_of_an_earlier_version_is_undone_with_its_plan(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    apply_plan(plan, journal, folder=tmp_path / "away", link="hard")
+    lines = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    old = [{name: line[name] for name in ("source", "place", "link", "kept", "state")} for line in lines]
+    journal.path.write_text("".join(json.dumps(line) + "\n" for line in old))
+    assert [action.outcome for action in undo(journal, plan=plan)] == ["restored"]
+    assert (folder / "spare.mp4").read_bytes() == SPARE
+    assert not (folder / "spare.mp4").samefile(folder / "best.mp4")
+
+
+def test_a_spare_that_was_swapped_for_a_symbolic_link_is_refused(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    spare = folder / "spare.mp4"
+    spare.rename(tmp_path / "elsewhere.mp4")
+    spare.symlink_to(tmp_path / "elsewhere.mp4")
+    (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
+    assert action.cause == "it is a symbolic link now, it was a file when the plan was made"
+    assert spare.is_symlink()
+
+
+def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    best = folder / "best.mp4"
+    best.rename(tmp_path / "elsewhere.mp4")
+    best.symlink_to(tmp_path / "elsewhere.mp4")
+    (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
+    assert action.cause.startswith("the file to keep is a symbolic link now")
+    assert (folder / "spare.mp4").read_bytes() == SPARE
+
+
+def test_a_group_whose_best_file_is_a_symbolic_link_is_not_planned(folder: Path, tmp_path: Path) -> None:
+    (folder / "link.mp4").symlink_to(folder / "spare.mp4")
+    best = member(folder / "link.mp4", best=True)
+    assert plan_removal([DuplicateGroup((best, member(folder / "spare.mp4")))]).groups == ()
+
+
+def test_damage_in_the_middle_of_a_large_kept_file_keeps_the_spare(folder: Path, tmp_path: Path) -> None:
+    """Samples of its ends and middle, which an index reads of it, do not show the damage."""
+    best = folder / "large.mp4"
+    best.write_bytes(b"\0\0\0\x20ftypisom" + b"avc1" + bytes(6 << 20))
+    plan = plan_removal([DuplicateGroup((member(best, best=True), member(folder / "spare.mp4")))])
+    status = best.stat()
+    with best.open("r+b") as file:
+        file.seek(3 << 19)
+        file.write(b"damage")
+    os.utime(best, ns=(status.st_atime_ns, status.st_mtime_ns))
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == "the file to keep changed since the plan was made"
+    assert (folder / "spare.mp4").read_bytes() == SPARE
+
+
+def test_a_log_that_is_a_symbolic_link_is_not_written_through(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("")
+    journal.path.symlink_to(victim)
+    with pytest.raises(MediaError, match="the log cannot be written"):
+        apply_plan(plan, journal, folder=tmp_path / "away")
+    assert victim.read_text() == ""
+    journal.path.unlink()
+    (tmp_path / ".log.lock").unlink()
+    (tmp_path / ".log.lock").symlink_to(victim)
+    with pytest.raises(MediaError, match="is a symbolic link and cannot be the lock of a log"):
+        apply_plan(plan, journal, folder=tmp_path / "away")
+    assert (folder / "spare.mp4").read_bytes() == SPARE
+
+
+def test_one_process_at_a_time_uses_a_plan(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    apply_plan(plan, journal, folder=tmp_path / "away")
+    with Journal(journal.path).held():
+        for action in (lambda: apply_plan(plan, journal, folder=tmp_path / "away"), lambda: undo(journal)):
+            with pytest.raises(MediaError, match="another `vidkin apply` is writing to this log"):
+                action()
+        assert [action.outcome for action in undo(journal, dry_run=True)] == ["planned"]
+    assert [action.outcome for action in undo(journal)] == ["restored"]
+
+
+MANY = """
+import sys
+from vidkin.errors import MediaError
+from vidkin.index import Journal, apply_plan, read_plan, undo
+plan, journal = read_plan(sys.argv[1]), Journal(sys.argv[2])
+sys.stdin.readline()
+for _ in range(20):
+    for turn in (lambda: apply_plan(plan, journal, folder=sys.argv[3], link="hard"), lambda: undo(journal, plan=plan)):
+        try:
+            turn()
+        except MediaError:
+            pass
+"""
+
+
+def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_order(
+    folder: Path, journal: Journal, tmp_path: Path
+) -> None:
+    copies = {f"copy {number}.mp4": f"copy {number}".encode() * 20 for number in range(6)}
+    for name, content in copies.items():
+        (folder / name).write_bytes(content)
+    members = (member(folder / "best.mp4", best=True), *(member(folder / name) for name in copies))
+    plan = plan_removal([DuplicateGroup(members)])
+    write_plan(plan, tmp_path / "plan.json")
+    words = [
+        sys.executable,
+        "-c",
+        MANY,
+        str(tmp_path / "plan.json"),
+        str(journal.path),
+        str(tmp_path / "away"),
+    ]
+    running = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [process.communicate()[1] for process in running] == [""] * 3
+    before: dict[str, str] = {}
+    follows = {
+        "begun": {"", "undone"},
+        "done": {"begun", "undoing"},
+        "undoing": {"done"},
+        "undone": {"undoing", "begun"},
+    }
+    for line in journal.path.read_text().splitlines():
+        step = json.loads(line)
+        assert before.get(step["source"], "") in follows[step["state"]], line
+        before[step["source"]] = step["state"]
+    undo(journal, plan=plan)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name in copies} == copies
+    assert not any((folder / name).samefile(folder / "best.mp4") for name in copies)
+
+
+@pytest.mark.parametrize("name", ["source", "place", "kept"])
+@pytest.mark.parametrize("path", ["/films/a\0b.mp4", "/films/\ud800.mp4", "films/a.mp4"])
+def test_a_path_in_a_log_that_no_file_can_have_is_refused(journal: Journal, name: str, path: str) -> None:
+    step = RemovalStep("/films/a.mp4", "/away/a.mp4", "", "/films/best.mp4")
+    journal.path.write_text((json.dumps({**asdict(step), name: path}) + "\n") * 2)
+    with pytest.raises(ValueError, match=rf"must be a log of `vidkin apply`: line 1: {name} must be "):
+        journal.steps()
