@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,6 +139,22 @@ def test_invalid_content_is_refused_with_its_cause(config: Path, text: str, mess
 def test_a_file_that_cannot_be_read(config: Path) -> None:
     config.mkdir()
     assert "the configuration cannot be read" in run("shots", "film.mp4", status=2).err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name")
+def test_a_pipe_in_an_index_is_not_waited_for(tmp_path: Path, config: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    assert "there is no index" in run("info", "--index", tmp_path, status=3).err
+
+
+def test_a_file_of_a_stranger_that_no_limit_allows_is_refused_in_a_line(tmp_path: Path, config: Path) -> None:
+    for text, cause in (
+        ("a." * 50_000 + "b = 1", "parts of a dotted name must be at most 16, got 50,001"),
+        ("[search]\nlimit = " + "1" * 5001, "a number must have at most 100 digits, got more"),
+    ):
+        (tmp_path / "config.toml").write_text(text)
+        err = run("info", "--index", tmp_path, status=2).err
+        assert f"the configuration is not TOML: {cause}" in " ".join(err.split())
 
 
 def test_help_and_other_commands_do_not_suffer(config: Path) -> None:

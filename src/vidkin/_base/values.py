@@ -15,6 +15,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+from vidkin._base.limits import JSON_LIMITS, TextLimits, check_json_text, read_bounded
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "describe_settings",
     "fields_as_json",
     "parse_json",
+    "read_json",
     "replace_controls",
     "short_digest",
 ]
@@ -135,16 +137,34 @@ def fields_as_json(value: Any) -> dict[str, Any]:
     return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, limits: TextLimits = JSON_LIMITS) -> Any:
     """Parse a JSON document; whoever wrote it, nothing but a ValueError is raised.
 
+    Args:
+        text: The document; bytes are UTF-8.
+        limits: Size, depth, digits and number of values, checked before anything is built.
+
     Raises:
-        ValueError: It is not JSON, or is nested too deeply to be one of our files.
+        ValueError: It is not JSON, or exceeds a limit.
     """
+    if len(text) > limits.size:
+        raise ValueError(f"size must be at most {limits.size:,} bytes, got {len(text):,}")
+    document = text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
+    check_json_text(document, limits)
     try:
-        return json.loads(text)
+        return json.loads(document)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def read_json(path: str | os.PathLike[str], limits: TextLimits = JSON_LIMITS) -> Any:
+    """Read a JSON file as :func:`parse_json` does, and no more of it than the limit.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not UTF-8 or not JSON, or exceeds a limit.
+    """
+    return parse_json(read_bounded(path, limits), limits)
 
 
 def replace_controls(text: str) -> str:

@@ -145,21 +145,18 @@ def _check_defaults(
 
 def _read(path: Path) -> Mapping[str, Any]:
     """The content of a file; nothing if there is no file."""
+    import tomllib
+
+    from vidkin._base.toml import read_toml
+
     try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
+        # A pipe would wait for somebody who writes, and a device never ends.
+        return read_toml(path) if path.is_file() or path.is_dir() else {}
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InvalidArgumentError(f"{path}: the configuration cannot be read: {cause}") from error
-    import tomllib
-
-    from vidkin._base.toml import parse_toml
-
-    try:
-        return parse_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
 
 
 def _named_index(arguments: Sequence[str]) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vidkin._base.files import write_text
-from vidkin._base.values import check_choice, parse_json
+from vidkin._base.values import check_choice, read_json
 from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -156,7 +156,7 @@ def read_split(labelled: LabelledSet, path: str | os.PathLike[str]) -> LabelledS
     """
     file = Path(path)
     try:
-        content = parse_json(file.read_text(encoding="utf-8"))
+        content = read_json(file)
     except FileNotFoundError as error:
         raise DatasetError(f"{file}: does not exist; write_split writes it") from error
     except ValueError as error:

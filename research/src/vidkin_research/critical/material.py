@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.shots.judging import TrueShot
 from vidkin_research.heads import HeadStore
@@ -93,7 +93,7 @@ def compose_splits(
         folder = work / "highlights" / name
         record = folder / "made.json"
         settings = {"part": which, "videos": videos, "seed": seed, "places": places, "rate": rate}
-        if record.is_file() and parse_json(record.read_text(encoding="utf-8")) == settings:
+        if record.is_file() and read_json(record) == settings:
             labels = read_shot_annotations(folder / "labels.json")
         else:
             labels = build_highlights(

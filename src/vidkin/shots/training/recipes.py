@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.registry import Registry, research_hint
-from vidkin._base.toml import check_names, format_toml, parse_toml
+from vidkin._base.toml import check_names, format_toml, parse_toml, read_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.shots.training.head import ShotRecipe
@@ -201,7 +201,7 @@ def read_shot_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict
     shipped = available_shot_recipes()
     try:
         if path.is_file():
-            return parse_toml(path.read_text(encoding="utf-8"))
+            return read_toml(path)
         if os.fspath(source) in shipped:
             return parse_toml(shipped[os.fspath(source)].read_text("utf-8"))
     except OSError as error:
