@@ -21,10 +21,12 @@ __all__ = ["serve"]
 
 # Connections at a time: pages hold a few each; nobody needs more than this.
 _MOST_CONNECTIONS = 200
+# Of these so many may be without a whole request; whoever has waited longest makes room for the next.
+_MOST_WAITING = 64
 _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
-# A connection without a whole head of a request in so many seconds is closed: it must not block others.
-_SECONDS_FOR_HEAD = 20.0
+# A connection without a whole head of a request in so many seconds is closed.
+_SECONDS_FOR_HEAD = 10.0
 
 
 def serve(
@@ -88,13 +90,36 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection on which no request arrives in time, whole or in drops; uvicorn waits for it without end."""
+    """Closes a connection on which no request arrives in time, whole or in drops; uvicorn waits for it without end.
+
+    Connections without a request, new ones and those that wait for the next, have places of their own: however many
+    somebody opens, a request that arrives whole is answered.
+    """
 
     _waiting: asyncio.TimerHandle | None = None
+    # When the last request began; before the first one, when the connection was made.
+    _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._follow()
+        self._make_room()
+
+    @property
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        """Close what has waited longest for a request, beyond the number that may wait."""
+        waiting = [
+            each
+            for each in self.connections
+            if isinstance(each, _Protocol) and not each._has_request and not each.transport.is_closing()
+        ]
+        waiting.sort(key=lambda each: each._since)
+        for each in waiting[: max(len(waiting) - _MOST_WAITING, 0)]:
+            each.transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -105,13 +130,14 @@ class _Protocol(H11Protocol):
         self._forget()
 
     def _follow(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._has_request:
+            self._since = self.loop.time()
             self._forget()
         elif self._waiting is None:
             self._waiting = self.loop.call_later(_SECONDS_FOR_HEAD, self._give_up)
 
     def _give_up(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._has_request:
             self.transport.close()
 
     def _forget(self) -> None:
