@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import hashlib
 import inspect
@@ -13,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import IO, Any
 
 from vidkin._base.limits import JSON_LIMITS, TextLimits, check_json_text, read_bounded
 from vidkin.errors import InvalidArgumentError
@@ -34,6 +35,8 @@ __all__ = [
     "read_json",
     "replace_controls",
     "short_digest",
+    "table_cell",
+    "write_csv_rows",
 ]
 
 
@@ -174,6 +177,30 @@ def replace_controls(text: str) -> str:
     'a�[2Jb'
     """
     return "".join("�" if unicodedata.category(char) == "Cc" else char for char in text)
+
+
+# What a spreadsheet takes for the begin of a formula, in East Asian forms as well; a number begins so, too.
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def table_cell(value: object) -> str:
+    """A value as a cell of CSV or tab-separated values, without control characters.
+
+    A text that a spreadsheet would run as a formula, such as the name of a file ``=cmd|...``, gets an apostrophe in
+    front, by which spreadsheets know text. Numbers stay as they are.
+
+    >>> table_cell("=1+1"), table_cell("-1.5"), table_cell("/a=b")
+    ("'=1+1", '-1.5', '/a=b')
+    """
+    text = "" if value is None else str(value)
+    mark = "'" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else ""
+    return mark + replace_controls(text)
+
+
+def write_csv_rows(file: IO[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write rows as CSV, each value by :func:`table_cell`."""
+    csv.writer(file).writerows([table_cell(value) for value in row] for row in rows)
 
 
 def short_digest(values: object) -> str:
