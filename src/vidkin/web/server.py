@@ -35,25 +35,35 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8800,
     settings: Settings | None = None,
+    needs_token: bool = True,
     on_ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve an index until the process is interrupted.
 
-    A host other than a loopback address gets a token, unless the settings have one.
+    Without a token in the settings a new one is drawn: other accounts of this machine reach a loopback address, too.
 
     Args:
         index: Folder of the index; with ``settings.read_only`` also its address on object storage.
         host: Address to listen at.
         port: Port; 0 lets the system choose one.
         settings: Limits.
+        needs_token: Draw a token if the settings have none. False is allowed on a loopback address only, and lets every
+            account of this machine read and change the index.
         on_ready: Callback that receives the address to open, including the token, once connections are accepted.
 
     Raises:
         CollectionNotFoundError: There is no index in the folder.
-        InvalidArgumentError: The address cannot be listened at, or an index on object storage is not to be read only.
+        InvalidArgumentError: The address cannot be listened at or needs a token, or an index on object storage is not
+            to be read only.
     """
     settings = settings or Settings()
-    if settings.token is None and not _is_loopback(host):
+    if not needs_token and settings.token is not None:
+        raise InvalidArgumentError("needs_token must be true with a token, got false")
+    if not needs_token and not _is_loopback(host):
+        raise InvalidArgumentError(
+            f"a server without a token must listen on 127.0.0.1, got {host}: other computers could change the index"
+        )
+    if settings.token is None and needs_token:
         settings = replace(settings, token=secrets.token_urlsafe(24))
     if not _is_loopback(host):
         settings = replace(settings, hosts=settings.hosts | {host, socket.gethostname()})
