@@ -133,7 +133,7 @@ def _check_depth(bare: str, most: int) -> None:
         return
     steps = map(_STEPS.__getitem__, _BRACKETS.sub("", bare))
     if max(accumulate(steps), default=0) > most:
-        raise ValueError(f"lists and tables must be nested at most {most} deep, got more: nested too deeply")
+        raise ValueError(f"nested too deeply: lists and tables must be nested at most {most} deep, got more")
 
 
 def _long_number(text: str, digits: int) -> bool:
