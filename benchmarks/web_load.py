@@ -130,7 +130,7 @@ def stuck(port: int, number: int) -> Iterator[None]:
 @contextmanager
 def served(index: Path) -> Iterator[int]:
     """The port of a server of its own process."""
-    command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0"]
+    command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0", "--no-token"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield int(server.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import os
+import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -15,7 +18,15 @@ import pytest
 import torch
 
 import vidkin
-from vidkin._base.values import Result, as_json, fields_as_json, parse_json, replace_controls
+from vidkin._base.values import (
+    Result,
+    as_json,
+    fields_as_json,
+    parse_json,
+    replace_controls,
+    table_cell,
+    write_csv_rows,
+)
 from vidkin.similarity import Segment
 
 
@@ -92,3 +103,43 @@ def test_json_of_strangers_raises_nothing_but_a_value_error() -> None:
     for text in ("[" * 100_000, '{"a":' * 100_000, "{", "", "9" * 5000, b"\xff", b"\xff\xfe["):
         with pytest.raises(ValueError, match=r".+"):
             parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("+1+1", "'+1+1"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'�=1"),
+        ("\r=1", "'�=1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("-", "'-"),
+        ("/home/a=b.mp4", "/home/a=b.mp4"),
+        ("a\tb", "a�b"),
+        (-1.5, "-1.5"),
+        ("-1.5e-07", "-1.5e-07"),
+        ("+3", "+3"),
+        ("00:00:01:00", "00:00:01:00"),
+        ("-0x1", "'-0x1"),
+        (7, "7"),
+        (None, ""),
+        ("", ""),
+    ],
+)
+def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers(value: object, cell: str) -> None:
+    assert table_cell(value) == cell
+    file = io.StringIO()
+    write_csv_rows(file, [[value, 1]])
+    assert next(csv.reader(io.StringIO(file.getvalue()))) == [cell, "1"]
+
+
+def test_every_table_is_written_through_the_one_place_that_takes_formulas_out() -> None:
+    root = Path(vidkin.__file__).parent
+    studies = root.parents[1] / "research" / "src"
+    modules = [*root.rglob("*.py"), *studies.rglob("*.py")]
+    writers = [path for path in modules if re.search(r"csv\.(writer|DictWriter)|to_csv", path.read_text())]
+    assert writers == [root / "_base" / "values.py"]
+    joined = [path for path in modules if '"\\t".join' in path.read_text()]
+    assert joined == [root / "cli" / "tables.py"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from tests.cli.conftest import Library, run
 from tests.support.detections import cut_video
-from vidkin.cli.config import config_path
+from vidkin.cli.app import app
+from vidkin.cli.config import OPTIONS_OF_AN_INDEX, config_path, option_defaults
+from vidkin.errors import InvalidArgumentError
 
 
 @pytest.fixture
@@ -135,8 +141,124 @@ def test_a_file_that_cannot_be_read(config: Path) -> None:
     assert "the configuration cannot be read" in run("shots", "film.mp4", status=2).err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name")
+def test_a_pipe_in_an_index_is_not_waited_for(tmp_path: Path, config: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    assert "there is no index" in run("info", "--index", tmp_path, status=3).err
+
+
+def test_a_file_of_a_stranger_that_no_limit_allows_is_refused_in_a_line(tmp_path: Path, config: Path) -> None:
+    for text, cause in (
+        ("a." * 50_000 + "b = 1", "parts of a dotted name must be at most 16, got 50,001"),
+        ("[search]\nlimit = " + "1" * 5001, "a number must have at most 100 digits, got more"),
+    ):
+        (tmp_path / "config.toml").write_text(text)
+        err = run("info", "--index", tmp_path, status=2).err
+        assert f"the configuration is not TOML: {cause}" in " ".join(err.split())
+
+
 def test_help_and_other_commands_do_not_suffer(config: Path) -> None:
     config.write_text("[search]\nlimitt = 1\n")
     assert "--limit" in run("search", "--help").out
     assert "benchmark" in run("--help").out
     assert run("benchmark", "--help").status == 0
+
+
+# What an index may set of its reader's commands.
+
+
+HARMLESS = {
+    ("duplicates", "format"),
+    ("index", "list_skipped"),
+    ("info", "format"),
+    ("info", "videos"),
+    ("match", "format"),
+    ("match", "mirror"),
+    ("open", "mirror"),
+    ("search", "format"),
+    ("search", "limit"),
+    ("search", "mirror"),
+    ("search", "threshold"),
+}
+"""Written out a second time: whoever adds to the table of the program thinks about it twice."""
+
+
+def commands() -> Iterator[tuple[str, Any, list[str]]]:
+    group: Any = typer.main.get_command(app)
+    context = group.make_context("vidkin", ["info"], resilient_parsing=True)
+    names = [name for name, entry in group.table.items() if not entry.is_group]
+    for name in names:
+        yield name, group.get_command(context, name), names
+
+
+EVERY_OPTION = [
+    (name, option.name, command.params, sections)
+    for name, command, sections in commands()
+    for option in command.params
+    if option.param_type_name == "option" and option.name != "json"
+]
+
+
+def test_the_table_of_harmless_options_is_as_it_was_decided_and_names_real_options() -> None:
+    listed = {(command, option) for command, options in OPTIONS_OF_AN_INDEX.items() for option in options}
+    assert listed == HARMLESS
+    assert listed <= {(command, option) for command, option, _, _ in EVERY_OPTION}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "options", "sections"),
+    EVERY_OPTION,
+    ids=[f"{command}-{option}" for command, option, _, _ in EVERY_OPTION],
+)
+def test_an_index_sets_only_what_is_harmless(
+    command: str, option: str, options: list[Any], sections: list[str], tmp_path: Path, config: Path
+) -> None:
+    folder = tmp_path / "collection.vidkin"
+    folder.mkdir()
+    text = f'[{command}]\n{option.replace("_", "-")} = "1"\n'
+    (folder / "config.toml").write_text(text)
+    words = ["--index", str(folder)]
+    if (command, option) in HARMLESS:
+        assert option_defaults(command, options, words, sections) == {option: "1"}
+    elif any(each.name == "index" and each.param_type_name == "option" for each in options):
+        with pytest.raises(InvalidArgumentError, match=rf"an index may set .* of `vidkin {command}`, got "):
+            option_defaults(command, options, words, sections)
+    else:
+        assert option_defaults(command, options, words, sections) == {}
+    # The same words in the file of the person are taken.
+    (folder / "config.toml").unlink()
+    config.write_text(text)
+    assert list(option_defaults(command, options, words, sections)) == [option]
+
+
+@pytest.mark.parametrize("name", ["index", "extractor", "weights", "whitening", "workers"])
+def test_an_index_sets_nothing_above_the_sections_but_mirror(name: str, tmp_path: Path, config: Path) -> None:
+    (tmp_path / "config.toml").write_text(f'{name} = "1"\n')
+    every = {command: (params, sections) for command, _, params, sections in EVERY_OPTION}
+    for command, (params, sections) in every.items():
+        words = ["-i", str(tmp_path)]
+        known = {option.name for option in params if option.param_type_name == "option"}
+        if {"index", name} <= known:
+            with pytest.raises(InvalidArgumentError, match=f"got {name}; if you want it, move it to"):
+                option_defaults(command, params, words, sections)
+        else:
+            assert option_defaults(command, params, words, sections) == {}
+
+
+def test_a_strangers_index_writes_no_file_of_its_reader(
+    library: Library, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = Path(shutil.copytree(library.index, tmp_path / "collection.vidkin"))
+    diary = tmp_path / "diary.txt"
+    diary.write_text("dear diary")
+    (index / "config.toml").write_text(f'[duplicates]\ncsv-file = "{diary}"\nhtml = "{diary}"\n')
+    for words in (["--index", index], []):
+        err = run("duplicates", *words, "-q", status=2).err
+        assert "an index may set format of `vidkin duplicates`, got csv-file, html" in err
+    assert diary.read_text() == "dear diary"
+    # What it says about other commands is no matter, and commands without an index never look into it.
+    assert run("info", "--json").json["videos"] == 4
+    (index / "config.toml").write_text(f'[shots]\ncsv = "{diary}"\nthreshold = 2.0\n')
+    run("shots", library.clip, "--json")
+    assert diary.read_text() == "dear diary"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import html
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,18 @@ def test_it_serves_until_ctrl_c(library: Library) -> None:
         assert server.stdout is not None
         address = server.stdout.readline().strip().removeprefix("Open ")
         assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(address, timeout=30) as answer:
+        # Another account of this computer finds the port, and not the token.
+        bare, _, token = address.partition("?token=")
+        assert len(token) >= 32
+        for path in ("", "api/videos", "videos/1/file"):
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(bare + path, timeout=30)
+        # A browser keeps the cookie, a script sends the token.
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(address, timeout=30) as answer:
+            assert "coffee.mp4" in answer.read().decode()
+        script = urllib.request.Request(f"{bare}api/videos", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(script, timeout=30) as answer:
             assert "coffee.mp4" in answer.read().decode()
         server.send_signal(signal.SIGINT)
         _, err = server.communicate(timeout=30)
@@ -40,19 +53,40 @@ def test_other_computers_need_a_token(library: Library, monkeypatch: pytest.Monk
     assert len(out.partition("?token=")[2].strip()) >= 32
     chosen = run("serve", library.index, "--port", "0", "--token", "swordfish").out
     assert chosen.strip().endswith("?token=swordfish")
-    assert "token" not in run("serve", library.index, "--port", "0", "--host", "localhost").out
+    assert "?token=" in run("serve", library.index, "--port", "0", "--host", "localhost").out
+    without = run("serve", library.index, "--port", "0", "--no-token")
+    assert "token" not in without.out
+    assert "Without a token every account of this computer can see and change what is here." in without.err
+    refused = run("serve", library.index, "--host", "0.0.0.0", "--port", "0", "--no-token", status=2).err
+    assert "a server without a token must listen on 127.0.0.1, got 0.0.0.0" in refused
+    err = run("serve", library.index, "--no-token", "--token", "swordfish", status=2).err
+    assert "--no-token and --token (or VIDKIN_TOKEN) contradict each other" in " ".join(err.split())
 
 
 def test_the_browser_is_opened_on_request(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     import vidkin.web.server as server
 
     opened: list[str] = []
+    pages: list[tuple[str, int]] = []
+
+    def show(address: str) -> None:
+        opened.append(address)
+        if address.startswith("file:"):
+            page = Path(urllib.request.url2pathname(address.removeprefix("file://")))
+            pages.append((html.unescape(page.read_text()), page.stat().st_mode & 0o077))
+
     monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: self._on_ready())
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.open", show)
     run("serve", library.index, "--port", "0")
     assert opened == []
     out = run("serve", library.index, "--port", "0", "--open").out
-    assert opened == [out.strip().removeprefix("Open ")]
+    # What a browser was started with is shown to every account: the token is in a file of ours.
+    (address,) = opened
+    assert "token" not in address
+    assert out.strip().removeprefix("Open ") in pages[0][0]
+    assert pages[0][1] == 0
+    out = run("serve", library.index, "--port", "0", "--open", "--no-token").out
+    assert opened[1:] == [out.strip().removeprefix("Open ")]
 
 
 def test_without_an_index_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

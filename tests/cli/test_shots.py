@@ -469,3 +469,15 @@ def test_videos_of_one_name_pattern_get_folders(film: Path, tmp_path: Path) -> N
     run(film, second, "--split", tmp_path / "out", "--template", "{shot}")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [film.stem, "second"]
     assert len(list((tmp_path / "out" / "second").iterdir())) == 3
+
+
+def test_a_file_named_as_a_formula_is_text_in_every_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "=cmd|' C calc'!A0.mp4"
+    cut_video(tmp_path / name)
+    assert run(name, "--csv", "all.csv", "--format", "tsv").out.splitlines()[1].startswith(f"'{name}\t1\t")
+    with (tmp_path / "all.csv").open(newline="") as file:
+        assert {row["file"] for row in csv.DictReader(file)} == {f"'{name}"}
+    assert run(name, "--json").json["videos"][0]["path"] == name

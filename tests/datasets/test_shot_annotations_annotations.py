@@ -115,7 +115,9 @@ def test_files_without_annotations_are_refused_with_the_cause(tmp_path: Path) ->
         InvalidArgumentError, match=r"fps\.json, video 0: fps must be above 0, got 0\.0 for .*"
     ):
         read_shot_annotations(write(tmp_path / "fps.json", {"video": "a.mp4", "fps": 0, "shots": []}))
-    with pytest.raises(InvalidArgumentError, match=r"video 0: expected .* OverflowError"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"large\.json: is not JSON, a number must have at most 100"
+    ):
         read_shot_annotations(write(tmp_path / "large.json", {"video": "a.mp4", "fps": 10**400, "shots": []}))
     with pytest.raises(
         InvalidArgumentError, match=r"name\.json, video 0: 'video' must be the name of a file, got None"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.support.peak import measure_peak
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import Whitening
 from vidkin.models.comparator import Comparator, ComparatorConfig
@@ -207,3 +211,91 @@ def test_files_that_hold_no_checkpoint_are_refused(tmp_path: Path, whitening: Pa
 def test_a_configuration_survives_its_file() -> None:
     config = ComparatorConfig(spatial_share=0.1, unrelated=(0.0, 0.5))
     assert ComparatorConfig.from_mapping(config.to_mapping()) == config
+
+
+# Files that would take far more memory than they are large.
+
+
+def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> Path:
+    """The same parts in another zip file, with one more."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w", compression) as new:
+        for part in old.infolist():
+            new.writestr(part.filename, old.read(part))
+        if extra:
+            new.writestr("archive/data/more", extra)
+    return path
+
+
+def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
+    """Files, and why each is refused."""
+    plain = stored(tmp_path, {"a": torch.zeros(30_000_000)})
+    compressed = repacked(plain, tmp_path / "compressed.pt", zipfile.ZIP_DEFLATED)
+    tiny = tmp_path / "tiny.pt"
+    torch.save({"a": torch.zeros(1).expand(100_000, 100_000)}, tiny)
+    shared = tmp_path / "shared.pt"
+    block = torch.zeros(1_000_000)
+    torch.save({f"a{number}": block[: 1_000_000 - number] for number in range(1000)}, shared)
+    called = tmp_path / "called.pt"
+    # A pickle that calls bytearray(10**9), which weights_only=True allows.
+    work = b"\x80\x02cbuiltins\nbytearray\nJ\x00\xca\x9a\x3b\x85R."
+    called.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}." + work)
+    steps = tmp_path / "steps.pt"
+    steps.write_bytes(b"\x80\x02(" + b"}" * 10_000_000 + b"l.")
+    long = tmp_path / "long.pt"
+    long.write_bytes(b"\x80\x02\x8d" + (2**40).to_bytes(8, "little") + b"abc")
+    disguised = tmp_path / "disguised.pt"
+    with zipfile.ZipFile(inner := io.BytesIO(), "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02}.")
+    disguised.write_bytes(called.read_bytes() + inner.getvalue())
+    return {
+        "compressed": (compressed, "must be stored without compression"),
+        "one number as many": (
+            tiny,
+            "must take at most 4 times the [0-9,]+ bytes of the file, got 40,000,000,000",
+        ),
+        "one block many times": (shared, "must take at most 4 times"),
+        "a call": (called, "holds objects other than tensors"),
+        "a call before an archive": (disguised, "holds objects other than tensors"),
+        "many steps": (steps, "must have at most 300,000 steps beside tensors"),
+        "a length that is not there": (long, "is not a PyTorch file"),
+    }
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of one process alone is read from /proc")
+def test_a_checkpoint_is_refused_before_it_takes_four_times_its_size_and_100_mb(tmp_path: Path) -> None:
+    work = "importing._read_torch(sys.argv[1])"
+    for name, (path, message) in bombs(tmp_path).items():
+        with pytest.raises(InvalidArgumentError, match=message):
+            import_comparator(path, tmp_path / "model", layout="s2vs", extractor="classical")
+        peak = measure_peak("from vidkin.models import comparator_import as importing", work, path)
+        assert peak.said.startswith("InvalidArgumentError"), (name, peak)
+        assert peak.memory < 100e6 + 4 * path.stat().st_size, (name, peak)
+        assert peak.seconds < 15, (name, peak)
+    assert not (tmp_path / "model").exists()
+
+
+def test_files_of_older_pytorch_are_still_read(tmp_path: Path, whitening: Path) -> None:
+    path = tmp_path / "old.pth"
+    torch.save({"model": LAYOUTS["s2vs"]}, path, _use_new_zipfile_serialization=False)
+    config = import_comparator(path, tmp_path / "model", layout="s2vs", whitening=whitening)
+    assert config.weighting == "attention"
+
+
+def test_parts_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+    plain = stored(tmp_path, {"a": torch.zeros(1000)})
+    content = bytearray(plain.read_bytes())
+    at = content.index(b"PK\x01\x02")
+    entry = content[at + 24 : at + 28]
+    content[at + 20 : at + 28] = (int.from_bytes(entry, "little") + len(content)).to_bytes(4, "little") * 2
+    plain.write_bytes(content)
+    with pytest.raises(InvalidArgumentError, match="must be at most as large as the file, got more"):
+        import_comparator(plain, tmp_path / "model", layout="s2vs", extractor="classical")
+
+
+def test_a_whitening_that_expands_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pca.npz"
+    np.savez_compressed(path, mean=np.zeros(100_000), d=np.zeros(2), V=np.zeros((2, 2)))
+    model = stored(tmp_path, LAYOUTS["s2vs"])
+    with pytest.raises(InvalidArgumentError, match="the arrays must take at most 4 times the"):
+        import_comparator(model, tmp_path / "model", layout="s2vs", whitening=path)

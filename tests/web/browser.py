@@ -65,9 +65,18 @@ def kill_browser() -> None:
 
 
 @contextmanager
-def served(index: Path, *options: str) -> Iterator[str]:
-    """The address of ``vidkin serve`` for an index."""
-    command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0", *options]
+def served(index: Path, *options: str, token: str = "--no-token") -> Iterator[str]:
+    """The address of ``vidkin serve`` for an index, to which pages can be added; ``token=""`` is the default."""
+    command = [
+        sys.executable,
+        "-m",
+        "vidkin",
+        "serve",
+        str(index),
+        "--port",
+        "0",
+        *filter(None, (token, *options)),
+    ]
     # A server that hangs is aborted, and tells where each of its threads is.
     environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
     with (

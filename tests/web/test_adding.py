@@ -85,3 +85,15 @@ def test_a_job_that_is_stopped_keeps_what_was_read(
         finish_job(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json())["state"]
         == "done"
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\\ud800", "/\\ud800", "~\\ud800", "~\\u0000/x", "/\\u0000", "~nobody-of-this-name/x", "/\\udcff"],
+)
+def test_names_that_no_file_can_have_are_refused(fresh: TestClient, name: str) -> None:
+    answer = fresh.post(
+        "/api/index", content=f'{{"paths": ["{name}"]}}', headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert "there is no such file or folder" in answer.json()["detail"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library
+from vidkin.cli.serve import _write_link
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -53,6 +55,18 @@ def test_the_library_follows_the_filter_and_the_keyboard(page: Page, address: st
     cards.nth(0).locator("a").focus()
     page.keyboard.press("ArrowRight")
     expect(cards.nth(1).locator("a")).to_be_focused()
+
+
+def test_the_page_that_open_shows_leads_to_the_index_and_the_token_leaves_the_address(
+    browser: Browser, library: Library, tmp_path: Path
+) -> None:
+    with served(library.index, token="") as address, new_page(browser) as page:
+        page.goto(_write_link(tmp_path, address))
+        expect(page.locator(".card")).to_have_count(4)
+        expect(page).to_have_url(address.partition("?")[0])
+        # Pictures, scripts and videos come with the cookie.
+        page.get_by_role("link", name="coffee.mp4").click()
+        wait_for_videos(page, 1)
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])

@@ -99,7 +99,7 @@ def test_a_token_is_needed_where_there_is_one(library: Library, connect: Connect
     for headers in (
         {},
         {"Authorization": "Bearer wrong"},
-        {"Cookie": "vidkin_token=wrong"},
+        {"Cookie": "vidkin_token_8800=wrong"},
         {"Authorization": "swordfish"},
     ):
         for address in ("/", "/api/videos", "/static/base.css", "/?token=wrong"):
@@ -122,7 +122,8 @@ def test_the_token_of_an_address_becomes_a_cookie_that_scripts_cannot_read(
     assert answer.headers["location"] == "/?q=a+b&sort=size"
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
-    assert "samesite=strict" in cookie
+    assert "samesite=lax" in cookie
+    assert cookie.startswith("vidkin_token_8800=")  # another server of this computer has another
     assert client.get("/api/videos").status_code == 200  # the client keeps the cookie
     # No address leads anywhere else.
     far = client.get("http://127.0.0.1:8800//evil.example/?token=swordfish", follow_redirects=False)

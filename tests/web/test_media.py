@@ -60,6 +60,14 @@ def test_the_file_comes_whole_or_in_ranges(library: Library, client: TestClient)
     for wrong in ("bytes=5-2", f"bytes={size}-", "bytes=-0"):
         refused = client.get(address, headers={"Range": wrong})
         assert (refused.status_code, refused.headers["content-range"]) == (416, f"bytes */{size}")
+    # Positions of thousands of digits are behind every end, or at the begin.
+    many = "9" * 5000
+    for beyond in (f"bytes={many}-", f"bytes={many}-{many}", f"bytes=5-{'0' * 5000}2"):
+        refused = client.get(address, headers={"Range": beyond})
+        assert (refused.status_code, refused.headers["content-range"]) == (416, f"bytes */{size}")
+    for whole_file in (f"bytes=0-{many}", f"bytes=-{many}", f"bytes={'0' * 5000}-"):
+        part = client.get(address, headers={"Range": whole_file})
+        assert (part.status_code, part.content) == (206, content)
     # What is not a single range of bytes is answered with the whole.
     for other in ("items=0-1", "bytes=0-1,5-6", "bytes=-", "bytes=a-b"):
         assert client.get(address, headers={"Range": other}).status_code == 200

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 import uvicorn
 
-from vidkin.web.server import _Protocol
+from vidkin.web.server import _MOST_CONNECTIONS, _MOST_WAITING, _Protocol
 
 
 async def answer(scope: dict[str, object], receive: object, send: object) -> None:
@@ -50,6 +50,48 @@ def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.Monk
         writer.write(head)
         assert await asyncio.wait_for(reader.read(), 5) == b""
         writer.close()
+        server.should_exit = True
+        await running
+
+    asyncio.run(ask())
+
+
+def test_connections_without_a_request_do_not_keep_others_out() -> None:
+    async def ask() -> None:
+        config = uvicorn.Config(
+            answer,
+            port=0,
+            http=_Protocol,
+            log_level="error",
+            lifespan="off",
+            limit_concurrency=_MOST_CONNECTIONS,
+        )
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        head = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+        async def request() -> asyncio.StreamWriter:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head + b"\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"hello"), 5)
+            return writer
+
+        opened = []
+        # 150 that ask once and stay, 300 with half a head; one request is under way meanwhile.
+        for _ in range(15):
+            opened += await asyncio.gather(*(request() for _ in range(10)))
+        under_way = asyncio.create_task(request())
+        for _ in range(300):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head)
+            opened.append(writer)
+        opened += [await under_way, await request()]
+        assert len(server.server_state.connections) <= _MOST_WAITING + 2
+        for writer in opened:
+            writer.close()
         server.should_exit = True
         await running
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.files import open_output, write_text
-from vidkin._base.values import as_json, parse_json
+from vidkin._base.values import as_json, read_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -61,13 +61,13 @@ def load_or_run(
         is_current: Function that tells whether a stored value can be used; None uses every stored value.
     """
     if path.is_file():
-        stored = parse_json(path.read_text(encoding="utf-8"))
+        stored = read_json(path)
         if is_current is None or is_current(stored):
             return stored
     result = run()
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(result, indent=1) + "\n")
-    return parse_json(path.read_text(encoding="utf-8"))
+    return read_json(path)
 
 
 def run_path(folder: Path, settings: Sequence[object]) -> Path:
@@ -105,7 +105,7 @@ def check_same_data(
     record = work / f"{experiment}-data.json"
     try:
         if record.is_file() and any((work / name).is_dir() for name in _DATA_DEPENDENT):
-            before = parse_json(record.read_text(encoding="utf-8"))
+            before = read_json(record)
             changed = [option for option, content in contents.items() if before.get(option) != content]
             if changed:
                 raise InvalidArgumentError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 import tomllib
 import types
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from vidkin._base.limits import TOML_LIMITS, check_toml_text, read_bounded
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -16,22 +18,44 @@ if TYPE_CHECKING:
     from tomlkit.items import Table
     from tomlkit.toml_document import TOMLDocument
 
-__all__ = ["check_names", "format_toml", "from_table", "parse_toml", "to_table"]
+__all__ = ["check_names", "format_toml", "from_table", "parse_toml", "read_toml", "to_table"]
 
 # Columns of comments.
 _WIDTH = 100
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML document.
+    """Parse a TOML document that is within :data:`~vidkin._base.limits.TOML_LIMITS`.
 
     Raises:
-        tomllib.TOMLDecodeError: It is not TOML, or is nested too deeply to be one of our settings files.
+        tomllib.TOMLDecodeError: It is not TOML, or is too large to be one of our settings files.
     """
     try:
+        check_toml_text(text)
         return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
     except RecursionError:
         raise tomllib.TOMLDecodeError("nested too deeply") from None
+    except ValueError as error:
+        raise tomllib.TOMLDecodeError(str(error)) from None
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a TOML file as :func:`parse_toml` does, and no more of it than the limit.
+
+    Raises:
+        OSError: The file cannot be read.
+        UnicodeDecodeError: It is not UTF-8.
+        tomllib.TOMLDecodeError: It is not TOML, or is too large.
+    """
+    try:
+        text = read_bounded(path, TOML_LIMITS)
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        raise tomllib.TOMLDecodeError(str(error)) from None
+    return parse_toml(text)
 
 
 def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import hashlib
 import inspect
@@ -13,8 +14,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import IO, Any
 
+from vidkin._base.limits import JSON_LIMITS, TextLimits, check_json_text, read_bounded
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -30,8 +32,11 @@ __all__ = [
     "describe_settings",
     "fields_as_json",
     "parse_json",
+    "read_json",
     "replace_controls",
     "short_digest",
+    "table_cell",
+    "write_csv_rows",
 ]
 
 
@@ -135,16 +140,34 @@ def fields_as_json(value: Any) -> dict[str, Any]:
     return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, limits: TextLimits = JSON_LIMITS) -> Any:
     """Parse a JSON document; whoever wrote it, nothing but a ValueError is raised.
 
+    Args:
+        text: The document; bytes are UTF-8.
+        limits: Size, depth, digits and number of values, checked before anything is built.
+
     Raises:
-        ValueError: It is not JSON, or is nested too deeply to be one of our files.
+        ValueError: It is not JSON, or exceeds a limit.
     """
+    if len(text) > limits.size:
+        raise ValueError(f"size must be at most {limits.size:,} bytes, got {len(text):,}")
+    document = text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
+    check_json_text(document, limits)
     try:
-        return json.loads(text)
+        return json.loads(document)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def read_json(path: str | os.PathLike[str], limits: TextLimits = JSON_LIMITS) -> Any:
+    """Read a JSON file as :func:`parse_json` does, and no more of it than the limit.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not UTF-8 or not JSON, or exceeds a limit.
+    """
+    return parse_json(read_bounded(path, limits), limits)
 
 
 def replace_controls(text: str) -> str:
@@ -154,6 +177,30 @@ def replace_controls(text: str) -> str:
     'a�[2Jb'
     """
     return "".join("�" if unicodedata.category(char) == "Cc" else char for char in text)
+
+
+# What a spreadsheet takes for the begin of a formula, in East Asian forms as well; a number begins so, too.
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def table_cell(value: object) -> str:
+    """A value as a cell of CSV or tab-separated values, without control characters.
+
+    A text that a spreadsheet would run as a formula, such as the name of a file ``=cmd|...``, gets an apostrophe in
+    front, by which spreadsheets know text. Numbers stay as they are.
+
+    >>> table_cell("=1+1"), table_cell("-1.5"), table_cell("/a=b")
+    ("'=1+1", '-1.5', '/a=b')
+    """
+    text = "" if value is None else str(value)
+    mark = "'" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else ""
+    return mark + replace_controls(text)
+
+
+def write_csv_rows(file: IO[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write rows as CSV, each value by :func:`table_cell`."""
+    csv.writer(file).writerows([table_cell(value) for value in row] for row in rows)
 
 
 def short_digest(values: object) -> str:

@@ -2,7 +2,8 @@
 
 A section a command, with the options as names; above the sections what many commands share. The file of a person is
 ``vidkin/config.toml`` in the folder that the system has for settings (on Linux ``$XDG_CONFIG_HOME`` or ``~/.config``),
-or what ``$VIDKIN_CONFIG`` names; that of an index is ``config.toml`` in its folder, and comes before it.
+or what ``$VIDKIN_CONFIG`` names. ``config.toml`` in the folder of an index comes before it, but an index may be a
+stranger's: it can set :data:`OPTIONS_OF_AN_INDEX` only, which change what is shown, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,10 +16,24 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["INDEX_CONFIG", "config_path", "option_defaults", "show_defaults"]
+__all__ = ["INDEX_CONFIG", "OPTIONS_OF_AN_INDEX", "config_path", "option_defaults", "show_defaults"]
 
 INDEX_CONFIG = "config.toml"
 """Name of the file in the folder of an index."""
+
+OPTIONS_OF_AN_INDEX: Mapping[str, frozenset[str]] = {
+    "duplicates": frozenset({"format"}),
+    "index": frozenset({"list_skipped"}),
+    "info": frozenset({"format", "videos"}),
+    "match": frozenset({"format", "mirror"}),
+    "open": frozenset({"mirror"}),
+    "search": frozenset({"format", "limit", "mirror", "threshold"}),
+}
+"""Options that the file of an index may set, by command and parameter; an option that is not listed is refused.
+
+Listed is what changes only which results are shown and how. What names a path, an address, a program or a model, what
+writes, and what decides which files a plan removes (``threshold``, ``keep``, ``parts`` of ``duplicates``) is not.
+"""
 
 _VARIABLE = "VIDKIN_CONFIG"
 _INDEX_VARIABLE = "VIDKIN_INDEX"
@@ -55,12 +70,31 @@ def option_defaults(
 
     Raises:
         InvalidArgumentError: A file cannot be read, is not TOML, has a section of no command, or an option that the
-            command lacks.
+            command lacks, or that an index may not set.
     """
-    defaults = _read_defaults(config_path(), command, options, sections)
+    person = config_path()
+    defaults = _check_defaults(_read(person), person, command, options, sections)
+    # Whoever works in a folder has not asked for the index in it unless the command reads an index.
+    if not any(option.name == "index" and option.param_type_name == "option" for option in options):
+        return defaults
     index = _named_index(arguments) or os.environ.get(_INDEX_VARIABLE) or defaults.get("index")
     folder = Path(str(index or "collection.vidkin")).expanduser()
-    return defaults | _read_defaults(folder / INDEX_CONFIG, command, options, sections)
+    path = folder / INDEX_CONFIG
+    shown = _check_defaults(_read(path), path, command, options, sections)
+    _refuse_commands(shown, path, command)
+    return defaults | shown
+
+
+def _refuse_commands(defaults: Mapping[str, Any], path: Path, command: str) -> None:
+    """Raise InvalidArgumentError if an index sets more than what is shown."""
+    allowed = OPTIONS_OF_AN_INDEX.get(command, frozenset())
+    refused = sorted(name.replace("_", "-") for name in defaults.keys() - allowed)
+    if refused:
+        choices = ", ".join(sorted(name.replace("_", "-") for name in allowed)) or "no option"
+        raise InvalidArgumentError(
+            f"{path}: an index may set {choices} of `vidkin {command}`, got {', '.join(refused)}; if you want it, "
+            f"move it to {config_path()} or to the command line, and remove it from the index"
+        )
 
 
 def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
@@ -73,10 +107,10 @@ def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
     return shown
 
 
-def _read_defaults(
-    path: Path, command: str, options: Sequence[Any], sections: Sequence[str]
+def _check_defaults(
+    document: Mapping[str, Any], path: Path, command: str, options: Sequence[Any], sections: Sequence[str]
 ) -> dict[str, Any]:
-    document = _read(path)
+    """What a file sets for a command, by the names of its parameters."""
     section: Mapping[str, Any] = {}
     shared: dict[str, Any] = {}
     for name, value in document.items():
@@ -111,21 +145,18 @@ def _read_defaults(
 
 def _read(path: Path) -> Mapping[str, Any]:
     """The content of a file; nothing if there is no file."""
+    import tomllib
+
+    from vidkin._base.toml import read_toml
+
     try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
+        # A pipe would wait for somebody who writes, and a device never ends.
+        return read_toml(path) if path.is_file() or path.is_dir() else {}
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InvalidArgumentError(f"{path}: the configuration cannot be read: {cause}") from error
-    import tomllib
-
-    from vidkin._base.toml import parse_toml
-
-    try:
-        return parse_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
 
 
 def _named_index(arguments: Sequence[str]) -> str | None:

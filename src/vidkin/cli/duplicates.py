@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import shlex
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from vidkin._base.values import write_csv_rows
 from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import (
@@ -227,7 +227,7 @@ def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
 
     try:
         with open_csv(path) as file:
-            csv.writer(file).writerows(duplicate_cells(groups))
+            write_csv_rows(file, duplicate_cells(groups))
     except BrokenPipeError:
         raise  # the program that reads has had enough, as `head` has
     except OSError as error:

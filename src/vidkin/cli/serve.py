@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import webbrowser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -53,10 +55,17 @@ def serve(
         typer.Option(
             "--token",
             envvar="VIDKIN_TOKEN",
-            help="Token that browsers must send; by default none on 127.0.0.1, otherwise a new one.",
+            help="Token that browsers must send; by default a new one, in the printed address.",
             show_default=False,
         ),
     ] = None,
+    no_token: Annotated[
+        bool,
+        typer.Option(
+            "--no-token",
+            help="Ask for no token: every account of this computer can then see all files of the index and change it.",
+        ),
+    ] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only show; change nothing.")] = False,
     experiments: Annotated[
         list[Path] | None,
@@ -74,8 +83,13 @@ def serve(
 ) -> None:
     """Show the index in a browser: library, search by example, where videos match.
 
-    Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise.
+    Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise, and only who has the printed
+    address, or sends its token as `Authorization: Bearer TOKEN`.
     """
+    if no_token and token is not None:
+        raise typer.BadParameter(
+            "--no-token and --token (or VIDKIN_TOKEN) contradict each other; use one of them"
+        )
     with meter("starting"):
         try:
             from vidkin import web
@@ -97,9 +111,32 @@ def serve(
     def show_address(address: str) -> None:
         say(f"Open {address}", style="bold")
         note("Ctrl-C ends the server.")
+        if no_token:
+            note(
+                "Without a token every account of this computer can see and change what is here.",
+                style="yellow",
+            )
         if open_browser:
-            webbrowser.open(address)
+            webbrowser.open(address if no_token else _write_link(Path(private), address))
 
     # Ctrl-C is how a server ends, not an interruption of it.
-    with contextlib.suppress(KeyboardInterrupt):
-        web.serve(index, host=host, port=port, settings=settings, on_ready=show_address)
+    with contextlib.suppress(KeyboardInterrupt), TemporaryDirectory(prefix="vidkin-") as private:
+        web.serve(
+            index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address
+        )
+
+
+def _write_link(folder: Path, address: str) -> str:
+    """Address of a page that leads to another address, and that only this account can read.
+
+    The command line of a browser is shown to every account of the machine, and with it a token.
+    """
+    page = folder / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><title>vidkin</title>'
+        f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">'
+        f'<a href="{html.escape(address)}">vidkin</a>\n',
+        encoding="utf-8",
+    )
+    return page.as_uri()

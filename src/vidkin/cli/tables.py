@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from vidkin._base.values import as_json, replace_controls
+from vidkin._base.values import as_json, table_cell
 from vidkin.cli.console import is_roomy, note, path_text, say, table, terminal_width
 from vidkin.rendering.text import clock, clock_range, file_size, printable
 
@@ -108,13 +108,14 @@ def yes_no(value: bool) -> str:
 def write_tsv(cells: Sequence[str]) -> None:
     """Write one line of tab-separated values to standard output.
 
-    Names that are not valid Unicode keep their bytes, except in a terminal; control characters (tabs, too) do not.
+    Names that are not valid Unicode keep their bytes, except in a terminal; control characters (tabs, too) do not. No
+    cell is a formula: see :func:`~vidkin._base.values.table_cell`.
     """
     sys.stdout.flush()
     if sys.stdout.isatty():
-        sys.stdout.write("\t".join(map(printable, cells)) + "\n")
+        sys.stdout.write("\t".join(printable(table_cell(cell)) for cell in cells) + "\n")
         return
-    line = "\t".join(map(replace_controls, cells)) + "\n"
+    line = "\t".join(map(table_cell, cells)) + "\n"
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
         sys.stdout.write(line)

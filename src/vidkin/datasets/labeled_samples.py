@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.datasets.folders import iter_tree_items
 from vidkin.datasets.labeled import SPLITS, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -264,7 +264,7 @@ def _fly(
 
 def _manifest(root: Path) -> dict[str, Any] | None:
     try:
-        known = parse_json((root / _MANIFEST).read_text(encoding="utf-8"))
+        known = read_json(root / _MANIFEST)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None  # none was written, or a crash cut it short
     whole = isinstance(known, dict) and all(

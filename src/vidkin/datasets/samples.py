@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.datasets.labeled_samples import PHOTOGRAPHS, camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import apply_edit, write_video
@@ -231,7 +231,7 @@ class _Builder:
         """Read the manifest of an earlier build."""
         self._root.mkdir(parents=True, exist_ok=True)
         try:
-            noted = parse_json((self._root / _MANIFEST).read_text(encoding="utf-8"))
+            noted = read_json(self._root / _MANIFEST)
         except (FileNotFoundError, ValueError):
             return  # nothing noted, or notes that a crash cut short: everything is built anew
         if isinstance(noted, dict) and isinstance(noted.get("files"), dict):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.files import PathLike, write_text
-from vidkin._base.values import check_shot, parse_json
+from vidkin._base.values import check_shot, read_json
 from vidkin.errors import InvalidArgumentError
 
 __all__ = [
@@ -139,7 +139,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
         InvalidArgumentError: The file cannot be read, or contains something else.
     """
     try:
-        document = parse_json(path.read_text(encoding="utf-8"))
+        document = read_json(path)
     except OSError as error:
         raise InvalidArgumentError(f"{path}: cannot be read, {error.strerror}") from error
     except ValueError as error:

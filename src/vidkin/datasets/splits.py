@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vidkin._base.files import PathLike, write_text
-from vidkin._base.values import check_choice, parse_json
+from vidkin._base.values import check_choice, read_json
 from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
@@ -155,7 +155,7 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     """
     file = Path(path)
     try:
-        content = parse_json(file.read_text(encoding="utf-8"))
+        content = read_json(file)
     except FileNotFoundError as error:
         raise DatasetError(f"{file}: does not exist; write_split writes it") from error
     except ValueError as error:

@@ -8,13 +8,18 @@ similarities.py), mever-team/distill-and-select (model/students.py), gkordo/s2vs
 from __future__ import annotations
 
 import argparse
+import io
+import mmap
 import os
 import pickle
+import pickletools
+import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -30,6 +35,17 @@ from vidkin.models.weights import fit_state
 # The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
 _EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"
 _DIMENSION = 512
+
+# A checkpoint takes at most this many times its size: half and whole numbers become numbers of four bytes.
+_MOST_EXPANSION = 4
+# Some 40 for each tensor; what they build takes less than 100 MB.
+_MOST_STEPS = 300_000
+# What a pickle of tensors calls, as "module name".
+_CALLED = re.compile(
+    r"collections (OrderedDict|Counter)|argparse Namespace|(builtins|__builtin__) (set|complex)|_codecs encode"
+    r"|torch\._utils _rebuild_(tensor(_v2)?|parameter)|torch\.nn\.parameter Parameter"
+    r"|torch(\.cuda|\.storage)? \w*Storage|torch (Size|device|bool|(b?float|complex|u?int)\d+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +150,7 @@ def import_comparator(
 def _read_torch(path: PathLike) -> dict[str, Any]:
     name = os.fspath(path)
     try:
+        _check_checkpoint(os.path.expanduser(name))
         # Training scripts store their parsed arguments beside the weights: a plain container.
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(os.path.expanduser(name), map_location="cpu", weights_only=True)
@@ -142,11 +159,85 @@ def _read_torch(path: PathLike) -> dict[str, Any]:
             f"{name}: is not a PyTorch file, or holds objects other than tensors, which are not loaded; save only its "
             "state dictionary"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError) as error:
+    except (OSError, RuntimeError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise InvalidArgumentError(f"{name}: cannot be read as a checkpoint: {error}") from error
     if not isinstance(content, dict):
         raise InvalidArgumentError(f"{name}: must hold a state dictionary, got {type(content).__name__}")
+    _check_expansion(content, os.path.getsize(os.path.expanduser(name)), name)
     return content
+
+
+def _check_checkpoint(path: str) -> None:
+    """Check, before anything is built, that a checkpoint holds no more than its own bytes.
+
+    Raises:
+        UnpicklingError: It names something other than tensors, or is not a checkpoint.
+        ValueError: It is compressed, names its bytes several times, or consists of more than tensors.
+    """
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        # PyTorch goes by the first bytes as well, whatever the end of the file says.
+        if content[:4] != b"PK\x03\x04":
+            # As PyTorch before 1.6 wrote: a number, a version, facts about the machine, the tensors, the storages.
+            for _ in range(5):
+                _check_pickle(content)
+            return
+        with zipfile.ZipFile(file) as archive:
+            parts = archive.infolist()
+            if archive.comment or any(part.compress_type != zipfile.ZIP_STORED for part in parts):
+                raise ValueError("a checkpoint must be stored without compression, as torch.save writes it")
+            if sum(part.file_size for part in parts) > len(content):
+                raise ValueError("the parts of a checkpoint must be at most as large as the file, got more")
+            for part in parts:
+                if part.filename.lower().endswith(".pkl"):
+                    _check_pickle(io.BytesIO(archive.read(part)))
+
+
+def _check_pickle(file: IO[bytes] | mmap.mmap) -> None:
+    """Check one pickle and stop behind it: what it builds takes memory by its steps, and by what it calls."""
+    recent = ["", ""]
+    try:
+        for step, (operation, argument, _) in enumerate(pickletools.genops(file)):  # type: ignore[arg-type]
+            if step > _MOST_STEPS:
+                raise ValueError(
+                    f"a checkpoint must have at most {_MOST_STEPS:,} steps beside tensors, got more"
+                )
+            if operation.name == "STACK_GLOBAL":
+                _check_called(" ".join(recent))
+            elif operation.name in ("GLOBAL", "INST"):
+                _check_called(str(argument))
+            elif isinstance(argument, str):
+                recent = [recent[1], argument]
+    except (ValueError, IndexError, UnicodeDecodeError) as error:
+        if "must have at most" in str(error):
+            raise
+        raise pickle.UnpicklingError(str(error)) from error
+
+
+def _check_called(name: str) -> None:
+    # PyTorch itself would call more, bytearray(10**9) among it.
+    if _CALLED.fullmatch(name) is None:
+        raise pickle.UnpicklingError(f"{name} is not a part of tensors")
+
+
+def _check_expansion(content: Mapping[Any, Any], size: int, name: str) -> None:
+    """Check that the tensors, as the numbers of four bytes that they become, are a small multiple of the file."""
+    tensors: list[torch.Tensor] = []
+    waiting: list[Any] = [content]
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            # Counted as often as it is named: each becomes a tensor of its own.
+            tensors.append(value)
+        elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
+            seen.add(id(value))
+            waiting += value.values() if isinstance(value, Mapping) else value
+    needed = sum(tensor.numel() * max(tensor.element_size(), 4) for tensor in tensors)
+    if needed > _MOST_EXPANSION * size:
+        raise InvalidArgumentError(
+            f"{name}: the tensors of a checkpoint must take at most {_MOST_EXPANSION} times the {size:,} bytes of the "
+            f"file, got {needed:,} bytes"
+        )
 
 
 def _understand(
@@ -204,9 +295,10 @@ def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
         return path
     if name.endswith(".npz"):
         try:
+            _check_arrays(os.path.expanduser(name))
             with np.load(os.path.expanduser(name), allow_pickle=False) as arrays:
                 parts = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise InvalidArgumentError(f"{name}: cannot be read as a whitening: {error}") from error
     else:
         parts = _read_torch(path)
@@ -219,3 +311,14 @@ def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
     # Vectors are scaled to length 1 afterwards, so it does not matter that d holds eigenvalues of the scatter matrix.
     Whitening.from_eigen(parts["mean"], vectors[:, largest], values[largest]).save(target)
     return target
+
+
+def _check_arrays(path: str) -> None:
+    """Raise ValueError if the arrays of an npz file, which may be compressed, take more than a multiple of it."""
+    with zipfile.ZipFile(path) as archive:
+        needed = sum(part.file_size for part in archive.infolist())
+    size = os.path.getsize(path)
+    if needed > _MOST_EXPANSION * size:
+        raise ValueError(
+            f"the arrays must take at most {_MOST_EXPANSION} times the {size:,} bytes of the file"
+        )

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import nn
 
 from vidkin._base.files import PathLike, write_bytes, write_text
-from vidkin._base.toml import format_toml, parse_toml
+from vidkin._base.toml import format_toml, read_toml
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import PooledNetwork
 from vidkin.models.clip_encoder import ClipEncoder
@@ -188,7 +188,7 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
     """
     path = Path(folder).expanduser() / CONFIG_FILE
     try:
-        document = parse_toml(path.read_text(encoding="utf-8"))
+        document = read_toml(path)
     except OSError as error:
         raise UnknownExtractorError(
             f"{path.parent}: holds no model, as {CONFIG_FILE} cannot be read "

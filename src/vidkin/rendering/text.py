@@ -84,6 +84,11 @@ def percent(share: float, deviation: float | None = None) -> str:
 def printable(text: str) -> str:
     """Replace characters that a terminal would act on or that cannot be written as UTF-8."""
     if any("\ud800" <= char <= "\udfff" for char in text):
+        # Those that stand for bytes of a name of a file; others come from JSON, and no file is named so.
+        text = "".join(
+            char if char < "\ud800" or "\udc80" <= char <= "\udcff" or char > "\udfff" else "�"
+            for char in text
+        )
         text = os.fsencode(text).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "�" for char in text)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import VIDEO_EXTENSIONS, write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.datasets import camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import EDITS, EditedSegment, apply_edit, probe, steady_frames, write_video
@@ -139,7 +139,7 @@ def _edit_copy(query: QueryClip, edit: str, folder: Path, filler: Path) -> Galle
     if not (record.exists() and target.exists()):
         made = apply_edit(query.path, target, edit, seed=seed, filler=filler, threads=1)
         write_text(record, json.dumps({"segments": made.segments, "mirrored": made.mirrored}))
-    truth = parse_json(record.read_text(encoding="utf-8"))
+    truth = read_json(record)
     segments = tuple(
         EditedSegment(start, end, edited_start, edited_end, tuple(source_box), tuple(edited_box))
         for start, end, edited_start, edited_end, source_box, edited_box in truth["segments"]

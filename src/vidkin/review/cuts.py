@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vidkin._base.files import write_text
-from vidkin._base.values import Result, parse_json
+from vidkin._base.values import Result, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Index
 from vidkin.index.storage.opening import refuse_links
@@ -43,7 +43,7 @@ def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
     if not path.is_file():
         return None
     try:
-        return tuple(DetectedCut(**row) for row in parse_json(path.read_text(encoding="utf-8"))["cuts"])
+        return tuple(DetectedCut(**row) for row in read_json(path)["cuts"])
     except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
         raise CollectionDamagedError(
             f"{path} is damaged ({error}); delete it to see the cuts that were detected"
@@ -197,7 +197,7 @@ def use_detector(index: Path, *, use: bool) -> str:
         (folder / _USED).unlink(missing_ok=True)
         return "default"
     try:
-        name = str(parse_json((folder / _FILE).read_text(encoding="utf-8"))["detector"])
+        name = str(read_json(folder / _FILE)["detector"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidArgumentError(
             f"no threshold has been trained for {index}; run `vidkin train review --index {index}`"
@@ -210,7 +210,7 @@ def use_detector(index: Path, *, use: bool) -> str:
 def read_detector(index: Path) -> str:
     """Name of the detector that the shots page of an index uses."""
     try:
-        return str(parse_json((index / REVIEW_FOLDER / _USED).read_text(encoding="utf-8"))["detector"])
+        return str(read_json(index / REVIEW_FOLDER / _USED)["detector"])
     except FileNotFoundError:
         return "default"
     except (OSError, ValueError, KeyError, TypeError) as error:

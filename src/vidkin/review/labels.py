@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from vidkin._base.files import write_text
-from vidkin._base.values import Result, check_at_least, check_choice, parse_json
+from vidkin._base.values import Result, check_at_least, check_choice, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.opening import open_place
 
@@ -98,7 +98,7 @@ class Labels(Result):
         if not path.is_file():
             return cls()
         try:
-            table = parse_json(path.read_text(encoding="utf-8"))
+            table = read_json(path)
             return cls(
                 tuple(PairLabel(**_known(PairLabel, row)) for row in table.get("pairs", ())),
                 tuple(CutLabel(**_known(CutLabel, row)) for row in table.get("cuts", ())),

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.values import Result, parse_json
+from vidkin._base.values import Result, parse_json, read_json
 
 __all__ = ["Curves", "FigureTable", "StoredRun", "find_runs", "read_curves", "read_tables"]
 
@@ -132,7 +132,7 @@ def read_tables(path: Path) -> tuple[FigureTable, ...]:
 @lru_cache(maxsize=_MOST_RUNS)
 def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
     """Reread only if the file changed, because a page that follows a training asks every other second."""
-    value = parse_json(path.read_text(encoding="utf-8"))
+    value = read_json(path)
     return tuple(_tables(value, "")) if isinstance(value, dict) else ()
 
 
@@ -171,7 +171,7 @@ def _is_report_of(path: Path, *, last: int) -> bool:
     if (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
         return True
     try:
-        steps: object = parse_json((path / _REPORT).read_text(encoding="utf-8"))["steps"]
+        steps: object = read_json(path / _REPORT)["steps"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return steps == last

@@ -6,7 +6,6 @@ A new format is one row and the function that writes it; another package lists i
 
 from __future__ import annotations
 
-import csv
 import importlib
 import math
 import os
@@ -20,7 +19,7 @@ import numpy as np
 
 from vidkin._base.files import PathLike, open_output
 from vidkin._base.registry import Registry
-from vidkin._base.values import replace_controls
+from vidkin._base.values import write_csv_rows
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.media.time import SAME_TIME
 from vidkin.shots.images import write_contact_sheet
@@ -310,7 +309,7 @@ class ShotTable:
             cut = opening.get(shot.start_frame)
             self._rows.append(
                 [
-                    replace_controls(detection.path),
+                    detection.path,
                     str(number),
                     _seconds(shot.start),
                     _seconds(shot.end),
@@ -340,7 +339,7 @@ class ShotTable:
 
     def write_to(self, file: IO[str]) -> None:
         """Write the table to an open file, such as standard output."""
-        csv.writer(file).writerows(self.lines())
+        write_csv_rows(file, self.lines())
 
     def lines(self) -> Iterator[Sequence[str]]:
         """The headings, and the cells of each shot."""
@@ -374,10 +373,11 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
         for frame in range(cut.start_frame, cut.end_frame + 1)
     }
     with open_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["frame", "time", name, "cut", "transition"])
-        for frame, time in enumerate(times.tolist()):
-            rows.writerow([frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")])
+        lines = (
+            [frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")]
+            for frame, time in enumerate(times.tolist())
+        )
+        write_csv_rows(file, [["frame", "time", name, "cut", "transition"], *lines])
 
 
 def _seconds(time: float) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from vidkin._base.files import PathLike
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures import (
     Boundary,
@@ -135,7 +134,7 @@ def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
         InvalidArgumentError: The file cannot be read or has another format.
     """
     try:
-        videos = parse_json(Path(path).read_text(encoding="utf-8"))["videos"]
+        videos = read_json(path)["videos"]
         return {
             name: BoundaryLabels(
                 tuple(int(frame) for frame in entry["hard"]),

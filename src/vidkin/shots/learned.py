@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, write_text
-from vidkin._base.values import check_at_least, check_choice, check_positive, parse_json
+from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import fit_to_square
 from vidkin.media.time import SAME_TIME
@@ -123,7 +123,7 @@ class ShotRules:
         """
         path = Path(folder) / RULES_FILE
         try:
-            document = parse_json(path.read_text(encoding="utf-8"))
+            document = read_json(path)
         except OSError as error:
             raise InvalidArgumentError(
                 f"{path}: cannot be read ({error.strerror}), so this model does not detect shots; "

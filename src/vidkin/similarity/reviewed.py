@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from vidkin._base.files import write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.scorer import PairScore, Scorer
@@ -91,7 +91,7 @@ class ReviewMeasure:
             InvalidArgumentError: The file does not exist or is damaged.
         """
         try:
-            table = parse_json(Path(path).read_text(encoding="utf-8"))
+            table = read_json(path)
             first, second, third = map(float, table["coefficients"])
             return cls(
                 str(table["fingerprint"]),

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.toml import check_names, format_toml, from_table, parse_toml
+from vidkin._base.toml import check_names, format_toml, from_table, parse_toml, read_toml
 from vidkin._base.values import describe_settings
 from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings
 from vidkin.datasets.collections import find_reader
@@ -95,15 +95,16 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
     path = Path(source).expanduser()
     try:
         if path.is_file():
-            text = path.read_text(encoding="utf-8")
+            document = read_toml(path)
         elif os.fspath(source) in available_recipes():
-            text = (resources.files("vidkin.training") / "recipes" / f"{source}.toml").read_text("utf-8")
+            shipped = resources.files("vidkin.training") / "recipes" / f"{source}.toml"
+            document = parse_toml(shipped.read_text("utf-8"))
         else:
             raise InvalidArgumentError(
                 f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of "
                 f"{', '.join(available_recipes())}"
             )
-        return _parse(parse_toml(text), path.stem)
+        return _parse(document, path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"{path}: not valid TOML: {error}") from error
     except OSError as error:

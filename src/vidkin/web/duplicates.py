@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import tempfile
@@ -15,6 +14,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
+from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
 from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, sign_plan, write_plan
 from vidkin.rendering.duplicates import describe_member, duplicate_cells
@@ -232,7 +232,7 @@ async def export_groups(site: CurrentSite) -> Response:
 
     def work() -> bytes:
         text = io.StringIO()
-        csv.writer(text).writerows(duplicate_cells(_current(site)))
+        write_csv_rows(text, duplicate_cells(_current(site)))
         return text.getvalue().encode("utf-8", "surrogateescape")
 
     return _download(await site.lists.run(work), "duplicates.csv", "text/csv")

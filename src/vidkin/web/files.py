@@ -20,7 +20,9 @@ from vidkin.web.lanes import Lane
 __all__ = ["media_type", "open_record", "stream_file", "stream_path"]
 
 _PIECE = 256 * 1024
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+# Positions of more digits than any file has bytes are refused: reading them would fail in Python.
+_RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
+_MOST_DIGITS = 18
 # As browsers name them; everything else is sent as bytes that no browser takes for a page.
 _TYPES = {
     **dict.fromkeys((".mp4", ".m4v", ".mov", ".qt", ".f4v"), "video/mp4"),
@@ -78,6 +80,8 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
         and request.headers.get("if-range", tag) == tag
     ):
         first, last = requested.groups()
+        # Nothing is behind the end: the last position may be any, a first one there leads to 416.
+        first, last = (digits.lstrip("0")[: _MOST_DIGITS + 1] or digits[:1] for digits in (first, last))
         start = int(first) if first else max(size - int(last), 0)
         end = min(int(last) + 1, size) if first and last else size
         if start >= size or end <= start:

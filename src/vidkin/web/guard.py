@@ -26,7 +26,8 @@ class Settings:
     """Limits of a server; the defaults fit one person at one computer.
 
     Attributes:
-        token: Token that every request must carry; None requires none, which is only safe on a loopback address.
+        token: Token that every request must carry; None requires none: whoever reaches the address, other accounts of
+            this machine included, lists, plays and searches all files of the index, and adds files to it.
         hosts: Names, besides the loopback ones, by which browsers may address the server.
         read_only: Refuse whatever changes the index or a file.
         cache_bytes: Thumbnails and previews that are kept on disk, bytes; the least recently used are deleted.
@@ -81,7 +82,8 @@ _BODY_BYTES, _BODY_SECONDS = 8_000_000, 60.0
 
 _UPLOADS = "/api/uploads"
 
-_QUERY, _COOKIE = "token", "vidkin_token"
+# Cookies belong to a host, whatever the port: two servers of one computer would take each other's.
+_QUERY, _COOKIE = "token", "vidkin_token_{port}"
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -155,16 +157,20 @@ class Guard:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and _equal(given, token):
             return None
+        port = headers.get("host", "").rpartition(":")[2]
+        cookie = _COOKIE.format(port=port if port.isdecimal() else "80")
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["method"] == "GET" and _equal(query.pop(_QUERY, [""])[0], token):
             # The token leaves the address at once, so that no bookmark, history or picture of the screen holds it.
             address = scope["path"].lstrip("/")
             rest = urlencode(query, doseq=True)
             answer = RedirectResponse(f"/{address}{'?' if rest else ''}{rest}", 303)
-            answer.set_cookie(_COOKIE, token, httponly=True, samesite="strict", max_age=30 * 86400)
+            # Lax: the page may be opened by a link, as by the file that `--open` gives a browser; requests of other
+            # sites that do more are refused before.
+            answer.set_cookie(cookie, token, httponly=True, samesite="lax", max_age=30 * 86400)
             return answer
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(cookie)
         except CookieError:
             morsel = None
         if morsel is not None and _equal(morsel.value, token):

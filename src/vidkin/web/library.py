@@ -176,12 +176,19 @@ async def add_folders(site: CurrentSite, folders: Folders) -> JobState:
 
 def _check(names: Sequence[str]) -> list[Path]:
     """Absolute paths, all of which exist."""
-    paths = [Path(name.strip()).expanduser() for name in names]
-    for path in paths:
+    paths = []
+    for name in names:
+        try:
+            path = Path(name.strip()).expanduser()
+            os.fsencode(path)
+            is_there = "\0" not in name and os.path.exists(path)
+        except (ValueError, RuntimeError):  # no name of a file, or of a user that is not there
+            raise InvalidArgumentError(f"{name}: there is no such file or folder") from None
         if not path.is_absolute():
             raise InvalidArgumentError(f"{path}: name the whole path, for example {Path.home() / 'Videos'}")
-        if "\0" in str(path) or not os.path.exists(path):
+        if not is_there:
             raise InvalidArgumentError(f"{path}: there is no such file or folder")
+        paths.append(path)
     return paths
 
 

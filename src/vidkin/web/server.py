@@ -21,10 +21,12 @@ __all__ = ["serve"]
 
 # Connections at a time: pages hold a few each; nobody needs more than this.
 _MOST_CONNECTIONS = 200
+# Of these so many may be without a whole request; whoever has waited longest makes room for the next.
+_MOST_WAITING = 64
 _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
-# A connection without a whole head of a request in so many seconds is closed: it must not block others.
-_SECONDS_FOR_HEAD = 20.0
+# A connection without a whole head of a request in so many seconds is closed.
+_SECONDS_FOR_HEAD = 10.0
 
 
 def serve(
@@ -33,25 +35,35 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8800,
     settings: Settings | None = None,
+    needs_token: bool = True,
     on_ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve an index until the process is interrupted.
 
-    A host other than a loopback address gets a token, unless the settings have one.
+    Without a token in the settings a new one is drawn: other accounts of this machine reach a loopback address, too.
 
     Args:
         index: Folder of the index; with ``settings.read_only`` also its address on object storage.
         host: Address to listen at.
         port: Port; 0 lets the system choose one.
         settings: Limits.
+        needs_token: Draw a token if the settings have none. False is allowed on a loopback address only, and lets every
+            account of this machine read and change the index.
         on_ready: Callback that receives the address to open, including the token, once connections are accepted.
 
     Raises:
         CollectionNotFoundError: There is no index in the folder.
-        InvalidArgumentError: The address cannot be listened at, or an index on object storage is not to be read only.
+        InvalidArgumentError: The address cannot be listened at or needs a token, or an index on object storage is not
+            to be read only.
     """
     settings = settings or Settings()
-    if settings.token is None and not _is_loopback(host):
+    if not needs_token and settings.token is not None:
+        raise InvalidArgumentError("needs_token must be true with a token, got false")
+    if not needs_token and not _is_loopback(host):
+        raise InvalidArgumentError(
+            f"a server without a token must listen on 127.0.0.1, got {host}: other computers could change the index"
+        )
+    if settings.token is None and needs_token:
         settings = replace(settings, token=secrets.token_urlsafe(24))
     if not _is_loopback(host):
         settings = replace(settings, hosts=settings.hosts | {host, socket.gethostname()})
@@ -88,13 +100,36 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection on which no request arrives in time, whole or in drops; uvicorn waits for it without end."""
+    """Closes a connection on which no request arrives in time, whole or in drops; uvicorn waits for it without end.
+
+    Connections without a request, new ones and those that wait for the next, have places of their own: however many
+    somebody opens, a request that arrives whole is answered.
+    """
 
     _waiting: asyncio.TimerHandle | None = None
+    # When the last request began; before the first one, when the connection was made.
+    _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._follow()
+        self._make_room()
+
+    @property
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        """Close what has waited longest for a request, beyond the number that may wait."""
+        waiting = [
+            each
+            for each in self.connections
+            if isinstance(each, _Protocol) and not each._has_request and not each.transport.is_closing()
+        ]
+        waiting.sort(key=lambda each: each._since)
+        for each in waiting[: max(len(waiting) - _MOST_WAITING, 0)]:
+            each.transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -105,13 +140,14 @@ class _Protocol(H11Protocol):
         self._forget()
 
     def _follow(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._has_request:
+            self._since = self.loop.time()
             self._forget()
         elif self._waiting is None:
             self._waiting = self.loop.call_later(_SECONDS_FOR_HEAD, self._give_up)
 
     def _give_up(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._has_request:
             self.transport.close()
 
     def _forget(self) -> None:

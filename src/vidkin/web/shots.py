@@ -14,7 +14,8 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
-from vidkin._base.values import parse_json
+from vidkin._base.limits import LONG_JSON_LIMITS
+from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.review import forget_corrected, read_corrected, read_detector, write_corrected
@@ -288,7 +289,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
 
     path = site.cache.get(_name(record, read_detector(site.index.folder)), ".json", refuse)
     try:
-        table = parse_json(path.read_text(encoding="utf-8"))
+        table = read_json(path, LONG_JSON_LIMITS)
         detected = tuple(DetectedCut(**row) for row in table["cuts"])
         detector = str(table["detector"])
         times, end, critical = (

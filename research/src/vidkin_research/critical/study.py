@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from vidkin._base.files import write_text
-from vidkin._base.values import as_json, parse_json
+from vidkin._base.values import as_json, read_json
 from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder, save_model
@@ -355,7 +355,7 @@ def compose_splits(
         folder = work / "highlights" / name
         record = folder / "made.json"
         settings = {"part": which, "videos": videos, "seed": seed, "places": places, "rate": rate}
-        if record.is_file() and parse_json(record.read_text(encoding="utf-8")) == settings:
+        if record.is_file() and read_json(record) == settings:
             labels = read_shot_annotations(folder / "labels.json")
         else:
             labels = build_highlights(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vidkin._base.values import check_at_least, parse_json
+from vidkin._base.values import check_at_least, read_json
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.images.contract import ImageRow, ImageTask
 from vidkin_research.images.figures import RowFigures, measure_row
@@ -95,7 +95,7 @@ def read_rankings(rows: Sequence[ImageRow], task: ImageTask, work: Path, *, seed
     """
     rankings: Rankings = {}
     for row in rows:
-        stored = parse_json(_run_file(work, task, row, seed).read_text(encoding="utf-8"))
+        stored = read_json(_run_file(work, task, row, seed))
         if "nearest" in stored:
             rankings[row.name] = {query: list(results) for query, results in stored["nearest"]}
     return rankings

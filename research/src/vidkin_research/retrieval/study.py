@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vidkin._base.files import create_output_folder
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.metric import measures
@@ -88,7 +88,7 @@ def read_runs(plan: ComparisonPlan, output: PathLike) -> list[ComparisonRun]:
         stored = [
             (path.stat().st_mtime_ns, data, run)
             for path in paths
-            for protocol, data, run in [_parse_run(parse_json(path.read_text(encoding="utf-8")))]
+            for protocol, data, run in [_parse_run(read_json(path))]
             if protocol == plan.protocol() and run.method in plan.methods
         ]
         last = max(stored, key=lambda entry: entry[0])[1] if stored else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.judging import BoundaryLabels, read_boundary_labels
@@ -95,7 +95,7 @@ def composed_part(
     """
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
     record = folder / "made.json"
-    if not record.is_file() or parse_json(record.read_text(encoding="utf-8")) != settings:
+    if not record.is_file() or read_json(record) != settings:
         chosen = [
             path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS) == test
         ]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
+from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.files import write_whole
@@ -117,7 +118,7 @@ class Comparisons:
             content = place.read(cls.FILE)
             if content is None:
                 return cls(place, state)
-            table = parse_json(content.decode())
+            table = parse_json(content, LONG_JSON_LIMITS)
             if table["state"] != state or table.get("doubts", 0) != _DOUBT_REVISION:
                 return cls(place, state)
             names: list[str] = [str(name) for name in table["contents"]]

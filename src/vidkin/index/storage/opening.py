@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vidkin._base.files import replace_file, write_text
-from vidkin._base.values import parse_json
+from vidkin._base.values import read_json
 from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.objects import SCHEMES, ObjectPlace
@@ -204,7 +204,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             holder = "another process"
             # The note is written just after the lock is taken, so it may be missing.
             with suppress(OSError, ValueError, KeyError, TypeError):
-                note = parse_json((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+                note = read_json(folder / HOLDER_FILE)
                 holder = f"process {note['pid']} on {note['host']} since {note['since']}"
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(

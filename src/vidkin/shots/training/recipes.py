@@ -13,7 +13,7 @@ from typing import Any
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import Registry, research_hint
-from vidkin._base.toml import check_names, format_toml, parse_toml
+from vidkin._base.toml import check_names, format_toml, parse_toml, read_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.shots.training.head import ShotRecipe
@@ -200,7 +200,7 @@ def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
     shipped = available_shot_recipes()
     try:
         if path.is_file():
-            return parse_toml(path.read_text(encoding="utf-8"))
+            return read_toml(path)
         if os.fspath(source) in shipped:
             return parse_toml(shipped[os.fspath(source)].read_text("utf-8"))
     except OSError as error:
