@@ -14,9 +14,7 @@ SIZES = {"full": FULL, "small": SMALL, "quick": QUICK}
 
 def material_parser(description: str | None, *, work: str) -> argparse.ArgumentParser:
     """A parser with FOLDER or --sources, --half and --work, whose help is ``work``."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     material = parser.add_mutually_exclusive_group(required=True)
     material.add_argument("folder", type=Path, nargs="?", help="the collection that is divided in halves")
     material.add_argument("--sources", type=Path, help="any folder of videos that show different things")

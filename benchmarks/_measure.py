@@ -53,9 +53,7 @@ def compare(runs: Mapping[str, Callable[[], Tensor]], *, repeats: int = 3) -> di
             value = run()
             times[name].append(time.perf_counter() - start)
             values[name] = value.item()
-    return {
-        name: Measurement(values[name], statistics.median(times[name]), peaks[name] / 2**20) for name in runs
-    }
+    return {name: Measurement(values[name], statistics.median(times[name]), peaks[name] / 2**20) for name in runs}
 
 
 def peak_memory(run: Callable[[], Tensor]) -> int:

@@ -17,9 +17,7 @@ Pairs = dict[str, dict[str, Measurement]]
 
 def options(description: str | None) -> argparse.Namespace:
     """``--output``, ``--sizes`` and ``--skip-package``."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the figures as JSON")
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 2048], help="batch sizes")
     parser.add_argument("--skip-package", action="store_true", help="leave pytorch-metric-learning out")

@@ -48,9 +48,7 @@ Run = Callable[[int], object]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=16)
     parser.add_argument("--side", type=int, default=96)
     parser.add_argument("--seeds", type=int, default=24)

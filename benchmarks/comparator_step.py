@@ -26,9 +26,7 @@ RATE, DELTA, RHO = 0.35, 0.05, 5.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=int, default=64)
     parser.add_argument("--frames", type=int, default=28)
     parser.add_argument("--regions", type=int, default=1)
@@ -42,9 +40,7 @@ def main() -> int:
     relevance = (same[:, None] == same).long()
     rows = torch.nn.functional.normalize(torch.randn(given.clips * given.frames, 64), dim=-1)
     labels = (rows @ rows.T).view(given.clips, given.frames, given.clips, given.frames).transpose(1, 2)
-    model = build_comparator(
-        ComparatorConfig(dimension=given.dimension, weighting="attention"), weights="random"
-    )
+    model = build_comparator(ComparatorConfig(dimension=given.dimension, weighting="attention"), weights="random")
     ours = measure(lambda: lean_step(model, videos, relevance, labels), repeats=1)
     naive = measure(lambda: naive_step(model, videos, relevance, labels), repeats=1)
     ratio = naive.peak_mib / ours.peak_mib
@@ -70,9 +66,7 @@ def vars_of(found: object) -> dict[str, float]:
 
 def lean_step(model: Comparator, videos: Tensor, relevance: Tensor, labels: Tensor) -> Tensor:
     comparison = model(videos)
-    loss: Tensor = InfoNCELoss()(comparison.scores, relevance) + QuadLinearAPLoss()(
-        comparison.scores, relevance
-    )
+    loss: Tensor = InfoNCELoss()(comparison.scores, relevance) + QuadLinearAPLoss()(comparison.scores, relevance)
     loss = loss + FrameQuadLinearAPLoss()(comparison.frame_maps, labels, relevance)
     return finish(model, loss)
 

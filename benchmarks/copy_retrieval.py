@@ -44,9 +44,7 @@ def main() -> None:
         given.work,
         distractors=[found for place in given.distractors for found in find_recordings(place)],
         machine=describe_machine(),
-        on_progress=lambda done, total, what: print(
-            f"\r{done} of {total}: {what:.60}\x1b[K", end="", flush=True
-        ),
+        on_progress=lambda done, total, what: print(f"\r{done} of {total}: {what:.60}\x1b[K", end="", flush=True),
     )
     half = f"the folder {given.sources.name}" if given.sources else f"the {given.half} half"
     page = as_page(results.report, notes=[f"Sources: {half}. Made by `python benchmarks/copy_retrieval.py`."])

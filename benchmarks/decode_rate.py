@@ -59,9 +59,7 @@ def readable_videos(folder: Path) -> list[Path]:
     return files
 
 
-def measure(
-    files: list[Path], rate: float, short_side: int, repetitions: int, threads: int
-) -> dict[str, object]:
+def measure(files: list[Path], rate: float, short_side: int, repetitions: int, threads: int) -> dict[str, object]:
     program = imageio_ffmpeg.get_ffmpeg_exe()
 
     def ours(path: Path) -> None:
@@ -134,9 +132,7 @@ def show(result: dict[str, object]) -> None:
     assert isinstance(rows, list)
     for row in rows:
         ratio = row["vidkin"] / row["ffmpeg"]
-        print(
-            f"{row['file']:40.40} {row['seconds']:8.1f} {row['vidkin']:8.3f} {row['ffmpeg']:8.3f} {ratio:6.2f}"
-        )
+        print(f"{row['file']:40.40} {row['seconds']:8.1f} {row['vidkin']:8.3f} {row['ffmpeg']:8.3f} {ratio:6.2f}")
     print(f"{'total':49} {result['vidkin_total']:8.3f} {result['ffmpeg_total']:8.3f} {result['ratio']:6.2f}")
     print(f"without the start of ffmpeg ({result['ffmpeg_overhead_per_file']:.3f} s a file): ", end="")
     print(f"{result['ratio_without_overhead']:.2f}")

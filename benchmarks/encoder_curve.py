@@ -137,9 +137,7 @@ def measure_copies(recordings: Any, weights: Path | None, work: Path) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("videos", type=Path, help="the collection whose development half is measured")
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders of pictures and videos")
     parser.add_argument("--work", type=Path, required=True)

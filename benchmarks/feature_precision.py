@@ -59,9 +59,7 @@ def rounded(features: FrameFeatures, whole: Rounding, parts: Rounding) -> FrameF
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path)
     parser.add_argument("queries", type=Path)
     parser.add_argument("--output", type=Path)
@@ -81,9 +79,7 @@ def main() -> None:
     for whole, parts in (("float16", "float16"), ("float16", "int8"), ("int8", "int8"), ("float16", "int4"),
                          ("int4", "int4"), ("float16", "binary"), ("binary", "binary")):  # fmt: skip
         targets = [
-            weigh_features(
-                rounded(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), common, record.duration
-            )
+            weigh_features(rounded(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), common, record.duration)
             for features, record in zip(stored, records, strict=True)
         ]
         scores = []

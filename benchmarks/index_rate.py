@@ -91,22 +91,16 @@ def noise_walk(frames: int) -> Iterator[np.ndarray]:
     generator = np.random.default_rng(0)
     for index in range(frames):
         if index % 60 == 0:
-            texture = np.kron(
-                generator.integers(0, 255, (64, 90, 3), np.uint8), np.ones((12, 12, 1), np.uint8)
-            )
+            texture = np.kron(generator.integers(0, 255, (64, 90, 3), np.uint8), np.ones((12, 12, 1), np.uint8))
         shift = (index % 60) * 2
         yield np.ascontiguousarray(texture[shift : shift + 360, shift : shift + 640])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument(
-        "--hours", type=float, default=2.0, help="length of the video for the memory, 0 for none"
-    )
+    parser.add_argument("--hours", type=float, default=2.0, help="length of the video for the memory, 0 for none")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     files = sorted(p for f in arguments.folders for p in f.rglob("*") if p.suffix.lower() in SUFFIXES)

@@ -82,9 +82,7 @@ def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--set", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))

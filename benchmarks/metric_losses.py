@@ -50,13 +50,9 @@ def batch_row(
 SORTED = "N^2 log N"
 RADIAL_PAPER = "Radial loss paper"
 LOSSES: dict[str, Row] = {
-    "TripletLoss": tuple_row(
-        losses.TripletLoss, 3, "[g + d(q,p) - d(q,n)]+", "Wang, CVPR 2014", "PML, OML, torch"
-    ),
+    "TripletLoss": tuple_row(losses.TripletLoss, 3, "[g + d(q,p) - d(q,n)]+", "Wang, CVPR 2014", "PML, OML, torch"),
     "QuadletLoss": tuple_row(losses.QuadletLoss, 4, "L1 + L2 + L3", RADIAL_PAPER, "-"),
-    "RadialLoss": tuple_row(
-        losses.RadialLoss, 4, "[(cR)^2 - |n-X|^2]+ + [m + d(q,p) - d(q,i)]+", RADIAL_PAPER, "-"
-    ),
+    "RadialLoss": tuple_row(losses.RadialLoss, 4, "[(cR)^2 - |n-X|^2]+ + [m + d(q,p) - d(q,i)]+", RADIAL_PAPER, "-"),
     "QuadrupletwiseLoss": tuple_row(
         losses.QuadrupletwiseLoss, 4, "sum [delta + D(a,b) - D(c,d)]+", "Law, IJCV 2017", "-"
     ),
@@ -67,12 +63,8 @@ LOSSES: dict[str, Row] = {
         "Chen, CVPR 2017",
         "OML",
     ),
-    "AngularLoss": tuple_row(
-        losses.AngularLoss, 3, "[|a-p|^2 - 4 tan^2 |n-(a+p)/2|^2]+", "Wang, ICCV 2017", "-"
-    ),
-    "AngularLoss quadlet": tuple_row(
-        lambda: losses.AngularLoss(form="quadlet"), 4, "three of them", RADIAL_PAPER, "-"
-    ),
+    "AngularLoss": tuple_row(losses.AngularLoss, 3, "[|a-p|^2 - 4 tan^2 |n-(a+p)/2|^2]+", "Wang, ICCV 2017", "-"),
+    "AngularLoss quadlet": tuple_row(lambda: losses.AngularLoss(form="quadlet"), 4, "three of them", RADIAL_PAPER, "-"),
     "BatchHardTripletLoss": batch_row(
         lambda _: losses.BatchHardTripletLoss(),
         "classes",
@@ -170,9 +162,7 @@ def measure_losses(sizes: list[int]) -> list[dict[str, Any]]:
         for size in sizes:
             result[str(size)] = asdict(measure(loss_run(row, size)))
         rows.append(result)
-        figures = "  ".join(
-            f"{result[str(n)]['seconds']:8.4f} s {result[str(n)]['peak_mib']:7.1f} MiB" for n in sizes
-        )
+        figures = "  ".join(f"{result[str(n)]['seconds']:8.4f} s {result[str(n)]['peak_mib']:7.1f} MiB" for n in sizes)
         print(f"{name:23s} {row.source:19s} {row.complexity:10s} {figures}", flush=True)
     return rows
 
@@ -203,9 +193,7 @@ def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
             lambda x: margin(x, labels),
         ),
         "batch-all triplets, mean of all": (
-            lambda x: losses.batch_all_triplet_loss(
-                x, labels, margin=0.2, distance="euclidean", average="all"
-            ),
+            lambda x: losses.batch_all_triplet_loss(x, labels, margin=0.2, distance="euclidean", average="all"),
             lambda x: margin_of_all(x, labels),
         ),
         "batch-hard triplets, margin .2": (
@@ -235,9 +223,7 @@ def main() -> int:
     given = options(__doc__)
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(
-        f"forward and backward from embeddings [N, 128], classes of 4 in categories of 16, N = {given.sizes}"
-    )
+    print(f"forward and backward from embeddings [N, 128], classes of 4 in categories of 16, N = {given.sizes}")
     rows = measure_losses(given.sizes)
     pairs = {} if given.skip_package else compare_with_package()
     return finish(rows, pairs, missed, given.output)

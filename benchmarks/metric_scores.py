@@ -43,9 +43,7 @@ LOSSES: dict[str, Row] = {
     "SmoothAPLoss": Row(
         losses.SmoothAPLoss, "1 - AP, sigmoid ranks", "Brown, ECCV 2020", RANKS, "Smooth_AP, PML, ROADMAP"
     ),
-    "SupAPLoss": Row(
-        losses.SupAPLoss, "1 - AP, upper-bound ranks", "ROADMAP, NeurIPS 2021", RANKS, "ROADMAP"
-    ),
+    "SupAPLoss": Row(losses.SupAPLoss, "1 - AP, upper-bound ranks", "ROADMAP, NeurIPS 2021", RANKS, "ROADMAP"),
     "HierarchicalAPLoss": Row(
         losses.HierarchicalAPLoss, "1 - H-AP, upper-bound ranks", "HAPPIER, ECCV 2022", RANKS, "HAPPIER"
     ),
@@ -63,12 +61,8 @@ LOSSES: dict[str, Row] = {
     "BlackBoxAPLoss": Row(
         losses.BlackBoxAPLoss, "1 - AP, interpolated", "Rolinek, CVPR 2020", "N M log M", "blackbox-backprop"
     ),
-    "ContrastiveLoss": Row(
-        losses.ContrastiveLoss, "[m+ - s+]+ + [s- - m-]+", "Hadsell, CVPR 2006", LINEAR, "PML, OML"
-    ),
-    "ScoreTripletLoss": Row(
-        losses.ScoreTripletLoss, "[m + s- - s+]+", "FaceNet, CVPR 2015", RANKS, "PML, OML"
-    ),
+    "ContrastiveLoss": Row(losses.ContrastiveLoss, "[m+ - s+]+ + [s- - m-]+", "Hadsell, CVPR 2006", LINEAR, "PML, OML"),
+    "ScoreTripletLoss": Row(losses.ScoreTripletLoss, "[m + s- - s+]+", "FaceNet, CVPR 2015", RANKS, "PML, OML"),
     "ScoreTripletLoss hard": Row(
         lambda: losses.ScoreTripletLoss(mining="hard"),
         "[m + max s- - min s+]+",
@@ -84,9 +78,7 @@ LOSSES: dict[str, Row] = {
         LINEAR,
         "CircleLoss",
     ),
-    "InfoNCELoss": Row(
-        losses.InfoNCELoss, "-log softmax, negatives", "Chen, ICML 2020", LINEAR, "S2VS, HAP-VR, PML"
-    ),
+    "InfoNCELoss": Row(losses.InfoNCELoss, "-log softmax, negatives", "Chen, ICML 2020", LINEAR, "S2VS, HAP-VR, PML"),
     "InfoNCELoss all": Row(
         lambda: losses.InfoNCELoss(denominator="all"),
         "-log softmax, all",
@@ -191,9 +183,7 @@ def five_dimensional(scores: Tensor, labels: Tensor, relevance: Tensor) -> Tenso
     top = torch.zeros_like(labels).scatter(3, labels.topk(size, dim=3).indices, 1.0)
     low = torch.zeros_like(labels).scatter(3, labels.topk(size, dim=3, largest=False).indices, 1.0)
     difference = scores.unsqueeze(3) - scores.unsqueeze(4)
-    step = torch.where(
-        difference >= 0, 2 * difference / delta + 1, (difference / delta + 1).clamp(min=0) ** 2
-    )
+    step = torch.where(difference >= 0, 2 * difference / delta + 1, (difference / delta + 1).clamp(min=0) ** 2)
     above = (step * low.unsqueeze(3)).sum(dim=4)
     x = above / (1 + rho * ((difference > 0) * top.unsqueeze(3)).sum(dim=4))
     risks = (x / (1 + x) * top).sum(dim=3) / size

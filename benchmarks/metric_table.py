@@ -30,9 +30,7 @@ def main() -> None:
         lines += ["", f"## {title}", "", f"Measured with {machine}.", ""]
         lines += ["| loss | formula | source | cost | N=512 | N=2048 | also in |", "|---" * 7 + "|"]
         for row in report["losses"]:
-            figures = [
-                f"{row[size]['seconds']:.3g} s, {row[size]['peak_mib']:.0f}" for size in ("512", "2048")
-            ]
+            figures = [f"{row[size]['seconds']:.3g} s, {row[size]['peak_mib']:.0f}" for size in ("512", "2048")]
             cells = [row["loss"], f"`{row['formula'].replace('|', chr(92) + '|')}`", row["source"]]
             lines.append("| " + " | ".join([*cells, row["complexity"], *figures, row["systems"]]) + " |")
     page.write_text("\n".join([*lines, ""]))

@@ -67,9 +67,7 @@ def read_takes(given: argparse.Namespace) -> list[Film]:
     takes = []
     for folder in given.takes:
         for path in sorted(folder.rglob("*")):
-            if path.suffix.lower() in VIDEO_EXTENSIONS and not any(
-                name in path.name for name in given.leave_out
-            ):
+            if path.suffix.lower() in VIDEO_EXTENSIONS and not any(name in path.name for name in given.leave_out):
                 film = load(path, 0, 12 * MOST_FRAMES)
                 takes += [film[start : start + MOST_FRAMES] for start in range(0, len(film), 2 * MOST_FRAMES)]
     if given.films:
@@ -182,18 +180,13 @@ def draw_page(result: dict[str, Any]) -> str:
     ]
     for kind in kinds:
         rows = [detectors[name][kind] for name in detectors]
-        cells = [
-            f"{f1(row):.3f} ({row[1]}, {row[2]})" if row[0] + row[2] else f"- ({row[1]} false)"
-            for row in rows
-        ]
+        cells = [f"{f1(row):.3f} ({row[1]}, {row[2]})" if row[0] + row[2] else f"- ({row[1]} false)" for row in rows]
         lines.append(f"| {kind} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", f"Measured on {result['machine']}, seed {result['seed']}.", ""])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--takes", type=Path, nargs="+", required=True, help="folders of single takes")
     parser.add_argument("--films", type=Path, help="folder of edited films with truth.json")
     parser.add_argument("--leave-out", nargs="*", default=[], help="parts of names of videos to leave out")

@@ -197,10 +197,7 @@ def crops(film: Film, random: np.random.Generator) -> Iterator[tuple[str, Film]]
     yield "fisheye", [cv2.remap(picture, *maps, cv2.INTER_LINEAR) for picture in film]
     yield (
         "half_off_center",
-        [
-            cv2.resize(picture[top : top + height // 2, left : left + width // 2], (width, height))
-            for picture in film
-        ],
+        [cv2.resize(picture[top : top + height // 2, left : left + width // 2], (width, height)) for picture in film],
     )
     part = np.s_[height // 12 : height - height // 12, width // 8 : width - width // 12]
     yield "mirrored_crop_10_fps", [picture[part][:, ::-1] for picture in film[::2] for _ in (0, 1)]
@@ -278,11 +275,7 @@ def make_all(given: argparse.Namespace) -> tuple[list[Path], Path]:
         for path in sorted(folder.rglob("*"))
         if path.suffix.lower() in VIDEO_EXTENSIONS and not any(name in path.name for name in given.leave_out)
     ]
-    fillers = [
-        load(path, 0.0)
-        for path in sorted(given.fillers.rglob("*"))
-        if path.suffix.lower() in VIDEO_EXTENSIONS
-    ]
+    fillers = [load(path, 0.0) for path in sorted(given.fillers.rglob("*")) if path.suffix.lower() in VIDEO_EXTENSIONS]
     pictures = sorted(given.photographs.rglob("*.jpg"))
     paths = []
     for number, video in enumerate(videos):
@@ -375,14 +368,10 @@ def draw_page(result: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--videos", type=Path, nargs="+", required=True, help="folders of what is edited")
     parser.add_argument("--leave-out", nargs="*", default=[], help="parts of names of videos to leave out")
-    parser.add_argument(
-        "--fillers", type=Path, required=True, help="folder of videos that are shown beside it"
-    )
+    parser.add_argument("--fillers", type=Path, required=True, help="folder of videos that are shown beside it")
     parser.add_argument("--photographs", type=Path, required=True, help="folder of JPEG files")
     parser.add_argument("--work", type=Path, required=True, help="folder for what is made")
     parser.add_argument("--extractor", nargs="+", default=["vidkin"], help="names of extractors")

@@ -43,16 +43,12 @@ def index_seconds(kind: str, workers: int, files: list[Path]) -> tuple[float, di
         seconds = time.perf_counter() - started
         if report.broken:
             raise SystemExit(f"cannot be read: {report.broken}")
-        content = {
-            record.path: index.store.read(record.id).values.numpy().tobytes() for record in index.videos()
-        }
+        content = {record.path: index.store.read(record.id).values.numpy().tobytes() for record in index.videos()}
     return seconds, content
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--repeat", type=int, default=3)

@@ -51,11 +51,7 @@ def draw_pairs(paths: list[str], seed: int) -> list[Pair]:
     by_grade: dict[PairVerdict, list[Pair]] = {verdict: [] for verdict in GRADES}
     for one, other in combinations(sorted(paths), 2):
         by_grade[judge(one, other)].append((one, other))
-    return [
-        pair
-        for pairs in by_grade.values()
-        for pair in draw.sample(pairs, min(MOST_OF_A_GRADE, len(pairs) // 2))
-    ]
+    return [pair for pairs in by_grade.values() for pair in draw.sample(pairs, min(MOST_OF_A_GRADE, len(pairs) // 2))]
 
 
 def score(path: Path, pairs: list[Pair]) -> torch.Tensor:
@@ -120,9 +116,7 @@ def review_all(
 
 def main() -> None:
     """Review, train and measure, as often as asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--extractor", nargs="+", default=["vidkin", "classical"])
     parser.add_argument("--verdicts", type=int, default=30, help="of each review")
@@ -145,8 +139,7 @@ def main() -> None:
         print(f"{extractor}, {report['pairs']} pairs that nobody judged")
         for row in rows:
             cells = (
-                f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in row.items()
+                f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items()
             )
             print("  " + ", ".join(cells))
     if options.output is not None:

@@ -137,14 +137,10 @@ def _skimage_folder() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("VIDKIN_DATA", HERE.parent.parent / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=default if default.is_dir() else None)
-    parser.add_argument(
-        "--work", type=Path, help="where copies and indexes are kept; default a temporary folder"
-    )
+    parser.add_argument("--work", type=Path, help="where copies and indexes are kept; default a temporary folder")
     parser.add_argument("--only", nargs="+", help="names of measurements")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)

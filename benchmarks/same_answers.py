@@ -299,9 +299,7 @@ def duplicates(extractor: str, data: Path, work: Path) -> Values:
     with vidkin.Index.open(work / f"{extractor}.vidkin") as index:
         for parts in (False, True):
             for at, group in enumerate(index.duplicates(parts=parts)):
-                values |= group_values(
-                    f"duplicates/{extractor}/{'parts' if parts else 'whole'}/{at}", group, data
-                )
+                values |= group_values(f"duplicates/{extractor}/{'parts' if parts else 'whole'}/{at}", group, data)
     return values
 
 
@@ -393,9 +391,7 @@ def compare(before: Values, after: Values) -> int:
     largest = max(distances, key=lambda name: distances[name], default=None)
     print(f"{len(common) - len(distances)} of {len(before)} values are equal")
     if largest is not None:
-        print(
-            f"largest difference {distances[largest]:.3g}: {largest}: {before[largest]} -> {after[largest]}"
-        )
+        print(f"largest difference {distances[largest]:.3g}: {largest}: {before[largest]} -> {after[largest]}")
     for name in list(wrong)[:20]:
         print(f"  {name}: {before[name]} -> {after[name]}")
     print(f"{len(wrong)} differ by more than {TOLERANCE}, {len(absent)} missing or new")
@@ -413,17 +409,11 @@ def distance(before: Any, after: Any) -> float:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--write", type=Path, metavar="FILE", help="write the answers as JSON")
-    what.add_argument(
-        "--compare", type=Path, metavar="FILE", help="compare the answers with those of this file"
-    )
-    parser.add_argument(
-        "--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data"
-    )
+    what.add_argument("--compare", type=Path, metavar="FILE", help="compare the answers with those of this file")
+    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at the same time")
     given = parser.parse_args()
     if given.data is None:

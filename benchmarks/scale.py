@@ -111,9 +111,7 @@ def video(number: int, directions: Directions) -> torch.Tensor:
     return torch.cat(parts)
 
 
-def disturbed(
-    values: torch.Tensor, cosine: float, generator: torch.Generator, directions: Directions
-) -> torch.Tensor:
+def disturbed(values: torch.Tensor, cosine: float, generator: torch.Generator, directions: Directions) -> torch.Tensor:
     """Every region turned by a random direction to about this cosine."""
     noise = directions.draw(tuple(values.shape[:-1]), generator)
     # What it shares with the values would not disturb them.
@@ -163,9 +161,7 @@ def query_of(number: int, directions: Directions) -> Query:
     quarter = len(source) // 4
     generator = torch.Generator().manual_seed(2 * 10**9 + number)
     middle = source[quarter : len(source) - quarter]
-    return query_from_stored(
-        stored(disturbed(middle, directions.query, generator, directions)), CommonFrames()
-    )
+    return query_from_stored(stored(disturbed(middle, directions.query, generator, directions)), CommonFrames())
 
 
 def chosen_queries(size: int, count: int) -> list[int]:
@@ -326,15 +322,11 @@ def print_spread(folder: Path) -> None:
     variance = torch.linalg.svdvals(vectors - mean) ** 2
     shares = variance / variance.sum()
     ranks = [2**k - 1 for k in range(len(VARIANCES)) if 2**k <= len(shares)]
-    print(
-        f"{len(ids)} videos: mean {float(mean.norm()):.3f}, shares {[f'{float(shares[k]):.2g}' for k in ranks]}"
-    )
+    print(f"{len(ids)} videos: mean {float(mean.norm()):.3f}, shares {[f'{float(shares[k]):.2g}' for k in ranks]}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 20_000, 200_000])
     parser.add_argument("--queries", type=int, default=30)
@@ -361,9 +353,7 @@ def main() -> None:
             rows[-1]["kinds"] = compare(folder, size, arguments.queries, directions, arguments.kinds)
         shutil.rmtree(folder)
     if arguments.output:
-        arguments.output.write_text(
-            json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n"
-        )
+        arguments.output.write_text(json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

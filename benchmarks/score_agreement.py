@@ -63,9 +63,7 @@ def main() -> None:
         # After the others: what duplicates keeps of a pair must not make them faster.
         grouped = duplicate_scores(index, chosen)
     pairs = [
-        PairScores(
-            pair.clip, pair.edit, pair.scores | ({} if score is None else {"duplicates": score}), pair.seconds
-        )
+        PairScores(pair.clip, pair.edit, pair.scores | ({} if score is None else {"duplicates": score}), pair.seconds)
         for pair, score in zip(pairs, grouped, strict=True)
     ]
     report = summarize(pairs)
@@ -100,8 +98,7 @@ def duplicate_scores(index: Index, chosen: list[GalleryVideo]) -> list[float | N
     known = Comparisons.open(index.place, state)
     contents = {record.path: content_of(record) for record in index.videos()}
     results = [
-        known.get(contents[os.path.abspath(clip_of(video))], contents[os.path.abspath(video.path)])
-        for video in chosen
+        known.get(contents[os.path.abspath(clip_of(video))], contents[os.path.abspath(video.path)]) for video in chosen
     ]
     return [None if result is None else result.score for result in results]
 

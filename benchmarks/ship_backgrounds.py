@@ -17,9 +17,7 @@ from vidkin.index.storage.opening import LocalPlace
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     output: Path = parser.parse_args().output
     output.mkdir(parents=True, exist_ok=True)

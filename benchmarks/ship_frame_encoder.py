@@ -38,10 +38,7 @@ def provenance(folder: Path, weights: Path, seconds: float | None) -> dict[str, 
     recipe["data"] = {
         name: recipe["data"][name] for name in ("frames_per_video", "validation", "split_seed", "options")
     }
-    counts = {
-        name: int(count)
-        for name, _, count in (part.partition(": ") for part in info.notes["data"].split(", "))
-    }
+    counts = {name: int(count) for name, _, count in (part.partition(": ") for part in info.notes["data"].split(", "))}
     calls = "several calls" if report["resumed_from"] else "one call"
     return {
         "weights": weights.name,

@@ -38,10 +38,7 @@ SHORT = "near the ends"
 FILM = "as films have them"
 JUMPS = "jumps before a fixed camera"
 ROWS = {
-    **{
-        kind: FilmRecipe(joins={kind: 1}, disturbances=USUAL, near_ends=0, close=0, shortest=10)
-        for kind in HARD_JOINS
-    },
+    **{kind: FilmRecipe(joins={kind: 1}, disturbances=USUAL, near_ends=0, close=0, shortest=10) for kind in HARD_JOINS},
     SHORT: FilmRecipe(joins=MIXED, disturbances={}, near_ends=1, close=0),
     FILM: FilmRecipe(
         joins={"other": 0.4, "same": 0.3, "reframed": 0.2, "reverse": 0.1},
@@ -49,9 +46,7 @@ ROWS = {
     ),
     "three apart": FilmRecipe(joins=MIXED, disturbances={}, near_ends=0, close=0.5),
     **{
-        kind: FilmRecipe(
-            joins={kind: 1, "other": 0.15}, disturbances=USUAL, near_ends=0, close=0, shortest=25
-        )
+        kind: FilmRecipe(joins={kind: 1, "other": 0.15}, disturbances=USUAL, near_ends=0, close=0, shortest=25)
         for kind in GRADUAL_JOINS
     },
     **{f"no cut: {kind}": FilmRecipe(joins={}, disturbances={kind: 1}) for kind in (*SCENES, *DISTURBANCES)},
@@ -60,9 +55,7 @@ ROWS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=Path, nargs="+", required=True)
     parser.add_argument("--photographs", type=Path, nargs="+", required=True)
     parser.add_argument("--detectors", nargs="+", default=["default"])
@@ -80,9 +73,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
         for place, (name, recipe) in enumerate(ROWS.items()):
-            found: dict[str, list[tuple[Sequence[Cut], BoundaryLabels]]] = {
-                key: [] for key in given.detectors
-            }
+            found: dict[str, list[tuple[Sequence[Cut], BoundaryLabels]]] = {key: [] for key in given.detectors}
             # Short films have few cuts, so there are more of them.
             for number in range(given.videos * (4 if name in (SHORT, FILM) else 1)):
                 length = FRAMES

@@ -35,9 +35,7 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the videos in it are read")
     parser.add_argument("--detector", default="default", help="as vidkin shots --detector takes it")
     parser.add_argument("--repetitions", type=int, default=7, help="measurements of each, taking turns")
@@ -121,9 +119,7 @@ def content(path: Path) -> object:
 
 
 def show(result: dict[str, Any]) -> None:
-    print(
-        f"{result['what']}, {result['clock']} time, {result['cores']} cores, median of {result['repetitions']}"
-    )
+    print(f"{result['what']}, {result['clock']} time, {result['cores']} cores, median of {result['repetitions']}")
     print(
         f"{'file':28} {'frames':>7} {'vidkin':>8} {'decoding':>8} {'content':>8} {'transnet':>8} {'/decod.':>8} "
         f"{'/content':>8}"

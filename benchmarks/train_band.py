@@ -35,9 +35,7 @@ LENGTH = 256
 
 def files(folders: Sequence[Path], extensions: frozenset[str]) -> list[Path]:
     """All files with one of these extensions, sorted."""
-    return sorted(
-        path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in extensions
-    )
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in extensions)
 
 
 def held_out(path: Path, folders: Sequence[Path], names: Sequence[str]) -> bool:
@@ -56,9 +54,7 @@ def sequences(footage: Footage, count: int, seed: int) -> Iterator[LabeledSequen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=Path, nargs="+", required=True)
     parser.add_argument("--photographs", type=Path, nargs="*", default=[])
     parser.add_argument("--hold-out", nargs="*", default=[])

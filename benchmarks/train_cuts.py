@@ -47,9 +47,7 @@ HARD = FilmRecipe(
     joins={"other": 0.4, "same": 0.3, "reframed": 0.2, "reverse": 0.1},
     disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.04),
 )
-GRADUAL = FilmRecipe(
-    joins={"other": 0.15, "reframed": 0.1, "dissolve": 0.3, "fade": 0.25, "wipe": 0.2}, shortest=20
-)
+GRADUAL = FilmRecipe(joins={"other": 0.15, "reframed": 0.1, "dissolve": 0.3, "fade": 0.25, "wipe": 0.2}, shortest=20)
 CLOSE = FilmRecipe(joins={"other": 0.5, "same": 0.25, "reframed": 0.25}, disturbances={}, close=0.4)
 Recipes = tuple[tuple[float, FilmRecipe | None], ...]
 # Sets of films that the rules are fitted on: how many, and their recipes with their shares; None is `compose`.
@@ -82,9 +80,7 @@ def choose_sources(given: argparse.Namespace) -> Sources:
     chosen = [pictures[place] for place in sorted(few)]
 
     def part(paths: Sequence[Path], *, rules: bool) -> list[Path]:
-        return [
-            path for place, path in enumerate(paths) if (place % 8 == 0 if rules else place % 8 not in (0, 4))
-        ]
+        return [path for place, path in enumerate(paths) if (place % 8 == 0 if rules else place % 8 not in (0, 4))]
 
     return Sources(
         (part(clips, rules=False) + part(tables, rules=False), part(chosen, rules=False)),
@@ -141,9 +137,7 @@ def train(features: torch.Tensor, wanted: torch.Tensor, seed: int) -> Transition
 
 
 def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    hard = functional.binary_cross_entropy_with_logits(
-        logits[..., 0], wanted[..., 0], pos_weight=torch.tensor(4.0)
-    )
+    hard = functional.binary_cross_entropy_with_logits(logits[..., 0], wanted[..., 0], pos_weight=torch.tensor(4.0))
     gradual = functional.binary_cross_entropy_with_logits(logits[..., 1], wanted[..., 1])
     inside = wanted[..., 1] > 0
     kinds = functional.cross_entropy(logits[..., 2:][inside], wanted[..., 2:][inside].argmax(-1))
@@ -184,8 +178,7 @@ def write_films(sources: Sources, work: Path, seed: int) -> list[tuple[Path, Fil
             labels.write_text(json.dumps(found), encoding="utf-8")
         stored = json.loads(labels.read_text(encoding="utf-8"))
         written += [
-            (folder / file, Film(NOTHING, tuple(Join(*join) for join in joins)))
-            for file, joins in stored.items()
+            (folder / file, Film(NOTHING, tuple(Join(*join) for join in joins))) for file, joins in stored.items()
         ]
     return written
 
@@ -200,9 +193,7 @@ def _compose_any(footage: Footage, length: int, seed: int, recipe: FilmRecipe | 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clips", type=Path, nargs="+", required=True)
     parser.add_argument("--turntables", type=Path, help="folder of folders of turntables")
     parser.add_argument("--photographs", type=Path, nargs="+", required=True)

@@ -56,9 +56,7 @@ def recipe(source: Path, weights: Path, steps: int) -> dict[str, Any]:
     }
 
 
-def measured(
-    labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None
-) -> dict[str, Any]:
+def measured(labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None) -> dict[str, Any]:
     """QP over gallery quadlets, mAP and times of one extractor."""
     gallery, queries = labelled.part("train"), labelled.part("test")
     place = {str(item.path): column for column, item in enumerate(gallery.items)}
@@ -74,9 +72,7 @@ def measured(
                 scores[row, place[match.path]] = match.score
         searched = (time.perf_counter() - started) / len(queries)
         measure = index.manifest.measure
-    (asked, asked_fine), (given, given_fine) = (
-        map(torch.from_numpy, part.labels()) for part in (queries, gallery)
-    )
+    (asked, asked_fine), (given, given_fine) = (map(torch.from_numpy, part.labels()) for part in (queries, gallery))
     relevance = (asked_fine[:, None] == given_fine).int() + (asked[:, None] == given).int()
     return {
         "measure": measure,
@@ -89,9 +85,7 @@ def measured(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fruit", type=Path)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=500)

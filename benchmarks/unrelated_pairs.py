@@ -26,9 +26,7 @@ LISTED = 10
 
 def videos_in(folders: list[Path]) -> list[Path]:
     """The videos of some folders and their subfolders, in the order of their paths."""
-    return sorted(
-        path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in VIDEO_EXTENSIONS
-    )
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in VIDEO_EXTENSIONS)
 
 
 def search_all(index: Index, queries: list[Path], log: Path) -> list[dict[str, object]]:
@@ -50,9 +48,7 @@ def search_all(index: Index, queries: list[Path], log: Path) -> list[dict[str, o
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=Path, nargs="+", required=True)
     parser.add_argument("--videos", type=Path, nargs="+", required=True)
     parser.add_argument("--work", type=Path, required=True)
@@ -61,16 +57,12 @@ def main() -> None:
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     queries, videos = videos_in(given.queries), videos_in(given.videos)
-    with Index.open(
-        given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True
-    ) as index:
+    with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
         index.add(videos)
         rows = search_all(index, queries, given.work / f"{given.extractor}.jsonl")
         size = len(index)
     scored = [
-        (score, Path(row["query"]).name, Path(name).name)
-        for row in rows
-        for name, score in row["scores"].items()
+        (score, Path(row["query"]).name, Path(name).name) for row in rows for name, score in row["scores"].items()
     ]
     scored.sort(reverse=True)
     pairs = len(rows) * size
@@ -81,9 +73,7 @@ def main() -> None:
         "videos": size,
         "pairs": pairs,
         "at or above": {str(step): sum(score >= step for score, _, _ in scored) for step in STEPS},
-        "highest": [
-            {"score": score, "query": query, "video": video} for score, query, video in scored[:LISTED]
-        ],
+        "highest": [{"score": score, "query": query, "video": video} for score, query, video in scored[:LISTED]],
         "seconds a query": sorted(row["seconds"] for row in rows)[len(rows) // 2],
     }
     print(json.dumps(report, indent=1))

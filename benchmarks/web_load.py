@@ -41,9 +41,7 @@ _local = threading.local()
 
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--videos", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--output", type=Path)
@@ -139,9 +137,7 @@ def served(index: Path) -> Iterator[int]:
 
 def page(rows: list[tuple[str, float, float, float]], videos: int) -> str:
     """The results as Markdown."""
-    lines = [
-        f"| {name} | {rate:.0f} | {median:.1f} | {slowest:.1f} |" for name, rate, median, slowest in rows
-    ]
+    lines = [f"| {name} | {rate:.0f} | {median:.1f} | {slowest:.1f} |" for name, rate, median, slowest in rows]
     return "\n".join(
         [
             "# The web app under load",

@@ -67,9 +67,7 @@ def _product_alone() -> Iterator[None]:
         found = ENTRY_POINTS(**selection)
         if not selection:  # what other packages ask for; a table of groups on Python 3.11
             return found
-        return importlib.metadata.EntryPoints(
-            point for point in found if not point.value.startswith("vidkin_research")
-        )
+        return importlib.metadata.EntryPoints(point for point in found if not point.value.startswith("vidkin_research"))
 
     def find_spec(name: str, package: str | None = None) -> Any:
         return None if name == "vidkin_research" else FIND_SPEC(name, package)

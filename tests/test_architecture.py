@@ -142,9 +142,7 @@ def test_rooms_import_only_downwards() -> None:
         allowed = ALLOWED[room] | {room} | (GROUND if room not in GROUND else {"errors"})
         for found in imports(name):
             # `vidkin` itself is the public surface, which names every room.
-            if found.module == "vidkin" or (
-                found.module in MODULES and found.module.split(".")[1] not in allowed
-            ):
+            if found.module == "vidkin" or (found.module in MODULES and found.module.split(".")[1] not in allowed):
                 upwards.add(f"{name}:{found.line} imports {found.module}")
     assert upwards == set()
 
@@ -158,10 +156,7 @@ def test_similarity_and_metric_stand_on_torch_alone() -> None:
 
 
 def test_no_import_circles() -> None:
-    graph = {
-        name: {found.module for found in imports(name) if found.module in MODULES} - {name}
-        for name in MODULES
-    }
+    graph = {name: {found.module for found in imports(name) if found.module in MODULES} - {name} for name in MODULES}
     assert [" <-> ".join(sorted(circle)) for circle in _circles(graph)] == []
 
 
@@ -204,11 +199,7 @@ def _named(name: str) -> set[str]:
     """Modules of vidkin that a module imports, or names in a string: ``"vidkin.shots.registry:open_detector"``."""
     strings = (node.value for node in ast.walk(trees()[name]) if isinstance(node, ast.Constant))
     pattern = re.compile(r"vidkin(\.\w+)+(:\w+)?")
-    targets = {
-        _known(text.partition(":")[0])
-        for text in strings
-        if isinstance(text, str) and pattern.fullmatch(text)
-    }
+    targets = {_known(text.partition(":")[0]) for text in strings if isinstance(text, str) and pattern.fullmatch(text)}
     return {*targets, *(found.module for found in imports(name) if found.module in MODULES)} - {
         name,
         "vidkin",
@@ -290,15 +281,11 @@ def test_the_architecture_page_names_classes_and_functions_that_exist() -> None:
     page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     # `CamelCase`, `Class.member` and `with_underscores`, with or without arguments.
     named = set(re.findall(r"`((?:[A-Z]\w*[a-z]\w*\.)?(?:[A-Z]\w*[a-z]\w*|\w*_\w*))(?:\([^`]*\))?`", page))
-    named |= {
-        name for pair in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)(?:\([^`]*\))?`", page) for name in pair
-    }
+    named |= {name for pair in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)(?:\([^`]*\))?`", page) for name in pair}
     assert len(named) > 40
     defined = set().union(*(_defined(tree) for tree in trees().values()))
     nodes = (node for tree in trees().values() for node in ast.walk(tree))
-    defined |= {
-        node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-    }
+    defined |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     assert {name for name in named if name.rpartition(".")[2] not in defined} == set()
 
 

@@ -37,7 +37,5 @@ def test_a_command_imports_few_modules(library: Path, command: list[str], most: 
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
         "print('modules', sum(name.partition('.')[0] == 'vidkin' for name in sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=library, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=library, capture_output=True, text=True, check=True)
     assert int(done.stdout.rpartition("modules ")[2]) <= most

@@ -44,18 +44,14 @@ def test_a_test_that_waited_for_the_processors_passes(pytester: pytest.Pytester)
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_nothing_is_judged_on_an_overloaded_machine(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_judged_on_an_overloaded_machine(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "is_overloaded", lambda: True)
     pytester.makepyfile(f"{BUSY}\ndef test_slow(): work(0.4)")
     run(pytester).assert_outcomes(passed=1)
 
 
 def test_fixtures_do_not_count(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        f"{BUSY}\n@pytest.fixture\ndef made():\n    work(0.4)\n\ndef test_of_what_is_made(made): pass"
-    )
+    pytester.makepyfile(f"{BUSY}\n@pytest.fixture\ndef made():\n    work(0.4)\n\ndef test_of_what_is_made(made): pass")
     run(pytester).assert_outcomes(passed=1)
 
 

@@ -23,9 +23,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random = np.random.default_rng(0)
     for name, seconds in LENGTHS.items():
         events = [a for a in ACTIVITIES if HIGHLIGHT_PLACES[a.place] == name]
-        base = np.broadcast_to(
-            random.integers(40, 200, (48, 72, 3), dtype=np.uint8) // 8 * 2 + 60, (48, 72, 3)
-        )
+        base = np.broadcast_to(random.integers(40, 200, (48, 72, 3), dtype=np.uint8) // 8 * 2 + 60, (48, 72, 3))
         frames = []
         for number in range(int(seconds * 10)):
             frame = base.copy()

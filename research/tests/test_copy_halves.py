@@ -50,7 +50,5 @@ def test_names_tell_families_and_scenes(tmp_path: Path) -> None:
 
 def test_a_half_without_videos_is_named(tmp_path: Path) -> None:
     write_pan(tmp_path / "mine.mp4", "coffee", 4)
-    with pytest.raises(
-        InvalidArgumentError, match="no video of the held-back half; use --half all for your own"
-    ):
+    with pytest.raises(InvalidArgumentError, match="no video of the held-back half; use --half all for your own"):
         find_divided_recordings(tmp_path, "held-back")

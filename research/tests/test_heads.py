@@ -17,9 +17,7 @@ from vidkin_research.heads import HeadStore
 @pytest.fixture(scope="module")
 def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
-    return encode(
-        tmp_path_factory.mktemp("video") / "coffee.mp4", pan("coffee", 12, width=64, height=48), rate=5
-    )
+    return encode(tmp_path_factory.mktemp("video") / "coffee.mp4", pan("coffee", 12, width=64, height=48), rate=5)
 
 
 def store(folder: Path, **settings: object) -> HeadStore:

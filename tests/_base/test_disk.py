@@ -45,9 +45,7 @@ def test_a_copy_goes_only_to_a_new_file(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_folders_are_made_and_synchronized_one_after_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_are_made_and_synchronized_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = PowerCut()
     monkeypatch.setattr(disk, "before", watching)
     disk.make_folders(str(tmp_path / "a" / "b"))
@@ -71,9 +69,7 @@ def test_only_a_failing_disk_makes_synchronizing_a_folder_fail(
         disk.sync_folder(tmp_path)
 
 
-def test_a_file_written_whole_is_seen_operation_by_operation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_written_whole_is_seen_operation_by_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = PowerCut()
     monkeypatch.setattr(disk, "before", watching)
     write_text(tmp_path / "a.txt", "x")

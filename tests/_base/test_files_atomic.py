@@ -67,9 +67,7 @@ def test_permissions_are_the_usual_ones_whatever_the_writer_does(tmp_path: Path)
     assert (tmp_path / "a").stat().st_mode == usual
 
 
-def test_a_link_under_the_temporary_name_is_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_under_the_temporary_name_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
     victim = tmp_path / "victim"
     victim.write_text("untouched")
@@ -85,9 +83,7 @@ def test_a_missing_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
         write_text(tmp_path / "none" / "a.txt", "")
 
 
-def test_the_content_is_on_disk_before_the_name_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_content_is_on_disk_before_the_name_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     sync, rename = os.fsync, Path.replace
 

@@ -33,9 +33,7 @@ def test_a_registered_entry_is_found_and_listed(numbers: Registry[float]) -> Non
 
 
 def test_a_prefix_must_be_free_and_well_formed(numbers: Registry[float]) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"^the prefix 'pi' is in use; choose one other than one, pi$"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^the prefix 'pi' is in use; choose one other than one, pi$"):
         numbers.register("pi", 3.0)
     for prefix in ("", "a:b", "a b", "a?b"):
         with pytest.raises(

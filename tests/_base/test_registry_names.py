@@ -22,9 +22,7 @@ from vidkin.errors import InvalidArgumentError
         ("", "", "", None, None),
     ],
 )
-def test_the_parts_of_a_name(
-    text: str, path: str, prefix: str, address: str | None, query: str | None
-) -> None:
+def test_the_parts_of_a_name(text: str, path: str, prefix: str, address: str | None, query: str | None) -> None:
     assert parse_name(text) == Name(text, path, prefix, address, query)
 
 

@@ -54,9 +54,7 @@ def test_an_error_that_is_logged_shows_its_traceback(capsys: pytest.CaptureFixtu
         1 // 0  # noqa: B018
     except ZeroDivisionError:
         cause = sys.exc_info()
-    record = logging.LogRecord(
-        "vidkin.web", logging.ERROR, __file__, 1, "%s failed\x1b[2J", ("a job",), cause
-    )
+    record = logging.LogRecord("vidkin.web", logging.ERROR, __file__, 1, "%s failed\x1b[2J", ("a job",), cause)
     _LogLines().emit(record)
     first, *traceback = capsys.readouterr().err.splitlines()
     assert first == "Warning: a job failed�[2J"
@@ -130,9 +128,7 @@ def test_wrong_usage_has_status_2(words: tuple[str, ...]) -> None:
     assert "Usage:" in outcome.err
 
 
-def test_an_error_is_one_line_and_a_bug_keeps_its_traceback(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_one_line_and_a_bug_keeps_its_traceback(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise VidkinError("the disk\nis [red]full")
 
@@ -142,9 +138,7 @@ def test_an_error_is_one_line_and_a_bug_keeps_its_traceback(
     assert outcome.out == ""
     # With --json there is a document in any case.
     outcome = run("info", "--videos", "--index", library.index, "--json", status=3)
-    assert outcome.json == {
-        "error": {"kind": "VidkinError", "message": "the disk\nis [red]full", "status": 3}
-    }
+    assert outcome.json == {"error": {"kind": "VidkinError", "message": "the disk\nis [red]full", "status": 3}}
 
     def bug(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
@@ -232,9 +226,7 @@ def _videos(index: Path) -> int:
 @pytest.mark.parametrize("words", [["search", "https://example.org/a.mp4"], ["index", "smb://nas/videos"]])
 def test_an_address_instead_of_a_file_is_refused_with_advice(words: list[str]) -> None:
     outcome = run(*words, status=2)
-    assert f"{words[1]}: vidkin reads files; download it first, or mount the share" in outcome.err.replace(
-        "\n", " "
-    )
+    assert f"{words[1]}: vidkin reads files; download it first, or mount the share" in outcome.err.replace("\n", " ")
 
 
 def test_quiet_leaves_results_and_errors_and_verbose_tells_more(library: Library, tmp_path: Path) -> None:
@@ -244,9 +236,7 @@ def test_quiet_leaves_results_and_errors_and_verbose_tells_more(library: Library
     quiet = run("-q", *words)
     assert (quiet.out, quiet.err) == (usual.out, "")
     assert run("info", "--index", library.index, "--quiet").err == ""
-    assert run("-q", "info", "--index", tmp_path / "none", status=3).err.startswith(
-        "Error: there is no index"
-    )
+    assert run("-q", "info", "--index", tmp_path / "none", status=3).err.startswith("Error: there is no index")
     assert re.search(r"cli.app: search took \d+\.\d s", run(*words, "-v").err)
     assert run(*words).err == usual.err  # the next call is as usual again
     assert "use --quiet or --verbose, not both" in run(*words, "-q", "-v", status=2).err
@@ -268,9 +258,7 @@ def test_a_shell_completes_commands_and_options() -> None:
 def test_waiting_threads_sleep_unless_somebody_chose_otherwise(library: Library) -> None:
     code = "import os, sys\nfrom vidkin.cli.app import run\ntry: run()\nfinally: print(os.environ['OMP_WAIT_POLICY'])"
     for chosen, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
-        environment = {
-            name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"
-        } | chosen
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | chosen
         done = subprocess.run(
             [sys.executable, "-c", code, "--version"], env=environment, capture_output=True, text=True
         )
@@ -287,8 +275,7 @@ def test_what_torch_makes_is_hardly_looked_through_for_garbage() -> None:
     words = [sys.executable, "-c", code, "--version"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     before, after = (
-        [generation["collections"] for generation in stats]
-        for stats in ast.literal_eval(done.stdout.splitlines()[-1])
+        [generation["collections"] for generation in stats] for stats in ast.literal_eval(done.stdout.splitlines()[-1])
     )
     assert after[0] - before[0] < 40
     assert after[1:] == before[1:]

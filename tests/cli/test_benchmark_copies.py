@@ -62,9 +62,7 @@ def test_every_edit_and_family_has_a_line(experiment: Recorder, tmp_path: Path) 
     assert lines["crop"] == ["geometry", "1 of 1", "0.91", "0.91", "1.000", "1.000", "0.25 s", "1.00"]
     assert lines["inset_30"][:5] == ["inset", "0 of 1", "0.10", "0.10", "0.500"]
     assert lines["everything"][1] == "1 of 2"
-    assert "1 of 1 pairs have a score of 0.2 or more; the highest is 0.30 (a-0 and b.mp4)" in " ".join(
-        told.err.split()
-    )
+    assert "1 of 1 pairs have a score of 0.2 or more; the highest is 0.30 (a-0 and b.mp4)" in " ".join(told.err.split())
     assert experiment.study.size == FULL
     assert experiment.study.edits == tuple(EDITS)
     assert experiment.study.extractors == (ExtractorChoice(),)

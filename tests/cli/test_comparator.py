@@ -33,9 +33,7 @@ def test_a_comparator_indexes_searches_matches_and_finds_duplicates(
     assert first["segments"][0]["target_end"] == pytest.approx(9.0, abs=1.0)
     assert all(match["score"] < 0.2 for match in found["matches"][2:])
 
-    shared = run(
-        "search", library.clip, "--index", index, "--model", f"{model}?temporal_share=.5", "--json"
-    ).json
+    shared = run("search", library.clip, "--index", index, "--model", f"{model}?temporal_share=.5", "--json").json
     # The best score may be 1 both ways, so the scores of all videos are compared.
     scores = [[match["score"] for match in each["matches"]] for each in (found, shared)]
     assert scores[0] != scores[1]

@@ -34,9 +34,7 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert config_path() == tmp_path / "x" / "vidkin" / "config.toml"
 
 
-def test_a_file_where_earlier_versions_looked_stays_in_use(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_where_earlier_versions_looked_stays_in_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("VIDKIN_CONFIG", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -61,9 +59,7 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     assert "[default: shotdetect]" in usage
     assert "Leave out shots of fewer seconds. [default: 2.2; x>=0]" in usage
     config.write_text("")
-    assert "Leave out shots of fewer seconds. [default: (none); x>=0]" in " ".join(
-        run("shots", "--help").out.split()
-    )
+    assert "Leave out shots of fewer seconds. [default: (none); x>=0]" in " ".join(run("shots", "--help").out.split())
 
 
 def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:

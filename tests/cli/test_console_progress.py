@@ -63,9 +63,7 @@ def test_the_line_fits_and_keeps_the_count(width: int) -> None:
     console = Console(file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False)
     with progress_line("indexing", console) as bar:
         bar.update(12, 310, detail="61x real time, a very long name of a file in a folder of holidays.mp4")
-    lines = [
-        line for part in file.getvalue().split("\x1b[2K") for line in part.replace("\r", "\n").splitlines()
-    ]
+    lines = [line for part in file.getvalue().split("\x1b[2K") for line in part.replace("\r", "\n").splitlines()]
     lines = [line for line in lines if "12/310" in line]
     assert lines
     # The terminal has room to write ^C behind it.

@@ -31,9 +31,7 @@ def counts(shown: str) -> list[str]:
 
 
 @pytest.mark.large
-def test_it_shows_every_step_and_uses_again_what_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_shows_every_step_and_uses_again_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = functools.partial(
         vidkin.datasets.build_samples,
         videos=("astronaut", "rocket", "gravel"),
@@ -139,10 +137,7 @@ def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
         capture_output=True,
         check=True,
     )
-    groups = [
-        {Path(item["path"]).stem for item in group["members"]}
-        for group in json.loads(listed.stdout)["groups"]
-    ]
+    groups = [{Path(item["path"]).stem for item in group["members"]} for group in json.loads(listed.stdout)["groups"]]
     truth = [
         {"astronaut", "astronaut-crop", "astronaut-grey"},
         {"camera", "camera-caption"},

@@ -63,9 +63,7 @@ def test_whether_the_web_app_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'pip install "vidkin[web]"' in found.detail
 
 
-def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(
-    library: Library, tmp_path: Path
-) -> None:
+def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(library: Library, tmp_path: Path) -> None:
     index = tmp_path / "my index"
     shutil.copytree(library.index, index)
     whole = {part["name"]: part for part in run("doctor", "--index", index, "--json").json["parts"]}
@@ -86,10 +84,7 @@ def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(
     ]
     assert (repaired["index"]["videos"], repaired["index"]["broken"]) == (2, 2)
     # Until then whoever searches is told.
-    assert (
-        "2 videos are left out until they are indexed again"
-        in run("search", library.clip, "--index", index).err
-    )
+    assert "2 videos are left out until they are indexed again" in run("search", library.clip, "--index", index).err
     assert "parts of 2 videos are missing" in run("doctor", "--index", index, status=1).out
     assert len(run("index", library.folder, "--index", index, "--workers", "1", "--json").json["added"]) == 2
     assert "nothing is damaged" in run("doctor", "--index", index, "--repair").out

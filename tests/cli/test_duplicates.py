@@ -102,9 +102,7 @@ def test_a_plan_that_somebody_wrote_needs_a_word(own: Library, tmp_path: Path) -
 )
 def test_a_hostile_plan_costs_one_line(tmp_path: Path, change: str) -> None:
     file = f'{{"path": "/a", "size": 1, "mtime_ns": 1, "content": "", {change}}}'
-    (tmp_path / "p.json").write_text(
-        f'{{"vidkin_plan": 1, "groups": [{{"keep": {file}, "remove": [{file}]}}]}}'
-    )
+    (tmp_path / "p.json").write_text(f'{{"vidkin_plan": 1, "groups": [{{"keep": {file}, "remove": [{file}]}}]}}')
     for words in (["--dry-run"], ["--any-file", "--move-to", tmp_path / "away"]):
         said = run("apply", tmp_path / "p.json", *words, status=2).err
         assert "must be a plan from" in said
@@ -135,9 +133,7 @@ def test_parts_and_keep_rules(own: Library) -> None:
 
 def test_a_page_has_the_pictures_of_all_copies(own: Library, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert (
-        "page.html: the groups with pictures" in run("duplicates", "--index", own.index, "--html", page).out
-    )
+    assert "page.html: the groups with pictures" in run("duplicates", "--index", own.index, "--html", page).out
     text = page.read_text(encoding="utf-8")
     assert text.count('src="data:image/jpeg;base64,') == 6
     assert "coffee small [1].mp4" in text

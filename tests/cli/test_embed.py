@@ -28,9 +28,7 @@ def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -
         tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - no mapping
         metadata = stored.metadata()
     assert tensors["lengths"].tolist() == [16, 10]
-    assert (
-        tensors["values"].shape[0] == tensors["timestamps"].shape[0] == tensors["information"].shape[0] == 26
-    )
+    assert tensors["values"].shape[0] == tensors["timestamps"].shape[0] == tensors["information"].shape[0] == 26
     extractor = open_extractor()
     direct = extractor.extract(read_frames(files[1], rate=2, short_side=extractor.short_side))
     torch.testing.assert_close(tensors["values"][16:], direct.whole.float())
@@ -97,9 +95,7 @@ def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) ->
     for option in ("--picture", "--frames"):
         told = run("match", picture, clip, option, picture, "--index", library.index, status=2).err
         assert "is also an input" in told
-    told = run(
-        "match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2
-    )
+    told = run("match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2)
     assert "--picture and --frames must be different files" in told.err
     assert (clip.read_bytes(), picture.read_bytes()) == (before, shown)
 

@@ -27,9 +27,7 @@ def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_without_data_those_of_the_recipe_are_taken_divided_as_in_training(
-    model: Path, pictures: Path
-) -> None:
+def test_without_data_those_of_the_recipe_are_taken_divided_as_in_training(model: Path, pictures: Path) -> None:
     found = run("evaluate", model, "--json").json
     assert set(found) == MEASURES | {"model", "picture"}
     assert (found["queries"], found["gallery"]) == (12, 24)

@@ -85,9 +85,7 @@ def on_terminal(command: list[str], folder: Path, columns: int) -> str:
         "TERM": "xterm-256color",
         "VIDKIN_CONFIG": os.devnull,
     }
-    process = subprocess.Popen(
-        command, cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
-    )
+    process = subprocess.Popen(command, cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
     os.close(terminal)
     parts = []
     while True:

@@ -53,9 +53,7 @@ def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Libra
         assert any(Path(item["path"]).name in line and item["cause"] in line for line in shown.splitlines())
 
 
-def test_a_cluster_needs_ray_and_an_address(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_needs_ray_and_an_address(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("index", library.folder, "--index", tmp_path / "new")
     outcome = run(*words, "--ray", "ray://head:10001", status=2)
     assert "a Ray address must be HOST:PORT, auto" in outcome.err
@@ -92,9 +90,7 @@ def test_a_new_index_with_a_whitening_is_classical(library: Library, tmp_path: P
 
     shipped_whitening().save(tmp_path / "w.safetensors")
     index = tmp_path / "index"
-    outcome = run(
-        "index", library.folder / "rocket.mp4", "--index", index, "--whitening", tmp_path / "w.safetensors"
-    )
+    outcome = run("index", library.folder / "rocket.mp4", "--index", index, "--whitening", tmp_path / "w.safetensors")
     assert outcome.err == ""
     facts = run("info", "--index", index, "--json").json
     assert facts["extractor"] == "classical"
@@ -130,9 +126,9 @@ def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tm
     assert "1 file of the index are gone" not in shown.err
     assert "1 file of the index is gone from these folders; --prune removes it" in shown.err
     assert any("rocket.mp4" in row for row in _rows(shown.out))
-    assert [
-        Path(item["path"]).name for item in run("index", folder, "--index", index, "--json").json["missing"]
-    ] == ["rocket.mp4"]
+    assert [Path(item["path"]).name for item in run("index", folder, "--index", index, "--json").json["missing"]] == [
+        "rocket.mp4"
+    ]
     query = library.folder / "rocket.mp4"
     found = run("search", query, "--index", index, "--threshold", "0.9", "--json").json["matches"]
     assert {match["path"]: match["missing"] for match in found} == {
@@ -146,10 +142,7 @@ def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tm
     shutil.rmtree(folder)
     folder.mkdir()
     empty = run("index", folder, "--index", index, status=3)
-    assert (
-        "Error: no videos found, and those of the index are gone; if they are on a drive, connect it"
-        in empty.err
-    )
+    assert "Error: no videos found, and those of the index are gone; if they are on a drive, connect it" in empty.err
     assert "files that are gone" in run("info", "--index", index).out
 
 
@@ -161,9 +154,7 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     (folder / "notes.txt").write_text("hello")
     # Its files are not in the index yet: a link to one that is adds nothing.
     (folder / "link").symlink_to(shutil.copytree(library.folder, tmp_path / "elsewhere"))
-    shown = run(
-        "index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1"
-    )
+    shown = run("index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1")
     assert "excluded by proxies/" in shown.out
     assert "its name is not that of a video" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
@@ -217,9 +208,7 @@ def test_damage_is_in_the_report_and_in_info(library: Library, tmp_path: Path) -
 
 def test_remove_forgets_and_touches_no_file(library: Library, tmp_path: Path) -> None:
     index = copied(library, tmp_path / "index")
-    assert run("remove", library.folder / "sub folder", "--index", index).out.endswith(
-        "1 video removed, 3 left\n"
-    )
+    assert run("remove", library.folder / "sub folder", "--index", index).out.endswith("1 video removed, 3 left\n")
     found = run("index", library.folder, "--index", index, "--json").json
     assert (found["added"], found["videos"]) == ([], 3)  # its folder does not bring it back
     (tmp_path / "bad.mp4").write_text("no video")

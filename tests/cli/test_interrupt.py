@@ -53,9 +53,7 @@ COMMANDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_ends_a_command_within_a_second(
-    name: str, film: Path, empty_index: Path, tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_a_command_within_a_second(name: str, film: Path, empty_index: Path, tmp_path: Path) -> None:
     words = [{"FILM": str(film), "INDEX": str(empty_index)}.get(word, word) for word in COMMANDS[name]]
     process = subprocess.Popen(
         [*PROGRAM, *words],

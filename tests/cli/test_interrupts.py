@@ -38,9 +38,7 @@ except KeyboardInterrupt:
 def test_only_an_import_is_ended_at_once(seconds: int, status: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW.replace("SECONDS", str(seconds)))
     command = [sys.executable, "-c", PROGRAM]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for expected in ("importing\n", "imported\n")[: 1 if seconds else 2]:
             assert process.stdout.readline() == expected

@@ -26,10 +26,7 @@ def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch:
         assert f"{INDEX}: 4 videos" in again.out
         assert "--index" not in again.err
         assert "has no segments" not in run("match", library.clip, library.clip, "--index", INDEX).out
-        assert (
-            f"{INDEX}: 1 video removed, 3 left"
-            in run("remove", library.folder / "rocket.mp4", "--index", INDEX).out
-        )
+        assert f"{INDEX}: 1 video removed, 3 left" in run("remove", library.folder / "rocket.mp4", "--index", INDEX).out
         refused = run("serve", INDEX, status=2)
         assert "show it with --read-only, or copy the index into a folder" in refused.err
         assert f"{INDEX} is not a folder of this machine" in run("train", "review", "-i", INDEX, status=3).err

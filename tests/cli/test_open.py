@@ -25,9 +25,7 @@ def test_a_match_is_opened_at_its_time(library: Library, mpv: Path) -> None:
     outcome = run("open", library.clip, "--index", library.index)
     start, path = mpv.read_text().split("\n")
     assert path == best["path"]
-    assert float(start.removeprefix("--start=")) == pytest.approx(
-        best["segments"][0]["target_start"], abs=1e-3
-    )
+    assert float(start.removeprefix("--start=")) == pytest.approx(best["segments"][0]["target_start"], abs=1e-3)
     assert float(start.removeprefix("--start=")) == pytest.approx(4.0, abs=0.6)
     assert "opened at 0:0" in outcome.out
 
@@ -50,9 +48,7 @@ def test_nothing_to_open(library: Library, tmp_path: Path, mpv: Path) -> None:
     assert not mpv.exists()
 
 
-def test_open_prints_the_time_for_players_that_cannot_seek(
-    library: Library, tmp_path: Path, mpv: Path
-) -> None:
+def test_open_prints_the_time_for_players_that_cannot_seek(library: Library, tmp_path: Path, mpv: Path) -> None:
     make_player(tmp_path / "bin", "own")
     outcome = run("open", library.folder / "rocket.mp4", "--at", "5", "--player", "own")
     assert "own cannot start at a time; go to 0:05.0 in the video" in outcome.err

@@ -29,11 +29,7 @@ def command_lines() -> list[list[str]]:
     """All lines of `vidkin` in the pages, in blocks and in sentences, without the program's name."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     lines = [
-        line
-        for text in texts
-        for kind in ("sh", "")
-        for block in blocks(kind, text)
-        for line in block.splitlines()
+        line for text in texts for kind in ("sh", "") for block in blocks(kind, text) for line in block.splitlines()
     ]
     lines += [line for text in texts for line in re.findall(r"`(vidkin [^`]+)`", text)]
     # What another program gets through a pipe is not ours; in a table the bar has a backslash.
@@ -70,9 +66,7 @@ def test_every_command_and_option_exists() -> None:
             # Rare options are not in the help.
             known[key] = {name for option in found.params for name in (*option.opts, *option.secondary_opts)}
         options = [word for word in words if word.startswith("-") and word != "-"]
-        missing += [
-            (key, word) for word in options if word not in known[key] and word not in ("--help", "-h")
-        ]
+        missing += [(key, word) for word in options if word not in known[key] and word not in ("--help", "-h")]
     assert missing == []
     assert {"index", "search", "benchmark shots", "train-shots"} <= set(known)
 
@@ -91,16 +85,12 @@ def test_every_command_is_described() -> None:
     assert described == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
-def test_the_python_runs(
-    library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_python_runs(library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     here = Path.cwd()
     monkeypatch.setenv("HOME", str(here))
     (here / "Videos").mkdir()
     shutil.copy(library.folder / "coffee.mp4", here / "Videos" / "one.mp4")
-    shutil.copy(
-        library.folder / "coffee.mp4", here / "Videos" / "two.mp4"
-    )  # read once, as the content is the same
+    shutil.copy(library.folder / "coffee.mp4", here / "Videos" / "two.mp4")  # read once, as the content is the same
     shutil.copy(library.clip, here / "clip.mp4")
     shutil.copy(library.folder / "coffee.mp4", here / "a.mp4")
     shutil.copy(library.folder / "rocket.mp4", here / "b.mp4")

@@ -133,10 +133,7 @@ def test_a_search_without_matches_says_so_and_succeeds(library: Library, tmp_pat
     assert "views.vidkin" not in outcome.err
     further = run("search", stranger, "--index", library.index, "--offset", "50").out
     assert "stranger.mp4: no more matches\n" in further
-    assert (
-        run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"]
-        == []
-    )
+    assert run("search", stranger, "--index", library.index, "--threshold", "0.9", "--json").json["matches"] == []
 
 
 def test_an_index_of_classical_features_suggests_the_whole_command_for_better_ones(
@@ -155,9 +152,7 @@ def test_an_index_of_classical_features_suggests_the_whole_command_for_better_on
     assert ("nothing similar" in found.out, "views.vidkin" in found.err) == (False, False)
 
 
-def test_an_index_without_videos_is_not_taken_for_one_without_matches(
-    library: Library, tmp_path: Path
-) -> None:
+def test_an_index_without_videos_is_not_taken_for_one_without_matches(library: Library, tmp_path: Path) -> None:
     run("index", tmp_path, "--index", tmp_path / "i", status=3)
     outcome = run("search", library.clip, "--index", tmp_path / "i")
     assert "the index is empty; add videos with `vidkin index PATH`" in outcome.out
@@ -172,9 +167,7 @@ def test_an_index_without_videos_is_not_taken_for_one_without_matches(
         (("--start", "1:00:00"), 3, "coffee.mp4"),
     ],
 )
-def test_wrong_values_are_refused(
-    library: Library, words: tuple[str, ...], status: int, message: str
-) -> None:
+def test_wrong_values_are_refused(library: Library, words: tuple[str, ...], status: int, message: str) -> None:
     outcome = run("search", library.folder / "coffee.mp4", *words, "--index", library.index, status=status)
     assert message in " ".join(outcome.err.split())
     assert outcome.out == ""

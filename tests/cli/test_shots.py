@@ -366,9 +366,7 @@ def test_drop_frame_needs_an_edl(film: Path) -> None:
     assert "--drop-frame needs --export FILE.edl" in run(film, "--drop-frame", status=2).err
 
 
-def test_copy_needs_a_folder_to_split_into(
-    film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_needs_a_folder_to_split_into(film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--copy needs --split FOLDER" in run(film, "--copy", status=2).err
     # As a default it is for when videos are split.
     (tmp_path / "config.toml").write_text("[shots]\ncopy = true\n")
@@ -471,9 +469,7 @@ def test_videos_of_one_name_pattern_get_folders(film: Path, tmp_path: Path) -> N
     assert len(list((tmp_path / "out" / "second").iterdir())) == 3
 
 
-def test_a_file_named_as_a_formula_is_text_in_every_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_named_as_a_formula_is_text_in_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = "=cmd|' C calc'!A0.mp4"
     cut_video(tmp_path / name)

@@ -33,9 +33,7 @@ def test_times_lose_their_tenths_in_narrow_tables(width: int, capsys: pytest.Cap
 
 def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[str]) -> None:
     usual = Segment(0.0, 5.0, 1.0, 6.0, 0.9, 1.02)
-    tables.print_matches(
-        [Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7
-    )
+    tables.print_matches([Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7)
     lines = capsys.readouterr().out.splitlines()
     (first,) = [line for line in lines if "/a.mp4" in line]
     (second,) = [line for line in lines if "/b.mp4" in line]
@@ -46,9 +44,7 @@ def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[
     assert not any("x" in line.replace("mp4", "") for line in (first,))  # a usual speed is not shown
 
 
-def test_the_part_of_the_picture_that_matches_is_named(
-    width: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_part_of_the_picture_that_matches_is_named(width: int, capsys: pytest.CaptureFixture[str]) -> None:
     inset = Segment(0.0, 5.0, 0.0, 5.0, 0.9, mirrored=True, target_box=(0.4, 0.4, 0.97, 0.97))
     tables.print_segments([inset])
     assert ("mirrored, lower right 57 % of file" in capsys.readouterr().out) == (width == 200)

@@ -61,9 +61,7 @@ def test_facts_and_videos(library: Library) -> None:
     words = ("info", "--index", library.index)
     facts = run(*words, "--format", "json").json
     shown = {row["name"]: row["value"] for row in rows_of(run(*words, "--format", "tsv"))}
-    assert shown == {
-        name: "" if value is None else str(value) for name, value in facts.items() if name != "index"
-    }
+    assert shown == {name: "" if value is None else str(value) for name, value in facts.items() if name != "index"}
     assert "videos: 4" in run(*words, "--format", "plain").out.splitlines()
     with Index.open(library.index, read_only=True) as index:
         assert {"index": str(library.index), **index.info().to_dict()} == facts

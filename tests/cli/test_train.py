@@ -100,9 +100,7 @@ class TestTrain:
             (["objective.name=radial", "objective.c=4.0"], {"name": "radial", "c": 4.0}),
         ],
     )
-    def test_objectives_can_be_set(
-        self, work: Path, settings: list[str], expected: dict[str, object]
-    ) -> None:
+    def test_objectives_can_be_set(self, work: Path, settings: list[str], expected: dict[str, object]) -> None:
         import tomllib
 
         words = [word for setting in settings for word in ("--set", setting)]
@@ -148,9 +146,7 @@ class TestTrain:
         words += ["--set", "schedule.steps=100000", "--set", "schedule.checkpoint_every=100000"]
         code = "import sys; from vidkin.cli import main; main()"
         root = Path(__file__).resolve().parents[2]
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, *words], cwd=root, stderr=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen([sys.executable, "-c", code, *words], cwd=root, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
         log = folder / "run.jsonl"
         while not (log.is_file() and log.read_text().count('"step"') >= 10):

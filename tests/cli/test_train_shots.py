@@ -85,9 +85,7 @@ def test_training_needs_at_least_four_videos(labels: Path, tmp_path: Path) -> No
 
 def test_an_output_that_cannot_be_a_folder_is_refused_before_training(labels: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = run(
-        labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2
-    )
+    result = run(labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2)
     assert "choose an output folder that can be written" in result.stderr
     assert "training" not in result.stderr  # not one step of it
 
@@ -103,28 +101,19 @@ def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]
 
 
 def test_labels_beyond_the_end_of_a_held_out_video_are_refused(labels: Path, tmp_path: Path) -> None:
-    changed = rewritten(
-        labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500)
-    )
+    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
     result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
     assert "3.mp4: a labeled shot ends at frame 500, but the video has 72 frames" in result.stderr
 
 
 def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Path) -> None:
     recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
-    uncut = rewritten(
-        labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1])
-    )
-    assert (
-        "every fourth video (3.mp4) is held out to fit what counts as a cut"
-        in run(uncut, *recipe, status=2).stderr
-    )
+    uncut = rewritten(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
+    assert "every fourth video (3.mp4) is held out to fit what counts as a cut" in run(uncut, *recipe, status=2).stderr
     gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
     assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
     assert not (tmp_path / "model").exists()
-    calm = rewritten(
-        labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None)
-    )
+    calm = rewritten(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
     assert "shots will get no critical score" in run(calm, *recipe).stderr
 
 

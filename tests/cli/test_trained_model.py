@@ -19,9 +19,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
 
 def test_index_and_search_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     index = tmp_path / "c.vidkin"
-    made = run(
-        "index", kinds.gallery, "--model", kinds.model, "--index", index, "--workers", "1", "--json"
-    ).json
+    made = run("index", kinds.gallery, "--model", kinds.model, "--index", index, "--workers", "1", "--json").json
     assert len(made["added"]) == 8
     query = kinds.queries / "cold/cyan/2.mp4"
     found = run("search", query, "--index", index, "--json").json
@@ -75,9 +73,7 @@ def test_embed_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
         assert file.get_tensor("timestamps").tolist() == pytest.approx([1.0])
 
 
-@pytest.mark.parametrize(
-    "command", [("index", "."), ("match", "a", "b"), ("embed", "a", "--output", "o.safetensors")]
-)
+@pytest.mark.parametrize("command", [("index", "."), ("match", "a", "b"), ("embed", "a", "--output", "o.safetensors")])
 def test_model_and_extractor_exclude_each_other(command: tuple[str, ...], kinds: Kinds) -> None:
     outcome = run(*command, "--model", kinds.model, "--extractor", "classical", status=2)
     assert "use --model or --extractor, not both" in " ".join(outcome.err.split())

@@ -41,7 +41,5 @@ def test_unknown_readers_and_options_are_refused(tmp_path: Path) -> None:
         match=r"'cifar' is not a reader; choose from classes, .*, tree; more .* run pip install vidkin-research",
     ):
         open_labelled(tmp_path, reader="cifar")
-    with pytest.raises(
-        InvalidArgumentError, match="the reader stand_in has no option axis; choose from validation"
-    ):
+    with pytest.raises(InvalidArgumentError, match="the reader stand_in has no option axis; choose from validation"):
         open_labelled(tmp_path, reader="stand_in", axis=1)

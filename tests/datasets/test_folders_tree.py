@@ -105,9 +105,7 @@ def test_folders_that_are_not_so(tmp_path: Path) -> None:
         match="nowhere: does not exist; choose the folder of labeled files, category/subcategory/file",
     ):
         open_labelled(tmp_path / "nowhere")
-    with pytest.raises(
-        DatasetError, match=r"has no image or video at category/subcategory/file \(or at split/"
-    ):
+    with pytest.raises(DatasetError, match=r"has no image or video at category/subcategory/file \(or at split/"):
         open_labelled(tmp_path)
     picture(tmp_path / "a" / "1.png")
     with pytest.raises(

@@ -85,9 +85,7 @@ def test_a_part_that_is_empty_or_unknown_is_refused(animals: LabelledSet) -> Non
 
 
 def test_repr_says_what_is_in_it(animals: LabelledSet) -> None:
-    assert repr(animals) == (
-        "LabelledSet('animals', video, 5 items (train 2, test 3), 3 categories, 4 subcategories)"
-    )
+    assert repr(animals) == ("LabelledSet('animals', video, 5 items (train 2, test 3), 3 categories, 4 subcategories)")
 
 
 def test_keys_stay_when_the_folder_moves() -> None:

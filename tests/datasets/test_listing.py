@@ -126,9 +126,7 @@ def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
         DatasetError,
         match=r"list\.csv: is not CSV in UTF-8, 'utf-8' codec can't decode byte 0xe4 in position 26: invalid",
     ):
-        open_labelled(
-            listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest"
-        )
+        open_labelled(listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest")
 
 
 def test_own_splits_and_shares_do_not_mix(tmp_path: Path) -> None:

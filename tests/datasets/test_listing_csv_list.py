@@ -43,9 +43,7 @@ def test_cells_that_a_short_line_lacks_are_empty(tmp_path: Path) -> None:
 def test_a_split_may_be_spelled_in_any_case() -> None:
     for given, split in (("TRAIN", "train"), ("val", "validation"), ("Test", "test"), ("", "")):
         assert CsvRow("list.csv, line 2", {"split": given}).split == split
-    with pytest.raises(
-        DatasetError, match=r"line 2: split must be train, validation, test or empty, got 'tset'"
-    ):
+    with pytest.raises(DatasetError, match=r"line 2: split must be train, validation, test or empty, got 'tset'"):
         _ = CsvRow("list.csv, line 2", {"split": "tset"}).split
     assert CsvRow("list.csv, line 2", {}).split == ""
 
@@ -75,13 +73,9 @@ def test_files_that_are_not_csv_are_refused_with_the_cause(tmp_path: Path) -> No
         read_rows(write(tmp_path / "open.csv", 'file\n"a.mp4\n'), ["file"])
 
 
-@pytest.mark.parametrize(
-    ("start", "end"), [("nan", "5"), ("-1", "5"), ("0", "inf"), ("5", "5"), ("inf", "inf")]
-)
+@pytest.mark.parametrize(("start", "end"), [("nan", "5"), ("-1", "5"), ("0", "inf"), ("5", "5"), ("inf", "inf")])
 def test_an_event_needs_times_that_a_video_can_have(start: str, end: str, tmp_path: Path) -> None:
     (tmp_path / "a.mp4").touch()
     path = write(tmp_path / "events.csv", f"session,start,end,event\na,0,3,goal\na,{start},{end},goal\n")
-    with pytest.raises(
-        DatasetError, match=r"events.csv, line 3: start of .*a.mp4 must be at least 0 s, and end after"
-    ):
+    with pytest.raises(DatasetError, match=r"events.csv, line 3: start of .*a.mp4 must be at least 0 s, and end after"):
         read_events(path)

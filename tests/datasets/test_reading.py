@@ -179,9 +179,7 @@ def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path: Path) -> 
         for _ in range(257):
             member.write(bytes(2**20))
     assert archive.stat().st_size < 2**20
-    with pytest.raises(
-        MediaError, match=r"bomb\.zip!a\.txt: is too large to be read: 269,484,032 bytes unpacked"
-    ):
+    with pytest.raises(MediaError, match=r"bomb\.zip!a\.txt: is too large to be read: 269,484,032 bytes unpacked"):
         read_item(item(archive, member="a.txt"), "strokes", size=8)
 
 

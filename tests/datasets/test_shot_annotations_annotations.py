@@ -111,13 +111,9 @@ def test_files_without_annotations_are_refused_with_the_cause(tmp_path: Path) ->
         match=r"other\.json: must hold an object with 'format': 'vidkin-shots-1' and 'videos', got the keys",
     ):
         read_shot_annotations(write(tmp_path / "other.json", {"format": "other", "videos": []}))
-    with pytest.raises(
-        InvalidArgumentError, match=r"fps\.json, video 0: fps must be above 0, got 0\.0 for .*"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"fps\.json, video 0: fps must be above 0, got 0\.0 for .*"):
         read_shot_annotations(write(tmp_path / "fps.json", {"video": "a.mp4", "fps": 0, "shots": []}))
-    with pytest.raises(
-        InvalidArgumentError, match=r"large\.json: is not JSON, a number must have at most 100"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"large\.json: is not JSON, a number must have at most 100"):
         read_shot_annotations(write(tmp_path / "large.json", {"video": "a.mp4", "fps": 10**400, "shots": []}))
     with pytest.raises(
         InvalidArgumentError, match=r"name\.json, video 0: 'video' must be the name of a file, got None"
@@ -190,9 +186,7 @@ def test_invalid_soccernet_labels_are_refused(tmp_path: Path) -> None:
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole, before=0)
     with pytest.raises(InvalidArgumentError, match="before must be above 0 s, or None, got inf"):
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole, before=math.inf)
-    with pytest.raises(
-        InvalidArgumentError, match=r"shots must be within the 10 frames of the video, got \[0, 11\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"shots must be within the 10 frames of the video, got \[0, 11\)"):
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=[(0, 11)])
     with pytest.raises(InvalidArgumentError, match="has no list 'annotations'"):
         read_soccernet(write(tmp_path / "x.json", {"a": 1}), "1.mkv", fps=10, frames=10, shots=whole)

@@ -43,9 +43,7 @@ def labels(*critical: Interval, name: str = "a.mp4", cut: int = 50) -> list[Vide
 
 
 def test_every_shot_is_merged_by_itself() -> None:
-    merged = merge_annotators(
-        [labels((40, 50), None), labels((30, 50), (90, 100)), labels((44, 50), (80, 95))]
-    )
+    merged = merge_annotators([labels((40, 50), None), labels((30, 50), (90, 100)), labels((44, 50), (80, 95))])
     assert merged == labels((44, 50), (90, 95))
 
 
@@ -53,9 +51,7 @@ def test_merging_annotators_requires_the_same_videos_and_shots() -> None:
     one = labels(None, None)
     with pytest.raises(InvalidArgumentError, match="labels must be of at least one annotator, got none"):
         merge_annotators([])
-    with pytest.raises(
-        InvalidArgumentError, match=r"the same videos, got a\.mp4 from only one of annotators 1"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"the same videos, got a\.mp4 from only one of annotators 1"):
         merge_annotators([one, labels(None, None, name="b.mp4")])
     with pytest.raises(
         InvalidArgumentError,

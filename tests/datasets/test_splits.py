@@ -36,9 +36,7 @@ def collection(groups: dict[str, list[int]]) -> LabelledSet:
 def drawers(count: int, labels: int) -> LabelledSet:
     """Everyone drew everything once: groups reach across subcategories."""
     items = [
-        LabelledItem(
-            path=ROOT / f"{label}-{who}", category="c", subcategory=f"s{label}", group=f"drawer {who}"
-        )
+        LabelledItem(path=ROOT / f"{label}-{who}", category="c", subcategory=f"s{label}", group=f"drawer {who}")
         for label in range(labels)
         for who in range(count)
     ]
@@ -46,9 +44,7 @@ def drawers(count: int, labels: int) -> LabelledSet:
 
 
 def test_each_subcategory_is_divided_by_itself() -> None:
-    labelled = make_split(
-        collection({"a/x": [1] * 10, "a/y": [1] * 20, "b/z": [1] * 10}), test=0.3, validation=0.2
-    )
+    labelled = make_split(collection({"a/x": [1] * 10, "a/y": [1] * 20, "b/z": [1] * 10}), test=0.3, validation=0.2)
     counts = Counter((item.label, item.split) for item in labelled.items)
     assert counts["a/x", "test"] == 3
     assert counts["a/x", "validation"] == 2
@@ -158,9 +154,7 @@ def test_too_few_groups_are_refused() -> None:
 def test_a_leak_is_named() -> None:
     labelled = collection({"a/x": [2, 1, 2]})
     sides = ("train", "test", "train", "validation", "test")
-    leaking = labelled.with_items(
-        replace(item, split=side) for item, side in zip(labelled.items, sides, strict=True)
-    )
+    leaking = labelled.with_items(replace(item, split=side) for item, side in zip(labelled.items, sides, strict=True))
     with pytest.raises(
         DatasetError,
         match=r"the split of made leaks: group 'a/x/0' is in train, test, and so are 1 more groups; a group",
@@ -190,9 +184,7 @@ def test_a_split_holds_after_the_collection_moved(tmp_path: Path) -> None:
         root=Path("other"),
         items=tuple(replace(i, path=Path("other") / i.path.relative_to(ROOT)) for i in labelled.items),
     )
-    assert [i.split for i in read_split(moved, tmp_path / "split.json").items] == [
-        i.split for i in divided.items
-    ]
+    assert [i.split for i in read_split(moved, tmp_path / "split.json").items] == [i.split for i in divided.items]
 
 
 def test_what_must_not_be_written_is_not(tmp_path: Path) -> None:

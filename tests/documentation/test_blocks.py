@@ -45,14 +45,10 @@ def made_home(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Pat
     for name in ("Films", "Masters", "Photos", "Pictures"):
         (home / name).mkdir()
     shutil.copy(library.folder / "coffee.mp4", home / "Masters")
-    shots = [
-        frame for name in ("coffee", "rocket", "chelsea") for frame in pan(name, 20, width=96, height=64)
-    ]
+    shots = [frame for name in ("coffee", "rocket", "chelsea") for frame in pan(name, 20, width=96, height=64)]
     for name in ("one", "two"):
         encode(home / "Films" / f"{name}.mp4", shots, options={"mbtree": "0"})
-    for number, name in enumerate(
-        ["astronaut", "chelsea", "coffee", "rocket", "brick", "gravel", "grass", "cat"]
-    ):
+    for number, name in enumerate(["astronaut", "chelsea", "coffee", "rocket", "brick", "gravel", "grass", "cat"]):
         for folder in ("Photos", "Pictures"):
             picture = Image.fromarray(photograph(name)).resize((160, 120))
             picture.save(home / folder / f"{number}.jpg")
@@ -187,9 +183,7 @@ def test_every_block_is_of_a_language_that_is_checked() -> None:
     assert stale == []
 
 
-def test_settings_and_labels_are_what_the_readers_take(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_settings_and_labels_are_what_the_readers_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     texts = defaultdict(list)
     for block in BLOCKS:
         if block.language in ("json", "toml"):

@@ -22,9 +22,7 @@ def require_onnx() -> None:
         missing_part(f"{error.name} is not installed")
 
 
-def write_onnx(
-    path: Path, steps: Sequence[tuple[str, str, str, dict[str, Any]]], shape: Shape, **options: Any
-) -> Path:
+def write_onnx(path: Path, steps: Sequence[tuple[str, str, str, dict[str, Any]]], shape: Shape, **options: Any) -> Path:
     """Write a file.
 
     Args:
@@ -40,10 +38,7 @@ def write_onnx(
     kind = getattr(TensorProto, options.get("type", "FLOAT"))
     outputs = options.get("outputs", [steps[-1][2]])
     graph = helper.make_graph(
-        [
-            helper.make_node(operator, [*source.split()], [target], **given)
-            for operator, source, target, given in steps
-        ],
+        [helper.make_node(operator, [*source.split()], [target], **given) for operator, source, target, given in steps],
         "network",
         [helper.make_tensor_value_info(name, kind, shape) for name in options.get("inputs", ["images"])],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],

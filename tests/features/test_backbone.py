@@ -118,9 +118,9 @@ def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path
     extractor = BackboneExtractor("timm:test_efficientnet?fit=crop&size=224", weights=path, device="cpu")
     image = photograph("astronaut")[:256, :400]
     expected = torch.from_numpy(image[16:240, 88:312]).permute(2, 0, 1) / 255
-    expected = (expected - torch.tensor([0.485, 0.456, 0.406])[:, None, None]) / torch.tensor(
-        [0.229, 0.224, 0.225]
-    )[:, None, None]
+    expected = (expected - torch.tensor([0.485, 0.456, 0.406])[:, None, None]) / torch.tensor([0.229, 0.224, 0.225])[
+        :, None, None
+    ]
     assert extractor.short_side == 256
     torch.testing.assert_close(extractor.prepare(image[None])[0], expected)
 
@@ -182,9 +182,7 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
     torch.testing.assert_close(values, whitening.apply(plain.extract(frames).whole), atol=1e-5, rtol=0)
     torch.testing.assert_close(values.norm(dim=-1), torch.ones(6, 9))
     Whitening.fit([torch.randn(50, 5)], dimension=2).save(path)
-    with pytest.raises(
-        InvalidArgumentError, match=r"for descriptors of length 5, timm:test_resnet makes 368"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 5, timm:test_resnet makes 368"):
         opened(weights, whitening=path)
 
 
@@ -210,9 +208,7 @@ def test_settings_that_are_not_allowed(weights: Path, settings: str, message: st
 
 
 def test_settings_that_torchvision_does_not_take(weights: Path) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="torchvision:resnet18 does not take pad_type; choose from size"
-    ):
+    with pytest.raises(InvalidArgumentError, match="torchvision:resnet18 does not take pad_type; choose from size"):
         open_extractor("torchvision:resnet18?pad_type=same", weights=weights)
 
 
@@ -254,9 +250,7 @@ def test_devices(weights: Path) -> None:
 def imagenet(shared_data: Path) -> BackboneExtractor:
     """MobileNetV2 with its real ImageNet weights."""
     name = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
-    return BackboneExtractor(
-        name, weights=shared_data / "weights" / "mobilenetv2_100.same.safetensors", device="cpu"
-    )
+    return BackboneExtractor(name, weights=shared_data / "weights" / "mobilenetv2_100.same.safetensors", device="cpu")
 
 
 @pytest.mark.data
@@ -265,9 +259,7 @@ def imagenet(shared_data: Path) -> BackboneExtractor:
     [("chelsea", {281, 282, 285}), ("coffee", {504, 967, 968}), ("rocket", {657, 744})],
     ids=["cat", "cup of coffee", "rocket"],
 )
-def test_real_weights_recognize_photographs(
-    imagenet: BackboneExtractor, name: str, classes: set[int]
-) -> None:
+def test_real_weights_recognize_photographs(imagenet: BackboneExtractor, name: str, classes: set[int]) -> None:
     with torch.no_grad():
         scores = imagenet.network(imagenet.prepare(photograph(name)[None]))
     assert int(scores.argmax()) in classes

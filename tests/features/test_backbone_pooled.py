@@ -59,8 +59,7 @@ def test_random_weights_are_asked_for_and_have_a_seed() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
     first, again, other = (
-        open_pooled_network("timm:test_resnet", weights="random", seed=seed).module.state_dict()
-        for seed in (0, 0, 1)
+        open_pooled_network("timm:test_resnet", weights="random", seed=seed).module.state_dict() for seed in (0, 0, 1)
     )
     assert torch.equal(before, torch.get_rng_state())
     assert torch.equal(first["conv1.0.weight"], again["conv1.0.weight"])
@@ -70,9 +69,7 @@ def test_random_weights_are_asked_for_and_have_a_seed() -> None:
 def test_without_weights_none_are_invented(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
-    with pytest.raises(
-        WeightsUnavailableError, match=r"the weights of timm:test_resnet.r160_in1k are not available"
-    ):
+    with pytest.raises(WeightsUnavailableError, match=r"the weights of timm:test_resnet.r160_in1k are not available"):
         open_pooled_network("timm:test_resnet.r160_in1k")
 
 

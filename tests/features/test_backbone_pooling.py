@@ -87,9 +87,7 @@ def test_regions_are_in_reading_order() -> None:
 
 
 def test_mirrored_maps_give_mirrored_regions() -> None:
-    maps = [
-        stage for stage in pyramid() if stage.shape[-1] != 14
-    ]  # 6 wide windows of 14 leave two cells over
+    maps = [stage for stage in pyramid() if stage.shape[-1] != 14]  # 6 wide windows of 14 leave two cells over
     mirrored = region_max_pool([stage.flip(-1) for stage in maps])
     torch.testing.assert_close(mirrored, region_max_pool(maps)[:, [2, 1, 0, 5, 4, 3, 8, 7, 6]])
 

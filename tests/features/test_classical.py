@@ -58,9 +58,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=str)
-def test_an_edited_frame_is_nearer_to_its_source_than_any_other(
-    extractor: ClassicalExtractor, edit: str
-) -> None:
+def test_an_edited_frame_is_nearer_to_its_source_than_any_other(extractor: ClassicalExtractor, edit: str) -> None:
     for name in NAMES:
         edited = EDITS[edit](picture(name))
         own = similarity(extractor, edited, picture(name))

@@ -86,9 +86,7 @@ def test_the_fingerprint_is_that_of_weights_and_settings(extractor: FrameExtract
     assert open_extractor(name).fingerprint == extractor.fingerprint
 
 
-def test_features_are_unit_vectors_with_the_times_of_the_frames(
-    extractor: FrameExtractor, frames: Frames
-) -> None:
+def test_features_are_unit_vectors_with_the_times_of_the_frames(extractor: FrameExtractor, frames: Frames) -> None:
     features = extractor.extract(frames)
     assert isinstance(features, FrameFeatures)
     assert features.fingerprint == extractor.fingerprint
@@ -133,9 +131,7 @@ def test_the_first_view_is_the_whole_picture(extractor: FrameExtractor, frames: 
     if seen.values.shape[1] == 2:
         assert seen.boxes is not None
         # Shares of the frame: the picture lies between bars of an eighth.
-        assert seen.boxes[0].flatten().tolist() == pytest.approx(
-            [0, 0.125, 1, 0.875, 0, 0.125, 0.5, 0.875], abs=0.02
-        )
+        assert seen.boxes[0].flatten().tolist() == pytest.approx([0, 0.125, 1, 0.875, 0, 0.125, 0.5, 0.875], abs=0.02)
 
 
 def test_no_frames_have_no_features(extractor: FrameExtractor, frames: Frames) -> None:

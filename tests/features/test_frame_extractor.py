@@ -55,9 +55,7 @@ def test_a_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtra
 def test_a_view_is_what_a_crop_shows(extractor: FrameEncoderExtractor) -> None:
     image = photograph("astronaut")
     half = np.ascontiguousarray(image[:, : image.shape[1] // 2])
-    views = extractor.extract(frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]])).values[
-        0, :, 0
-    ]
+    views = extractor.extract(frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]])).values[0, :, 0]
     cropped = extractor.extract(frames_of(half)).values[0, 0, 0]
     other = extractor.extract(frames_of(photograph("coffee"))).values[0, 0, 0]
     assert float(views[1] @ cropped) > 0.95

@@ -112,9 +112,7 @@ def test_real_fades_to_flat_have_no_information(shared_data: Path) -> None:
 # ---------------------------------------------------------------------------------------------- bars
 
 
-def boxed(
-    image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0
-) -> Picture:
+def boxed(image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0) -> Picture:
     widths = ((top, bottom), (left, right), (0, 0))
     return np.pad(image, widths, constant_values=color).astype(np.uint8)
 
@@ -211,9 +209,7 @@ def test_real_bars(shared_data: Path) -> None:
 @pytest.mark.parametrize("function", [frame_information, bar_boxes])
 def test_images_must_be_a_batch_of_uint8_pictures(function: object) -> None:
     assert callable(function)
-    with pytest.raises(
-        InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*got \[4, 4, 3\] uint8"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*got \[4, 4, 3\] uint8"):
         function(np.zeros((4, 4, 3), dtype=np.uint8))
     with pytest.raises(InvalidArgumentError, match=r"got \[1, 0, 4, 3\] uint8"):
         function(np.zeros((1, 0, 4, 3), dtype=np.uint8))

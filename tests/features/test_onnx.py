@@ -103,9 +103,7 @@ def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
         ("batch", 3, 16, 16),
         constants=shape,
     )
-    with pytest.raises(
-        InvalidArgumentError, match=r"tokens has 3 vectors for each image; add pool=first \(class"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"tokens has 3 vectors for each image; add pool=first \(class"):
         opened(path)
     image = np.zeros((1, 16, 16, 3), dtype=np.uint8)
     image[0, 0, 0, 0] = image[0, 0, 1, 1] = 255
@@ -113,9 +111,7 @@ def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
     assert first.nonzero().flatten().tolist() == [0]
     mean = opened(path, "pool=mean&bars=keep").extract(frames(image)).whole[0, 0]
     assert mean.nonzero().flatten().tolist() == [0, 1]
-    with pytest.raises(
-        InvalidArgumentError, match="pool must be first or mean for the output tokens of shape"
-    ):
+    with pytest.raises(InvalidArgumentError, match="pool must be first or mean for the output tokens of shape"):
         opened(path, "pool=regions")
 
 
@@ -155,9 +151,7 @@ def test_the_fingerprint_is_that_of_file_and_settings(tmp_path: Path) -> None:
     other = mean_colors(tmp_path / "other.onnx", ("batch", 3, 64, 64))
     plain = opened(path).fingerprint
     assert opened(moved).fingerprint == opened(path, "mean=0&layout=nchw").fingerprint == plain
-    changed = {
-        opened(path, setting).fingerprint for setting in ("mean=.5", "color=bgr", "fit=crop", "scorer=kinds")
-    }
+    changed = {opened(path, setting).fingerprint for setting in ("mean=.5", "color=bgr", "fit=crop", "scorer=kinds")}
     assert len({plain, opened(other).fingerprint, *changed}) == 6
 
 
@@ -170,9 +164,7 @@ def test_a_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
     expected = whitening.apply(opened(path).describe(colored()))
     torch.testing.assert_close(extractor.extract(frames(colored())).whole, expected)
     Whitening.fit([torch.randn(50, 4)], dimension=2).save(tmp_path / "four.safetensors")
-    with pytest.raises(
-        InvalidArgumentError, match=r"for descriptors of length 4, onnx:.* makes 3; fit one on its"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 4, onnx:.* makes 3; fit one on its"):
         open_extractor(f"onnx:{path}", whitening=tmp_path / "four.safetensors")
 
 
@@ -184,9 +176,7 @@ def test_networks_with_values_that_are_not_finite_are_refused_or_count_as_empty(
     lengths = opened(path).describe(np.concatenate([black, black + 1])).norm(dim=-1)
     torch.testing.assert_close(lengths, torch.tensor([[0.0], [1.0]]))
     steps = [("Neg", "images", "negative", {}), ("Log", "negative", "logs", {}), mean]
-    with pytest.raises(
-        ExtractorError, match="the output means is not finite for a picture of noise; choose another"
-    ):
+    with pytest.raises(ExtractorError, match="the output means is not finite for a picture of noise; choose another"):
         opened(write_onnx(path, steps, shape))
 
 

@@ -41,9 +41,7 @@ def test_size_and_layout_are_read_from_the_shape(
     assert (network.size, network.layout) == found
     # Three images are run in batches of the file's own size.
     side = network.size
-    images = (
-        np.ones((3, side, side, 3), dtype=np.float32) * np.arange(3, dtype=np.float32)[:, None, None, None]
-    )
+    images = np.ones((3, side, side, 3), dtype=np.float32) * np.arange(3, dtype=np.float32)[:, None, None, None]
     assert network.run(images).tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
     assert (network.shape, network.output, network.about) == ((3,), "colors", {})
 
@@ -69,9 +67,7 @@ def test_size_and_layout_are_read_from_the_shape(
         (("batch", 3, 32, 32), {"output": "1"}, "there is no output '1'; its outputs are colors"),
     ],
 )
-def test_what_does_not_fit_is_named(
-    shape: Shape, arguments: dict[str, object], message: str, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_is_named(shape: Shape, arguments: dict[str, object], message: str, tmp_path: Path) -> None:
     path = mean_colors(tmp_path / "colors.onnx", shape)
     with pytest.raises(InvalidArgumentError, match=message):
         OnnxNetwork(path, device="cpu", **arguments)  # type: ignore[arg-type]
@@ -83,9 +79,7 @@ def test_one_of_several_outputs_is_chosen(tmp_path: Path) -> None:
         ("ReduceMax", "images", "largest", {"axes": [2, 3], "keepdims": 0}),
     ]
     path = write_onnx(tmp_path / "two.onnx", steps, ("batch", 3, 16, 16), outputs=["means", "largest"])
-    with pytest.raises(
-        InvalidArgumentError, match="its outputs are means, largest; choose one with output=NAME"
-    ):
+    with pytest.raises(InvalidArgumentError, match="its outputs are means, largest; choose one with output=NAME"):
         OnnxNetwork(path)
     image = np.zeros((1, 16, 16, 3), dtype=np.float32)
     image[0, 0, 0] = 256
@@ -100,9 +94,7 @@ def test_files_that_do_not_describe_images_are_refused(tmp_path: Path) -> None:
         OnnxNetwork(path)
     total = [("ReduceSum", "images", "total", {"keepdims": 0})]
     path = write_onnx(tmp_path / "total.onnx", total, ("batch", 3, 32, 32))
-    with pytest.raises(
-        InvalidArgumentError, match=r"output total must be \[B, D\], .* got \[\] for 4 images"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"output total must be \[B, D\], .* got \[\] for 4 images"):
         OnnxNetwork(path)
     wrong = [("Reshape", "images shape", "vector", {})]
     constants = {"shape": np.array([1, 7])}

@@ -102,9 +102,7 @@ def test_other_names_and_shapes_are_refused_by_name(tmp_path: Path) -> None:
         r"unexpected 1 \(stem\.weight\); of another shape 1 \(bn1\.weight \[3\] instead of \[32\]\)",
     ):
         open_timm(path)
-    with pytest.raises(
-        InvalidArgumentError, match=r"not the weights of timm:test_vit: missing \d+ \(.*, \.\.\.\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"not the weights of timm:test_vit: missing \d+ \(.*, \.\.\.\)"):
         open_timm(path, "test_vit")
 
 
@@ -124,9 +122,7 @@ def test_without_network_or_cache_it_says_what_to_do() -> None:
         r"no network in tests.*--weights FILE.*--extractor classical, which works offline",
     ):
         open_timm(None)
-    with pytest.raises(
-        WeightsUnavailableError, match=r"torchvision:resnet18 .*tried the cache of torch\.hub and http"
-    ):
+    with pytest.raises(WeightsUnavailableError, match=r"torchvision:resnet18 .*tried the cache of torch\.hub and http"):
         open_torchvision_network("resnet18", stages=None, weights=None)
 
 
@@ -137,9 +133,7 @@ def test_an_offline_switch_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_model_without_published_weights_is_not_left_random() -> None:
-    with pytest.raises(
-        WeightsUnavailableError, match="timm, which knows of no pretrained weights for this model"
-    ):
+    with pytest.raises(WeightsUnavailableError, match="timm, which knows of no pretrained weights for this model"):
         open_timm(None, "botnet50ts_256")
 
 
@@ -171,9 +165,7 @@ def test_the_hub_is_asked_when_it_answers(tmp_path: Path, monkeypatch: pytest.Mo
     assert open_timm(None).digest() == open_timm(path).digest()
 
 
-def test_an_older_repository_with_another_file_is_left_to_timm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_repository_with_another_file_is_left_to_timm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     def not_there(*_: Any) -> str:
@@ -195,13 +187,9 @@ def test_unknown_models_and_settings(tmp_path: Path) -> None:
     with pytest.raises(UnknownExtractorError, match=r"timm has no weights called 'test_resnet\.mine': .*tag"):
         open_timm(None, "test_resnet.mine")
     path = saved(tmp_path / "w.safetensors", timm_state())
-    with pytest.raises(
-        InvalidArgumentError, match=r"timm:test_resnet does not take these settings \{'wings': 2\}"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"timm:test_resnet does not take these settings \{'wings': 2\}"):
         open_timm(path, wings=2)
-    with pytest.raises(
-        UnknownExtractorError, match="torchvision has no image classifier 'fasterrcnn_resnet50_fpn'"
-    ):
+    with pytest.raises(UnknownExtractorError, match="torchvision has no image classifier 'fasterrcnn_resnet50_fpn'"):
         open_torchvision_network("fasterrcnn_resnet50_fpn", stages=None, weights=None)
 
 
@@ -229,17 +217,13 @@ def test_torchvision_stages_are_those_of_the_paper(tmp_path: Path) -> None:
     with torch.no_grad():
         maps = network.stages(images)
         expected = module.maxpool(module.relu(module.bn1(module.conv1(images))))
-        for stage, layer in zip(
-            maps, (module.layer1, module.layer2, module.layer3, module.layer4), strict=True
-        ):
+        for stage, layer in zip(maps, (module.layer1, module.layer2, module.layer3, module.layer4), strict=True):
             expected = layer(expected)
             torch.testing.assert_close(stage, expected)
     chosen = open_torchvision_network("resnet18", stages=("layer2", "layer4"), weights=path)
     with torch.no_grad():
         assert torch.equal(chosen.stages(images)[1], network.stages(images)[3])
-    with pytest.raises(
-        InvalidArgumentError, match=r"torchvision:resnet18 has no node layer9; its nodes are x, conv1"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"torchvision:resnet18 has no node layer9; its nodes are x, conv1"):
         open_torchvision_network("resnet18", stages=("layer9",), weights=path)
 
 
@@ -256,7 +240,5 @@ def test_torchvision_weights_come_from_its_hub(monkeypatch: pytest.MonkeyPatch, 
 def test_a_network_without_a_pyramid_is_refused(tmp_path: Path) -> None:
     module = import_torchvision().models.swin_t(weights=None)
     path = saved(tmp_path / "w.safetensors", state_of(module))
-    with pytest.raises(
-        InvalidArgumentError, match="torchvision:swin_t has no pyramid of maps; choose another model"
-    ):
+    with pytest.raises(InvalidArgumentError, match="torchvision:swin_t has no pyramid of maps; choose another model"):
         open_torchvision_network("swin_t", stages=None, weights=path)

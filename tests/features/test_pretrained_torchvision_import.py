@@ -21,9 +21,7 @@ def test_imports_without_a_word() -> None:
         "from torchvision.models import feature_extraction\n"
         "print('imported')"
     )
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "imported"
     assert run.stderr == ""
 

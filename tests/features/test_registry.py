@@ -38,9 +38,7 @@ class Brightness:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         values = torch.from_numpy(frames.images.mean(axis=(1, 2), dtype=np.float32))[:, None]
         times = torch.from_numpy(frames.timestamps)
         return FrameFeatures.of_whole(values, times, torch.ones(len(frames)), self.fingerprint)
@@ -106,9 +104,7 @@ def test_an_empty_name_says_so() -> None:
 
 
 def test_classical_takes_neither_weights_nor_a_model() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"classical extractor has no weights, got 'w\.safetensors'"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"classical extractor has no weights, got 'w\.safetensors'"):
         open_extractor("classical", weights="w.safetensors")
 
 

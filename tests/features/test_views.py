@@ -33,9 +33,7 @@ class MeanColor:
     views = "both"
     short_side = 8
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         return features_of_views(
             lambda images: torch.from_numpy(images.mean(axis=(1, 2), dtype=np.float32))[:, None],
             frames,
@@ -62,13 +60,9 @@ def test_a_box_is_cut_in_shares() -> None:
 def test_every_view_is_described() -> None:
     image = np.zeros((1, 10, 20, 3), np.uint8)
     image[:, :, 10:] = 200
-    features = MeanColor().extract(
-        frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1], [0.5, 0, 1, 1]])
-    )
+    features = MeanColor().extract(frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1], [0.5, 0, 1, 1]]))
     assert features.values[0, :, 0, 0].tolist() == [100.0, 0.0, 200.0]
-    mirrored = MeanColor().extract(
-        frames_of(image), mirror=True, boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]])
-    )
+    mirrored = MeanColor().extract(frames_of(image), mirror=True, boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]]))
     assert mirrored.values[0, :, 0, 0].tolist() == [100.0, 200.0]
 
 
@@ -174,13 +168,9 @@ def test_boxes_are_found_and_described_between_black_bars() -> None:
 
 def test_frames_with_and_without_bars_are_cut_each_by_its_own() -> None:
     images = np.concatenate([barred(1), noise(1, 120, 160, seed=8)])
-    features = MeanColor().extract(
-        frames_of(images), boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]])
-    )
+    features = MeanColor().extract(frames_of(images), boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]]))
     left = [images[0, :, 20:80].mean(axis=(0, 1)), images[1, :, :80].mean(axis=(0, 1))]
-    torch.testing.assert_close(
-        features.values[:, 1, 0], torch.from_numpy(np.stack(left)).float(), rtol=1e-4, atol=1e-2
-    )
+    torch.testing.assert_close(features.values[:, 1, 0], torch.from_numpy(np.stack(left)).float(), rtol=1e-4, atol=1e-2)
 
 
 def test_names_of_views() -> None:

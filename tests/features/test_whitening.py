@@ -30,9 +30,7 @@ def linear(whitening: Whitening, values: torch.Tensor) -> torch.Tensor:
 def test_covariance_becomes_the_identity() -> None:
     values = correlated()
     whitening = Whitening.fit([values], dimension=3)
-    torch.testing.assert_close(
-        torch.cov(linear(whitening, values).T, correction=0), torch.eye(3), atol=2e-3, rtol=0
-    )
+    torch.testing.assert_close(torch.cov(linear(whitening, values).T, correction=0), torch.eye(3), atol=2e-3, rtol=0)
     assert bool((whitening.eigenvalues[:-1] >= whitening.eigenvalues[1:]).all())
 
 
@@ -67,9 +65,7 @@ def test_apply_gives_unit_vectors_and_keeps_emptiness() -> None:
 def test_empty_vectors_do_not_take_part_in_the_fit() -> None:
     values = correlated()
     padded = torch.cat([values, torch.zeros(1000, 3)])
-    torch.testing.assert_close(
-        Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean
-    )
+    torch.testing.assert_close(Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean)
 
 
 def test_scatter_and_covariance_give_one_whitening() -> None:
@@ -125,9 +121,7 @@ def test_full_power_equalises_the_total_variance() -> None:
     original, copy = edited_pairs()
     whitening = Whitening.fit_pairs([(original, copy)], dimension=3, power=1.0)
     both = torch.cat([original, copy])
-    torch.testing.assert_close(
-        torch.cov(linear(whitening, both).T, correction=0), torch.eye(3), atol=2e-3, rtol=0
-    )
+    torch.testing.assert_close(torch.cov(linear(whitening, both).T, correction=0), torch.eye(3), atol=2e-3, rtol=0)
 
 
 def test_pairs_stream_and_skip_empty_regions() -> None:
@@ -158,9 +152,7 @@ def test_file_round_trip(tmp_path: Path, kind: str) -> None:
 
 def test_reads_components_of_a_scatter(tmp_path: Path) -> None:
     path = tmp_path / "public.safetensors"
-    save_file(
-        {"mean": torch.zeros(2), "vectors": torch.eye(2), "eigenvalues": torch.tensor([400.0, 100.0])}, path
-    )
+    save_file({"mean": torch.zeros(2), "vectors": torch.eye(2), "eigenvalues": torch.tensor([400.0, 100.0])}, path)
     assert Whitening.load(path).eigenvalues.tolist() == [400.0, 100.0]
     counted = Whitening.load(path, count=100)
     assert counted.eigenvalues.tolist() == [4.0, 1.0]
@@ -224,9 +216,7 @@ def test_refuses_bad_pairs() -> None:
 def test_checks_its_fields() -> None:
     with pytest.raises(InvalidArgumentError, match=r"projection must be \[D, D'\], got \[2\]"):
         Whitening(torch.zeros(2), torch.zeros(2), torch.zeros(2))
-    with pytest.raises(
-        InvalidArgumentError, match=r"mean must be \[3\] as projection is \[3, 2\], got \[2\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"mean must be \[3\] as projection is \[3, 2\], got \[2\]"):
         Whitening(torch.zeros(2), torch.zeros(3, 2), torch.zeros(2))
     with pytest.raises(InvalidArgumentError, match=r"mean must be finite float32, got torch.float64"):
         Whitening(torch.zeros(2).double(), torch.zeros(2, 2), torch.zeros(2))
@@ -243,9 +233,7 @@ class ColorExtractor:
     views = "none"
     short_side = 8
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         halves = np.stack(np.array_split(frames.images.astype(np.float32), 2, axis=2), axis=1)
         values = torch.from_numpy(halves.mean(axis=(2, 3)))
         times = torch.from_numpy(frames.timestamps)

@@ -35,9 +35,7 @@ class Plain:
     views = "none"
     short_side = 64
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         images = torch.from_numpy(frames.images.copy()).float().mean(dim=-1)
         if mirror:
             images = images.flip(-1)
@@ -55,9 +53,7 @@ class Plain:
 class Fatal(Plain):
     """Plain, but frames of certain colors end the process, hang it, or show a bug."""
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         color = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
         for what, wanted in COLORS.items():
             if np.abs(color - wanted).max() < 40:

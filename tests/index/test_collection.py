@@ -95,9 +95,7 @@ def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_p
         "index = vidkin.index.Index.open(sys.argv[2])\n"
         "print(index.add(sys.argv[1], workers=2))\n"
     )
-    done = subprocess.run(
-        [sys.executable, script, originals, empty], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, script, originals, empty], capture_output=True, text=True, check=True)
     assert done.stdout == "3 added, 0 unchanged, 0 moved, 0 broken, 0 removed\n"
     assert done.stderr == ""
 
@@ -105,9 +103,7 @@ def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_p
 def test_an_index_that_is_not_there(tmp_path: Path) -> None:
     read_only = {"extractor": "classical", "create": True, "read_only": True}
     for options in ({}, {"extractor": "classical"}, {"whitening": tmp_path / "w.safetensors"}, read_only):
-        with pytest.raises(
-            CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"
-        ):
+        with pytest.raises(CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"):
             Index.open(tmp_path / "none", **options)
     assert not (tmp_path / "none").exists()
     with pytest.raises(UnknownExtractorError):
@@ -119,9 +115,7 @@ def test_another_extractor_is_refused(folder: Path) -> None:
     path = folder / "collection.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "fingerprint": "classical-0-000000000000"}))
-    with pytest.raises(
-        CollectionMismatchError, match=r"made with extractor classical-0-000000000000, got classical-1"
-    ):
+    with pytest.raises(CollectionMismatchError, match=r"made with extractor classical-0-000000000000, got classical-1"):
         Index.open(folder, extractor="classical")
     # Without naming one, lists can be read; what needs the extractor says the same.
     with Index.open(folder) as index:
@@ -231,9 +225,7 @@ def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path)
     first.rename(second)
     with (
         Index.open(tmp_path / "c", read_only=True) as index,
-        pytest.raises(
-            CollectionError, match=r"which do not exist any more; .*--whitening FILE.*the index remembers"
-        ),
+        pytest.raises(CollectionError, match=r"which do not exist any more; .*--whitening FILE.*the index remembers"),
     ):
         index.search(clip)
     with Index.open(tmp_path / "c", whitening=second, read_only=True) as index:

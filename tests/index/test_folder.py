@@ -140,13 +140,9 @@ def test_an_index_of_another_rate(tmp_path: Path, videos: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_an_index_is_a_collection_of_records(
-    index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_is_a_collection_of_records(index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(index) == 3
-    assert [record.path for record in index] == [
-        str(videos / name) for name in ("a.mp4", "b.mp4", "sub/c.mp4")
-    ]
+    assert [record.path for record in index] == [str(videos / name) for name in ("a.mp4", "b.mp4", "sub/c.mp4")]
     assert str(videos / "a.mp4") in index
     assert videos / "sub" not in index
     assert 3 not in index

@@ -87,9 +87,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     location = tmp_path / "store"
     moments = random.Random(7)
     for _ in range(4):
-        with subprocess.Popen(
-            [*WRITER, str(location)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
-        ) as writer:
+        with subprocess.Popen([*WRITER, str(location)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "writing\n"
             time.sleep(moments.uniform(0.05, 0.8))

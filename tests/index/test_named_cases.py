@@ -78,9 +78,7 @@ def scores(index: Index, query: Path) -> dict[str, float]:
 
 
 @pytest.mark.large
-def test_black_frames_never_make_a_match(
-    collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
-) -> None:
+def test_black_frames_never_make_a_match(collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path) -> None:
     index = collection(
         {
             "first": [*black(6), *clip("astronaut", 8)],
@@ -124,9 +122,7 @@ def test_videos_that_share_only_a_logo_card_do_not_match(
 def test_four_seconds_are_found_in_twenty_minutes(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
-    parts = [
-        frame for seed in range(24) for frame in clip(PHOTOGRAPHS[seed % len(PHOTOGRAPHS)], 50, seed=seed)
-    ]
+    parts = [frame for seed in range(24) for frame in clip(PHOTOGRAPHS[seed % len(PHOTOGRAPHS)], 50, seed=seed)]
     assert len(parts) == 20 * 60 * RATE
     start = 754.0
     index = collection({"long": parts, "other": clip("brick", 20, seed=77)})

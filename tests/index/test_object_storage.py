@@ -47,9 +47,7 @@ def test_it_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Se
     # What is stored is the same, byte for byte, but for the tables, which hold times and random names.
     for path in (tmp_path / "index").rglob("*"):
         name = path.relative_to(tmp_path / "index").as_posix()
-        if path.is_file() and not name.startswith(
-            ("writer", "videos.lance", "windows.lance", "collection.json")
-        ):
+        if path.is_file() and not name.startswith(("writer", "videos.lance", "windows.lance", "collection.json")):
             assert s3.files[f"bucket/index/{name}"] == path.read_bytes()
     fresh = Index.open(INDEX)
     assert local.search(videos / "copy.mp4") == remote.search(videos / "copy.mp4")
@@ -59,9 +57,7 @@ def test_it_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Se
     assert one.score > 0.9
     assert local.duplicates() == fresh.duplicates()
     assert len(local.duplicates()) == 1
-    assert replace(fresh.info(), path="", bytes=0, created="") == replace(
-        local.info(), path="", bytes=0, created=""
-    )
+    assert replace(fresh.info(), path="", bytes=0, created="") == replace(local.info(), path="", bytes=0, created="")
     assert fresh.info().path == INDEX
     assert fresh.info().bytes == sum(map(len, s3.files.values()))
     assert repr(fresh) == "Index('s3://bucket/index', extractor='classical', videos=3)"
@@ -112,9 +108,7 @@ def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:
 def test_a_missing_bucket_or_index_and_a_foreign_folder_are_refused_by_name(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(
-        CollectionNotFoundError, match="there is no index at s3://bucket/index; make one with"
-    ):
+    with pytest.raises(CollectionNotFoundError, match="there is no index at s3://bucket/index; make one with"):
         Index.open(INDEX)
     with pytest.raises(CollectionError, match="s3://none/index: there is no such bucket"):
         Index.open("s3://none/index", extractor="classical", create=True)
@@ -162,9 +156,7 @@ def check_resume(request: int, s3: S3Server) -> None:
         check_without_remains(store)
     store = LanceStore(INDEX)
     check_without_remains(store)
-    assert sorted((r.size, r.mtime_ns) for r in store.videos()) == [(0, 1)] + [
-        (n, 0) for n in range(1, VIDEOS)
-    ]
+    assert sorted((r.size, r.mtime_ns) for r in store.videos()) == [(0, 1)] + [(n, 0) for n in range(1, VIDEOS)]
 
 
 @pytest.mark.parametrize("request_number", [MOMENTS.randrange(1, REQUESTS) for _ in range(3)])

@@ -168,17 +168,13 @@ def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, ma
     for path in damaged:
         path.write_bytes(b"not what was here")
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
-        with pytest.raises(
-            CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a backup"
-        ):
+        with pytest.raises(CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a backup"):
             call()
     assert all(path.read_bytes() == b"not what was here" for path in damaged)
     # What the message says helps; half of it is refused, before anything is deleted.
     shutil.rmtree(folder / "videos.lance")
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
-        with pytest.raises(
-            CollectionDamagedError, match=r"videos\.lance is missing; restore it from a backup"
-        ):
+        with pytest.raises(CollectionDamagedError, match=r"videos\.lance is missing; restore it from a backup"):
             call()
     assert len(list((folder / "features").rglob("*.safetensors"))) == 4
     shutil.rmtree(folder / "windows.lance")

@@ -39,9 +39,7 @@ class InParts:
     views = "both"
     short_side = 64
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         boxes = WHOLE if boxes is None else boxes
         values = THREE_FOUR[[1, 0, 2, 3]].repeat(len(boxes), 1, 1)
         values[0] = THREE_FOUR
@@ -61,9 +59,7 @@ class Exact(InParts):
     scorer = "kinds"
     views = "none"
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         return FrameFeatures.of_whole(
             vectors_of(frames)[:, None],
             torch.from_numpy(frames.timestamps.copy()),

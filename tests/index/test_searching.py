@@ -25,9 +25,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     folder.mkdir()
     for name in ("coffee", "chelsea", "rocket"):
         encode(folder / f"{name}.mp4", pan(name, 100, width=160, height=120), rate=10)
-    encode(
-        folder / "coffee low.mp4", pan("coffee", 100, width=160, height=120), rate=10, options={"crf": "38"}
-    )
+    encode(folder / "coffee low.mp4", pan("coffee", 100, width=160, height=120), rate=10, options={"crf": "38"})
     with Index.open(root / "c.vidkin", create=True) as opened:
         opened.add(folder, executor=SerialExecutor(opened.worker_spec))
         yield opened

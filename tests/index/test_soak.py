@@ -72,9 +72,7 @@ class Folder:
         else:
             name = self._drawn()
             with (self.path / name).open("ab") as file:
-                file.write(
-                    bytes(self.random.integers(1, 50))
-                )  # behind the video: read again, as good as before
+                file.write(bytes(self.random.integers(1, 50)))  # behind the video: read again, as good as before
 
     def _name(self) -> str:
         self._named += 1

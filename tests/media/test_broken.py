@@ -81,9 +81,7 @@ def cover(folder: Path, good: Path) -> Path:
         picture.disposition = av.stream.Disposition.attached_pic
         container.mux(picture.encode(av.VideoFrame.from_ndarray(quarters(), format="rgb24")))
         for index in range(8):
-            frame = av.AudioFrame.from_ndarray(
-                np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono"
-            )
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono")
             frame.sample_rate, frame.pts = 8000, 1024 * index
             container.mux(audio.encode(frame))
         container.mux(audio.encode())
@@ -213,9 +211,7 @@ def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(container_module, "open_regular_file", refuse)
-    with pytest.raises(
-        MediaError, match=r"good\.mp4: the file cannot be read \(permission denied\)$"
-    ) as caught:
+    with pytest.raises(MediaError, match=r"good\.mp4: the file cannot be read \(permission denied\)$") as caught:
         read_frames(good)
     assert caught.value.temporary
 
@@ -250,9 +246,7 @@ def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
 
 
 def test_memory_that_runs_out_is_not_the_files_fault(good: Path) -> None:
-    error = container_module.media_error(
-        str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory")
-    )
+    error = container_module.media_error(str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory"))
     assert (error.cause, error.temporary) == ("needs more memory than there is", True)
 
 
@@ -298,9 +292,7 @@ def test_damage_in_the_middle_costs_only_what_is_damaged(
     assert 150 <= len(frames) <= 200
     assert frames.timestamps[-1] > 6.5
     if ending not in ("webm", "mkv"):  # in Matroska a lost stretch looks like a pause
-        assert re.search(
-            rf"a.{ending}: the file is damaged: \d+ (packets? skipped|frames? with errors)", caplog.text
-        )
+        assert re.search(rf"a.{ending}: the file is damaged: \d+ (packets? skipped|frames? with errors)", caplog.text)
     assert 7 <= len(read_frames(path, rate=1)) <= 8
 
 

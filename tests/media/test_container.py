@@ -27,9 +27,7 @@ def cut_off(tmp_path: Path) -> Path:
     return path
 
 
-def test_errors_of_the_demuxer_are_collected_once_each(
-    cut_off: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_of_the_demuxer_are_collected_once_each(cut_off: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with collect_complaints() as complaints:
         list(iter_frames(cut_off, rate=None, threads=1))
         assert complaints == []

@@ -69,9 +69,7 @@ def test_pixels_become_square(tmp_path: Path, aspect: tuple[int, int], size: tup
 @pytest.mark.parametrize(
     ("short_side", "size"), [(None, (96, 64)), (32, (48, 32)), (64, (96, 64)), (500, (96, 64)), (1, (2, 1))]
 )
-def test_short_side_scales_down_but_never_up(
-    tmp_path: Path, short_side: int | None, size: tuple[int, int]
-) -> None:
+def test_short_side_scales_down_but_never_up(tmp_path: Path, short_side: int | None, size: tuple[int, int]) -> None:
     path = encode_with(tmp_path / "a.mp4", [quarters(96, 64)])
     assert read_frames(path, short_side=short_side).images.shape[2:0:-1] == size
 
@@ -103,17 +101,13 @@ def test_odd_sizes(tmp_path: Path, width: int, pixel_format: str) -> None:
 )
 def test_deep_samples_become_eight_bits(tmp_path: Path, codec: str, pixel_format: str, depth: int) -> None:
     options = {"x265-params": "log-level=none"} if codec == "libx265" else {}
-    path = encode_with(
-        tmp_path / "deep.mkv", [flat(137)] * 2, codec=codec, pixel_format=pixel_format, options=options
-    )
+    path = encode_with(tmp_path / "deep.mkv", [flat(137)] * 2, codec=codec, pixel_format=pixel_format, options=options)
     assert probe(path).bit_depth == depth
     np.testing.assert_allclose(read_frames(path).images[0], 137, atol=2)
 
 
 @pytest.mark.parametrize("limits", [ColorRange.MPEG, ColorRange.JPEG])
-@pytest.mark.parametrize(
-    ("space", "code"), [(Colorspace.ITU601, 5), (Colorspace.ITU709, 1), (Colorspace.BT2020, 9)]
-)
+@pytest.mark.parametrize(("space", "code"), [(Colorspace.ITU601, 5), (Colorspace.ITU709, 1), (Colorspace.BT2020, 9)])
 def test_matrix_and_range_of_the_colors_are_respected(
     tmp_path: Path, space: Colorspace, code: int, limits: ColorRange
 ) -> None:
@@ -145,18 +139,12 @@ def test_matrix_and_range_of_the_colors_are_respected(
         np.testing.assert_allclose(image[y, x], color, atol=3)
 
 
-@pytest.mark.parametrize(
-    ("size", "space"), [((640, 480), Colorspace.ITU601), ((1280, 720), Colorspace.ITU709)]
-)
-def test_untagged_colors_are_guessed_from_the_size(
-    tmp_path: Path, size: tuple[int, int], space: Colorspace
-) -> None:
+@pytest.mark.parametrize(("size", "space"), [((640, 480), Colorspace.ITU601), ((1280, 720), Colorspace.ITU709)])
+def test_untagged_colors_are_guessed_from_the_size(tmp_path: Path, size: tuple[int, int], space: Colorspace) -> None:
     scaler = VideoReformatter()
 
     def convert(frame: av.VideoFrame) -> av.VideoFrame:
-        frame = scaler.reformat(
-            frame, format="yuv444p", dst_colorspace=space, dst_color_range=ColorRange.MPEG
-        )
+        frame = scaler.reformat(frame, format="yuv444p", dst_colorspace=space, dst_color_range=ColorRange.MPEG)
         frame.colorspace = 2
         return frame
 
@@ -236,9 +224,7 @@ def test_hdr_and_wide_gamut_keep_their_hues(tmp_path: Path, transfer: int, short
     assert probe(path).hdr == (transfer in (PQ, HLG))
     image = read_frames(path, short_side=short_side).images[0].astype(int)
     height, width = image.shape[:2]
-    red, green, blue, white = (
-        image[y * height // 4, x * width // 4] for y, x in ((1, 1), (1, 3), (3, 1), (3, 3))
-    )
+    red, green, blue, white = (image[y * height // 4, x * width // 4] for y, x in ((1, 1), (1, 3), (3, 1), (3, 3)))
     assert red[0] > 240 > 40 > red[1:].max()
     assert green[1] > 180 > 80 > green[[0, 2]].max()
     assert blue[2] > 240 > 60 > blue[0]

@@ -20,18 +20,14 @@ from vidkin.media import decode as decode_module
 def ten_fps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """95 frames at 10 a second; the left half of frame i is as bright as its first digit, the right as its second."""
     path = tmp_path_factory.mktemp("decode") / "digits.mp4"
-    write_video(
-        path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(95)), rate=10, crf=10
-    )
+    write_video(path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(95)), rate=10, crf=10)
     return path
 
 
 def digits(frames: Frames) -> list[int]:
     """The index of each frame of `ten_fps`, read off its halves."""
     middle = frames.images.shape[2] // 2
-    tens, ones = (
-        half.mean(axis=(1, 2, 3)) for half in (frames.images[:, :, :middle], frames.images[:, :, middle:])
-    )
+    tens, ones = (half.mean(axis=(1, 2, 3)) for half in (frames.images[:, :, :middle], frames.images[:, :, middle:]))
     return (10 * np.rint(tens / 25) + np.rint(ones / 25)).astype(int).tolist()
 
 
@@ -56,9 +52,7 @@ def digits(frames: Frames) -> list[int]:
     ],
     ids=str,
 )
-def test_each_sample_is_the_frame_on_screen(
-    ten_fps: Path, arguments: dict[str, float], indices: list[int]
-) -> None:
+def test_each_sample_is_the_frame_on_screen(ten_fps: Path, arguments: dict[str, float], indices: list[int]) -> None:
     frames = read_frames(ten_fps, **arguments)  # type: ignore[arg-type]
     assert digits(frames) == indices
     np.testing.assert_allclose(frames.timestamps, np.array(indices) / 10)
@@ -148,9 +142,7 @@ def test_a_stream_without_time_stamps_counts_frames(tmp_path: Path) -> None:
 def test_recordings_glued_together_go_on_in_time(tmp_path: Path) -> None:
     parts = []
     for part in range(2):
-        path = encode_with(
-            tmp_path / f"{part}.ts", (flat(100 * part + 5 * i) for i in range(20)), options={"bf": "0"}
-        )
+        path = encode_with(tmp_path / f"{part}.ts", (flat(100 * part + 5 * i) for i in range(20)), options={"bf": "0"})
         parts.append(path.read_bytes())
     (tmp_path / "glued.ts").write_bytes(b"".join(parts))
     frames = read_frames(tmp_path / "glued.ts", rate=1)

@@ -34,9 +34,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """10 seconds, 10 frames a second; the halves of frame i are as bright as its first and its second digit."""
     path = tmp_path_factory.mktemp("edits") / "clock.mp4"
-    write_video(
-        path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(100)), rate=10, crf=4
-    )
+    write_video(path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(100)), rate=10, crf=4)
     return path
 
 
@@ -150,9 +148,7 @@ def test_segments_carry_the_boxes_of_the_scaled_picture(copies: dict[str, EditRe
 @pytest.mark.parametrize(
     "name", ["reencode", "brighter", "darker", "contrast", "noise", "blur", "grey", "sepia", "fade"]
 )
-def test_pictures_stay_recognizable_but_change(
-    copies: dict[str, EditResult], source: Path, name: str
-) -> None:
+def test_pictures_stay_recognizable_but_change(copies: dict[str, EditResult], source: Path, name: str) -> None:
     copy, original = frame_pair(source, copies[name])
     assert copy.shape == original.shape
     likeness = np.corrcoef(copy.mean(axis=2).ravel(), original.mean(axis=2).ravel())[0, 1]
@@ -215,9 +211,7 @@ def test_bars_are_twelve_hundredths_each(
     assert difference(picture, original) < 6
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [("resize", (64, 96)), ("aspect", (128, 170)), ("rotate5", (128, 192))]
-)
+@pytest.mark.parametrize(("name", "size"), [("resize", (64, 96)), ("aspect", (128, 170)), ("rotate5", (128, 192))])
 def test_sizes(copies: dict[str, EditResult], name: str, size: tuple[int, int]) -> None:
     info = probe(copies[name].path)
     assert (info.height, info.width) == size

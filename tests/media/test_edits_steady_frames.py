@@ -25,9 +25,7 @@ def levels_of(images: list[Image]) -> list[int]:
 
 def on_screen(times: list[float], moments: list[float]) -> list[int]:
     """Level of the last frame that began at or before each moment; the first one before that."""
-    return [
-        20 * (1 + max((k for k, time in enumerate(times) if time <= m + 1e-6), default=0)) for m in moments
-    ]
+    return [20 * (1 + max((k for k, time in enumerate(times) if time <= m + 1e-6), default=0)) for m in moments]
 
 
 TIMES = {
@@ -38,9 +36,7 @@ TIMES = {
 
 
 @pytest.fixture(scope="module", params=TIMES)
-def video(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, list[float]]:
+def video(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
     """Frames of the levels 20, 40, 60, ... that begin at these times."""
     times = TIMES[request.param]
     path = tmp_path_factory.mktemp("steady") / "film.mp4"
@@ -48,9 +44,7 @@ def video(
     return encode(path, frames, rate=20, times=times, options={"crf": "10"}), times
 
 
-@pytest.mark.parametrize(
-    ("start", "step", "count"), [(0.0, 0.1, 9), (0.0, 0.25, 4), (0.3, 0.05, 8), (0.2, 0.3, 2)]
-)
+@pytest.mark.parametrize(("start", "step", "count"), [(0.0, 0.1, 9), (0.0, 0.25, 4), (0.3, 0.05, 8), (0.2, 0.3, 2)])
 def test_each_moment_shows_what_is_on_screen(
     start: float, step: float, count: int, video: tuple[Path, list[float]]
 ) -> None:

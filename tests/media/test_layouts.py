@@ -143,12 +143,8 @@ def test_colored_borders_have_one_color_of_the_seed() -> None:
     assert boxes(layouts.square_borders)[1] == pytest.approx((7 / 180, 43 / 180, 173 / 180, 137 / 180))
 
 
-@pytest.mark.parametrize(
-    ("columns", "rows", "canvas"), [(1, 2, (180, 204)), (2, 1, (640, 180)), (2, 2, (320, 180))]
-)
-def test_the_other_parts_of_a_split_screen_show_other_moments(
-    columns: int, rows: int, canvas: tuple[int, int]
-) -> None:
+@pytest.mark.parametrize(("columns", "rows", "canvas"), [(1, 2, (180, 204)), (2, 1, (640, 180)), (2, 2, (320, 180))])
+def test_the_other_parts_of_a_split_screen_show_other_moments(columns: int, rows: int, canvas: tuple[int, int]) -> None:
     arrange = partial(layouts.part_of, columns=columns, rows=rows)
     (copy,) = arranged(arrange, layouts.other_parts)(iter([flat(60, WIDTH, HEIGHT)]), setting(1))
     assert (copy.shape[1], copy.shape[0]) == canvas
@@ -181,9 +177,7 @@ def test_around_an_inset_the_footage_goes_on() -> None:
     chosen = setting(3)
     pictures = list(EDITS["inset_30"].transform(iter([flat(60, WIDTH, HEIGHT)] * 3), chosen))
     assert [int(picture[..., 0].max()) for picture in pictures] == [100, 101, 102]
-    assert [float((picture[..., 0] == 60).mean()) for picture in pictures] == pytest.approx(
-        [0.09] * 3, abs=0.002
-    )
+    assert [float((picture[..., 0] == 60).mean()) for picture in pictures] == pytest.approx([0.09] * 3, abs=0.002)
 
 
 def test_a_tight_crop_keeps_seven_tenths_of_each_side_away_from_the_center() -> None:

@@ -50,18 +50,14 @@ def test_at_a_low_frame_rate_eight_pictures_a_second_are_shown() -> None:
 
 
 def test_transforms_follow_each_other() -> None:
-    chain = picture_edits.combine(
-        picture_edits.values(lambda v: v + 10), picture_edits.values(lambda v: 2 * v)
-    )
+    chain = picture_edits.combine(picture_edits.values(lambda v: v + 10), picture_edits.values(lambda v: 2 * v))
     (image,) = chain(iter([flat(20)]), setting())
     assert int(image.max()) == 60
 
 
 def test_combined_is_cropped_captioned_gray_and_slow() -> None:
     edit = EDITS["combined"]
-    frames = [
-        np.dstack([flat(90 + index, 320, 180)[..., :2], flat(0, 320, 180)[..., :1]]) for index in range(24)
-    ]
+    frames = [np.dstack([flat(90 + index, 320, 180)[..., :2], flat(0, 320, 180)[..., :1]]) for index in range(24)]
     copies = list(edit.transform(iter(frames), setting()))
     assert {copy.shape for copy in copies} == {(144, 256, 3)}
     assert all(int(np.ptp(copy.astype(int), axis=2).max()) == 0 for copy in copies)

@@ -48,12 +48,8 @@ def frames_and_peak(path: Path, rate: float) -> tuple[int, int]:
 
 @pytest.mark.process
 def test_ten_times_as_long_takes_no_more(tmp_path: Path) -> None:
-    write_video(
-        tmp_path / "short.mp4", (flat(i % 250, 480, 270) for i in range(150)), rate=25, preset="ultrafast"
-    )
-    write_video(
-        tmp_path / "long.mp4", (flat(i % 250, 480, 270) for i in range(1500)), rate=25, preset="ultrafast"
-    )
+    write_video(tmp_path / "short.mp4", (flat(i % 250, 480, 270) for i in range(150)), rate=25, preset="ultrafast")
+    write_video(tmp_path / "long.mp4", (flat(i % 250, 480, 270) for i in range(1500)), rate=25, preset="ultrafast")
     count, short = frames_and_peak(tmp_path / "short.mp4", 0)
     assert count == 150
     count, long = frames_and_peak(tmp_path / "long.mp4", 0)

@@ -117,11 +117,7 @@ def color(image: np.ndarray, y: float, x: float) -> list[int]:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name
-        for name in READABLE
-        if name.startswith("testsrc2_odd") or name.endswith(("bits.mp4", "_hevc.mp4"))
-    ],
+    [name for name in READABLE if name.startswith("testsrc2_odd") or name.endswith(("bits.mp4", "_hevc.mp4"))],
 )
 def test_bars_of_the_test_picture_have_their_colors(odd: Path, name: str) -> None:
     """Red, green, yellow, blue, magenta, cyan from left to right, below the clock."""

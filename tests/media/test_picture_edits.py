@@ -19,9 +19,7 @@ def picture(height: int = 24, width: int = 32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def edited(
-    transform: picture_edits.Transform, *images: np.ndarray, setting: EditSetting = SETTING
-) -> list[np.ndarray]:
+def edited(transform: picture_edits.Transform, *images: np.ndarray, setting: EditSetting = SETTING) -> list[np.ndarray]:
     return list(transform(iter(images), setting))
 
 

@@ -69,9 +69,7 @@ def test_a_stream_without_time_stamps_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_late_start_is_recorded_and_does_not_count_toward_the_duration(tmp_path: Path) -> None:
-    path = encode_with(
-        tmp_path / "a.ts", (flat(i) for i in range(40)), rate=10, first=200, options={"bf": "0"}
-    )
+    path = encode_with(tmp_path / "a.ts", (flat(i) for i in range(40)), rate=10, first=200, options={"bf": "0"})
     info = probe(path)
     assert info.start_time == pytest.approx(20, abs=3)
     assert info.duration == pytest.approx(4.0, abs=0.01)
@@ -86,9 +84,7 @@ def test_sound_is_noticed(tmp_path: Path) -> None:
         for index in range(10):
             frame = av.VideoFrame.from_ndarray(flat(index), format="rgb24")
             container.mux(video.encode(frame))
-            sound = av.AudioFrame.from_ndarray(
-                np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono"
-            )
+            sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), dtype=np.float32), format="fltp", layout="mono")
             sound.sample_rate, sound.pts = 8000, 1024 * index
             container.mux(audio.encode(sound))
         container.mux(video.encode())
@@ -161,9 +157,7 @@ def test_sound_longer_than_the_video_does_not_mark_it_as_cut_off(tmp_path: Path)
         assert not info.cut_off
 
 
-def with_a_tone(
-    path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0
-) -> Path:
+def with_a_tone(path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0) -> Path:
     """Ten frames a second, and a tone of 48 kHz."""
     with av.open(str(path), "w") as container:
         video = container.add_stream(codec, rate=10, options={"g": "10"})
@@ -292,9 +286,7 @@ def test_a_frame_number_becomes_a_time_just_before_the_frame(tmp_path: Path) -> 
     path = tmp_path / "a.mkv"  # whose times are rounded to milliseconds
     write_video(path, pan("coffee", 50, width=64, height=48), rate=Fraction(30000, 1001))
     times = read_frames(path, rate=None).timestamps
-    assert [int(np.searchsorted(times, time_in(path, f"{number}f"))) for number in range(50)] == list(
-        range(50)
-    )
+    assert [int(np.searchsorted(times, time_in(path, f"{number}f"))) for number in range(50)] == list(range(50))
 
 
 def test_other_moments_need_no_file() -> None:

@@ -89,12 +89,8 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, str]]:
     return packets
 
 
-def test_with_a_key_frame_a_second_only_key_frames_are_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = encode(
-        tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "24", "sc_threshold": "0"}
-    )
+def test_with_a_key_frame_a_second_only_key_frames_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "24", "sc_threshold": "0"})
     packets = fed(monkeypatch)
     assert len(read_frames(path, rate=1, threads=1)) == 10
     # The first picture comes out after a few packets more, by the order of the B-frames.
@@ -102,9 +98,7 @@ def test_with_a_key_frame_a_second_only_key_frames_are_decoded(
     assert sum(key for key, _ in packets) == 10
 
 
-def test_pictures_that_none_refers_to_are_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_that_none_refers_to_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = encode(tmp_path / "a.mp4", pan("coffee", 120), rate=24, options={**X264, "g": "250", "bf": "3"})
     packets = fed(monkeypatch)
     read_frames(path, rate=1, threads=1)
@@ -113,9 +107,7 @@ def test_pictures_that_none_refers_to_are_passed_over(
     assert decoded.count("NONREF") > 80
 
 
-def test_a_late_start_reads_only_from_the_key_frame_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_start_reads_only_from_the_key_frame_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = encode(tmp_path / "a.mp4", pan("coffee", 480), rate=24, options={**X264, "g": "48"})
     packets = fed(monkeypatch)
     demuxed = []
@@ -133,9 +125,7 @@ def test_a_late_start_reads_only_from_the_key_frame_before(
     assert len(demuxed) < 120
 
 
-def test_packets_that_wait_are_bounded_however_low_the_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packets_that_wait_are_bounded_however_low_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_skipping, "WAITING_PACKETS", 32)
     path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "250", "bf": "3"})
     longest = 0

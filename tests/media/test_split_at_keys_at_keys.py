@@ -53,9 +53,7 @@ def test_every_piece_shows_the_pictures_of_the_source(tmp_path: Path) -> None:
     for piece in report.pieces:
         frames = read_frames(piece.path, rate=None)
         assert np.array_equal(frames.images, original.images[start : start + len(frames)])
-        assert frames.timestamps == pytest.approx(
-            original.timestamps[start : start + len(frames)] - piece.start
-        )
+        assert frames.timestamps == pytest.approx(original.timestamps[start : start + len(frames)] - piece.start)
         start += len(frames)
     assert start == len(original)
 

@@ -202,8 +202,7 @@ def test_a_raw_stream_has_no_times_and_is_split_all_the_same(tmp_path: Path) -> 
 def test_quality_decides_how_large_encoded_frames_are(tmp_path: Path) -> None:
     source = clip(tmp_path / "clip.mp4", frames=20)
     fine, coarse = (
-        split(source, tmp_path / str(quality), [(3, 17)], quality=quality).pieces[0].path
-        for quality in (10, 40)
+        split(source, tmp_path / str(quality), [(3, 17)], quality=quality).pieces[0].path for quality in (10, 40)
     )
     assert os.path.getsize(fine) > 2 * os.path.getsize(coarse)
 
@@ -237,18 +236,14 @@ def test_what_fails_leaves_no_half_file(tmp_path: Path) -> None:
         ([(0, 10)], {"quality": 0}, r"quality must be from 1 \(best\) to 51, got 0"),
     ],
 )
-def test_wrong_arguments(
-    tmp_path: Path, frames: list[tuple[int, int]], more: dict[str, int], message: str
-) -> None:
+def test_wrong_arguments(tmp_path: Path, frames: list[tuple[int, int]], more: dict[str, int], message: str) -> None:
     source = clip(tmp_path / "clip.mp4", frames=20)
     with pytest.raises(InvalidArgumentError, match=message):
         split(source, tmp_path / "out", frames, **more)
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(
-    "name", ["shots/bikes.mp4", "odd/nasa_13013_vfr.mp4", "odd/nasa_13013_mkv_duration_tag.mkv"]
-)
+@pytest.mark.parametrize("name", ["shots/bikes.mp4", "odd/nasa_13013_vfr.mp4", "odd/nasa_13013_mkv_duration_tag.mkv"])
 def test_real_files(shared_data: Path, tmp_path: Path, name: str) -> None:
     source = shared_data / name
     count = min(len(read_frames(source, rate=None, short_side=16)), 50)

@@ -34,12 +34,7 @@ def test_the_formula_written_out() -> None:
     state, cell = torch.zeros(2, 16), torch.zeros(2, 16)
     lstm = model.lstm
     for time in range(3):
-        gates = (
-            hidden[:, time] @ lstm.weight_ih_l0.T
-            + lstm.bias_ih_l0
-            + state @ lstm.weight_hh_l0.T
-            + lstm.bias_hh_l0
-        )
+        gates = hidden[:, time] @ lstm.weight_ih_l0.T + lstm.bias_ih_l0 + state @ lstm.weight_hh_l0.T + lstm.bias_hh_l0
         entry, keep, new, leave = gates.chunk(4, dim=1)
         cell = keep.sigmoid() * cell + entry.sigmoid() * new.tanh()
         state = leave.sigmoid() * cell.tanh()
@@ -61,9 +56,7 @@ def test_padding_changes_nothing() -> None:
     # Even padding that is no number: nothing of it flows into the clip's own state.
     broken = model.frame_features(padded[0]).clone()
     broken[3:] = float("nan")
-    torch.testing.assert_close(
-        model.head(broken[None], torch.tensor([3]))[0], model(short)[0], atol=1e-6, rtol=0
-    )
+    torch.testing.assert_close(model.head(broken[None], torch.tensor([3]))[0], model(short)[0], atol=1e-6, rtol=0)
 
 
 def test_padding_gets_no_gradient() -> None:

@@ -84,9 +84,7 @@ def test_gradients_are_those_without_recomputation() -> None:
     comparator = build_comparator(ComparatorConfig(dimension=8), weights="random")
     videos = random_videos(3, 8, 2, 8)
     comparator(videos).scores.square().sum().backward()
-    found = {
-        name: value.grad.clone() for name, value in comparator.named_parameters() if value.grad is not None
-    }
+    found = {name: value.grad.clone() for name, value in comparator.named_parameters() if value.grad is not None}
     comparator.zero_grad()
     total = torch.zeros(())
     for query in videos:

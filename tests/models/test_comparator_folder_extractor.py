@@ -19,9 +19,7 @@ from vidkin.models.comparator_folder import ComparatorExtractor, measure_unrelat
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_comparator(
-        passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path_factory.mktemp("comparator")
-    )
+    return save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path_factory.mktemp("comparator"))
 
 
 def opened(name: str | Path) -> ComparatorExtractor:

@@ -27,9 +27,7 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     comparator = build_comparator(config, weights="random", seed=4)
     weights = tmp_path / "network.safetensors"
     save_file({"a": torch.ones(2)}, weights)
-    folder = save_comparator(
-        comparator, tmp_path / "model", weights=weights, metrics={"map": 0.5}, notes={"seed": 4}
-    )
+    folder = save_comparator(comparator, tmp_path / "model", weights=weights, metrics={"map": 0.5}, notes={"seed": 4})
     info = read_comparator_info(folder)
     assert info.config == config
     assert info.weights == folder / "extractor.safetensors"

@@ -61,9 +61,7 @@ def stored(tmp_path: Path, content: Any) -> Path:
     return tmp_path / "model.pth"
 
 
-def published_score(
-    state: State, prefix: str, query: torch.Tensor, target: torch.Tensor, layout: str
-) -> float:
+def published_score(state: State, prefix: str, query: torch.Tensor, target: torch.Tensor, layout: str) -> float:
     """The score as the published code computes it, for lengths that are multiples of four."""
     weighed = []
     for values in (query, target):
@@ -97,15 +95,11 @@ def published_score(
 def test_scores_are_those_of_the_published_code(layout: str, tmp_path: Path, whitening: Path) -> None:
     state = LAYOUTS[layout]
     content = state if layout.startswith("visil") else {"model": state}
-    config = import_comparator(
-        stored(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening
-    )
+    config = import_comparator(stored(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening)
     comparator = load_comparator(tmp_path / "model")
     assert comparator.config == config
     assert config.extractor == "timm:resnet50.tv_in1k?fit=crop"
-    assert (config.spatial_share, config.temporal_share) == (
-        (0.1, 0.03) if layout == "hap-vr" else (None, None)
-    )
+    assert (config.spatial_share, config.temporal_share) == ((0.1, 0.03) if layout == "hap-vr" else (None, None))
     generator = torch.Generator().manual_seed(1)
     query, target = (
         functional.normalize(torch.randn(frames, 9, config.dimension, generator=generator), dim=-1)
@@ -154,9 +148,7 @@ def test_a_whole_visil_model_is_taken_without_its_frame_network(tmp_path: Path, 
 def test_a_published_whitening_is_converted(tmp_path: Path) -> None:
     small = {"attention__context_vector__weight": (1, 2)}
     white = tmp_path / "white.pth"
-    torch.save(
-        {"mean": torch.tensor([1.0, 0.0, 0.0]), "d": torch.tensor([1.0, 4.0, 2.0]), "V": torch.eye(3)}, white
-    )
+    torch.save({"mean": torch.tensor([1.0, 0.0, 0.0]), "d": torch.tensor([1.0, 4.0, 2.0]), "V": torch.eye(3)}, white)
     path = stored(tmp_path, made("video_comperator.", **small))
     import_comparator(path, tmp_path / "model", layout="visil", whitening=white)
     file = read_comparator_info(tmp_path / "model").whitening

@@ -27,9 +27,7 @@ def test_a_whole_number_stands_for_a_float_and_not_the_other_way_round() -> None
 
 
 def test_an_unknown_setting_is_named_with_those_allowed() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"\[model\] has no setting layers; choose from kind, backbone,"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"\[model\] has no setting layers; choose from kind, backbone,"):
         EncoderConfig.from_mapping({"layers": 3})
 
 

@@ -22,9 +22,7 @@ def network(seed: int = 0) -> nn.Sequential:
 
 def batches(count: int) -> list[Batch]:
     generator = torch.Generator().manual_seed(1)
-    return [
-        (torch.randn(6, 4, generator=generator), torch.randn(6, 2, generator=generator)) for _ in range(count)
-    ]
+    return [(torch.randn(6, 4, generator=generator), torch.randn(6, 2, generator=generator)) for _ in range(count)]
 
 
 def squared_error(model: nn.Module, batch: Batch) -> dict[str, Tensor]:

@@ -91,9 +91,7 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InvalidArgumentError, match="format must be onnx or torch, got 'tflite'"):
         export_model(model, tmp_path / "m", format="tflite")  # type: ignore[arg-type]
     for format in ("onnx", "torch"):
-        with pytest.raises(
-            InvalidArgumentError, match=r"is a folder; choose a file in it, for example .*model.onnx"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"is a folder; choose a file in it, for example .*model.onnx"):
             export_model(small("image"), tmp_path, format=format)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"missing: is not a folder; create it first"):
         export_model(model, tmp_path / "missing" / "m.onnx")
@@ -138,7 +136,5 @@ def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: P
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
     path = export_model(small("c3d", frames=8), tmp_path / "clips.onnx")
-    with pytest.raises(
-        InvalidArgumentError, match=r"takes clips \[.*; use the folder of the model with --model"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"takes clips \[.*; use the folder of the model with --model"):
         open_extractor(f"onnx:{path}")

@@ -33,9 +33,7 @@ def item(path: Path) -> LabelledItem:
 
 def described(path: Path, extractor: ClipModelExtractor, **stretch: float) -> FrameFeatures:
     assert isinstance(extractor, ClipExtractor)
-    parts = describe_file(
-        path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch
-    )
+    parts = describe_file(path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch)
     return FrameFeatures.concatenate([part for (part,) in parts])
 
 
@@ -94,14 +92,9 @@ def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_pat
     path = tmp_path / "frame.png"
     Image.fromarray(frames.images[4]).save(path)
     picture = (
-        torch.from_numpy(read_item(item(path), "image", size=model.config.size).copy())
-        .permute(2, 0, 1)
-        .float()
-        / 255
+        torch.from_numpy(read_item(item(path), "image", size=model.config.size).copy()).permute(2, 0, 1).float() / 255
     )
-    torch.testing.assert_close(
-        features.whole[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(features.whole[4, 0], model.embed(picture[None])[0].detach(), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kind", ["image", "clip"])

@@ -46,9 +46,7 @@ def test_pictures_have_no_lengths(kind: str) -> None:
     features = torch.rand(1, model.feature_dimension)
     with pytest.raises(InvalidArgumentError, match=r"without lengths, got \[1, \d+\] with lengths"):
         model.head(features, torch.tensor([1]))
-    with pytest.raises(
-        InvalidArgumentError, match=r"features must be \[B, \d+\] without lengths, got \[1, 2\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"features must be \[B, \d+\] without lengths, got \[1, 2\]"):
         model.head(torch.zeros(1, 2))
     with pytest.raises(InvalidArgumentError, match=r"frames must be \[N, 3, S, S\]"):
         model(torch.zeros(1, 4, 32, 32))
@@ -75,9 +73,7 @@ def test_deep_ranking_has_the_sizes_of_its_publication() -> None:
     # 8 x 8 with stride 4: 57 -> 13, 29 -> 6; pooled by 3: 5 and 2 a side, 96 maps.
     assert quarter(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 25) == (1, quarter.dimension)
     assert eighth(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 4) == (1, eighth.dimension)
-    with pytest.raises(
-        InvalidArgumentError, match=r"size must be at least 57, so that subsampled 8x .*, got 50"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"size must be at least 57, so that subsampled 8x .*, got 50"):
         LowResolutionPath(50, 8)
 
 

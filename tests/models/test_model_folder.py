@@ -111,9 +111,7 @@ def test_weights_of_another_model(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        InvalidArgumentError, match=r"file/model: Not a directory; choose a folder that can be written"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"file/model: Not a directory; choose a folder that can be written"):
         save_model(small("image"), tmp_path / "file" / "model")
 
 

@@ -80,9 +80,7 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
     folder = save_model(model, tmp_path / "model")
     other = build_model(model.config, weights=folder / "model.safetensors", seed=3)
     assert model_digest(other) == model_digest(model)
-    with pytest.raises(
-        InvalidArgumentError, match=r"nothing.safetensors: cannot be read as weights: .*No such file"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"nothing.safetensors: cannot be read as weights: .*No such file"):
         build_model(model.config, weights=tmp_path / "nothing.safetensors")
 
 

@@ -55,18 +55,12 @@ class TestCheckpoint:
     def test_a_newer_format_is_refused(self, tmp_path: Path) -> None:
         from safetensors.torch import save_file
 
-        save_file(
-            {"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "values": "{}"}
-        )
+        save_file({"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "values": "{}"})
         with pytest.raises(InvalidArgumentError, match="was written by a newer vidkin"):
             Checkpoint.read(tmp_path / "file")
 
-    @pytest.mark.parametrize(
-        "changed", [{"step": "x"}, {"format": ""}, {"noted": "[" * 100_000}, {"noted": "{"}]
-    )
-    def test_checkpoints_with_damaged_metadata_are_refused(
-        self, tmp_path: Path, changed: dict[str, str]
-    ) -> None:
+    @pytest.mark.parametrize("changed", [{"step": "x"}, {"format": ""}, {"noted": "[" * 100_000}, {"noted": "{"}])
+    def test_checkpoints_with_damaged_metadata_are_refused(self, tmp_path: Path, changed: dict[str, str]) -> None:
         from safetensors.torch import save_file
 
         metadata = {"format": "1", "step": "1", "noted": "{}", **changed}

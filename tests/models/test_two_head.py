@@ -53,9 +53,7 @@ def test_both_heads_are_the_formulas() -> None:
 @pytest.mark.parametrize(("source", "weights"), [("pooled", 8 * 128), ("none", 0), ("map", 8 * 512)])
 def test_what_the_embedding_sees(source: str, weights: int) -> None:
     model = two_head(embedding_from=source)
-    assert (
-        sum(part.numel() for name, part in model.named_parameters() if name == "projection.weight") == weights
-    )
+    assert sum(part.numel() for name, part in model.named_parameters() if name == "projection.weight") == weights
     outputs = model(torch.rand(2, 3, 32, 32))
     assert outputs.embeddings.shape == (2, model.dimension)
     assert model.dimension == (128 if source == "none" else 8)
@@ -87,9 +85,7 @@ def test_backbones_by_name(backbone: str, size: int, channels: int, side: int) -
 
 
 def test_a_network_without_a_map_is_refused() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"must end in a square feature map for kind 'two_head', got"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"must end in a square feature map for kind 'two_head', got"):
         two_head(backbone="timm:vit_tiny_patch16_224?img_size=64&size=64", size=64, weights="random")
 
 
@@ -149,7 +145,5 @@ def test_clips_of_motion() -> None:
 def test_settings_that_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         two_head(**settings)
-    with pytest.raises(
-        InvalidArgumentError, match=r"features must be \[B, 128, 2, 2\], got \[1, 128, 3, 3\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"features must be \[B, 128, 2, 2\], got \[1, 128, 3, 3\]"):
         two_head().outputs(torch.zeros(1, 128, 3, 3))

@@ -27,7 +27,5 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path, value: float) -
     with pytest.raises(InvalidArgumentError, match="weight has values that are not finite; train it again"):
         load_weights(module, path, label="a layer")
     assert torch.equal(module.weight, before)
-    with pytest.raises(
-        InvalidArgumentError, match="weight has values that are not finite; use another weights file"
-    ):
+    with pytest.raises(InvalidArgumentError, match="weight has values that are not finite; use another weights file"):
         read_safetensors(path, purpose="weights")

@@ -74,9 +74,7 @@ def test_a_thin_diagonal_survives_pooling() -> None:
 
 @pytest.mark.parametrize("name", ["map.xyz", "map", "map.mp4"])
 def test_an_unknown_picture_format_is_refused_with_the_accepted_ones(name: str) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"not a picture format; choose a name that ends in .*\.png"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"not a picture format; choose a name that ends in .*\.png"):
         require_picture_name(name)
 
 

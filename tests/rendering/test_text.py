@@ -34,9 +34,7 @@ def test_a_clock_reads_back_as_the_tenths_it_shows(tenths: int) -> None:
     *hours, minutes, rest = clock(tenths / 10).split(":")
     whole, tenth = rest.split(".")
     assert int(minutes) < 60 or not hours
-    assert ((int(hours[0]) if hours else 0) * 60 + int(minutes)) * 600 + int(whole) * 10 + int(
-        tenth
-    ) == tenths
+    assert ((int(hours[0]) if hours else 0) * 60 + int(minutes)) * 600 + int(whole) * 10 + int(tenth) == tenths
 
 
 def test_a_range_without_length_is_empty() -> None:

@@ -33,6 +33,4 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def material(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyMaterial:
     """Six seconds of ``coffee`` edited in three ways."""
     recordings = find_recordings(folder, left_out=["unused"])
-    return make_copies(
-        recordings, tmp_path_factory.mktemp("work"), SMALL, edits=("reencode", "crop", "mirror")
-    )
+    return make_copies(recordings, tmp_path_factory.mktemp("work"), SMALL, edits=("reencode", "crop", "mirror"))

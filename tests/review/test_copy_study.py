@@ -60,9 +60,7 @@ def test_the_picture_page_stands_alone_and_shows_found_and_missed(results: CopyR
     matches = re.search(r"<figure class='found'>.*?<b>grey</b>without color", page)
     assert matches
     assert "1 of 1 found" in matches.group()
-    pictures = [
-        Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^']+)'", page)
-    ]
+    pictures = [Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^']+)'", page)]
     assert len(pictures) == 6
     assert pictures[0].size == (96, 64)
     # The true box of the inset is drawn on the copy, the last picture.

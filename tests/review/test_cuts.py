@@ -71,9 +71,7 @@ def test_nothing_is_written_through_a_link(path: Path, name: str, tmp_path: Path
 def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:
     with Index.open(path, read_only=True) as index:
         (record,) = index.videos()
-        Labels.judge_cuts(
-            path, record.content_hash, [(frame, "cut") for frame in range(1, 12)], source="test"
-        )
+        Labels.judge_cuts(path, record.content_hash, [(frame, "cut") for frame in range(1, 12)], source="test")
         with pytest.raises(InvalidArgumentError, match=r"both `cut` and `no cut`.*judge more cuts"):
             train_cuts(index)
     with pytest.raises(InvalidArgumentError, match="no threshold has been trained"):

@@ -71,9 +71,7 @@ def test_too_few_verdicts_are_an_error_that_says_what_to_do(path: Path) -> None:
     judge_pairs(path, all_pairs(path)[:2])
     with (
         Index.open(path, read_only=True) as index,
-        pytest.raises(
-            InvalidArgumentError, match=r"verdicts must be of two kinds or more .* judge more pairs"
-        ),
+        pytest.raises(InvalidArgumentError, match=r"verdicts must be of two kinds or more .* judge more pairs"),
     ):
         train_measure(index)
     with pytest.raises(InvalidArgumentError, match=r"must hold a measure from `vidkin train review`"):

@@ -66,9 +66,7 @@ def test_blocks_change_nothing() -> None:
     expected = band_features(whole)
     parts = BandFeatures()
     for first, last in ((0, 1), (1, 8), (8, 70), (70, 70), (70, 90)):
-        parts.push(
-            FramePlanes(whole.luma[first:last], whole.chroma[first:last], whole.timestamps[first:last])
-        )
+        parts.push(FramePlanes(whole.luma[first:last], whole.chroma[first:last], whole.timestamps[first:last]))
     assert torch.allclose(parts.finish(), expected, atol=1e-6)
 
 
@@ -107,17 +105,13 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     with torch.no_grad():
         next(network.parameters()).view(-1)[0] = float("nan")
     network.save(tmp_path / "network.safetensors")
-    with pytest.raises(
-        InvalidArgumentError, match=r"network\.safetensors: .* has values that are not finite"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"network\.safetensors: .* has values that are not finite"):
         open_detector(f"band?weights={tmp_path / 'network.safetensors'}")
 
 
 def film(path: Path, *, flash: bool = False) -> Path:
     """Three shots of 40 frames, with a dissolve of 12 frames between the second and the third."""
-    one, two, three = (
-        np.stack(list(pan(name, 52))).astype(float) for name in ("coffee", "rocket", "chelsea")
-    )
+    one, two, three = (np.stack(list(pan(name, 52))).astype(float) for name in ("coffee", "rocket", "chelsea"))
     mix = np.linspace(0, 1, 14)[1:-1, None, None, None]
     frames = np.concatenate([one[:40], two[:40], two[40:] * (1 - mix) + three[:12] * mix, three[12:52]])
     if flash:
@@ -151,9 +145,7 @@ def test_times_of_a_variable_rate_are_right_to_a_frame(tmp_path: Path) -> None:
 def test_thresholds_are_settings(tmp_path: Path) -> None:
     path = film(tmp_path / "film.mp4")
     assert len(detect(path, "band?hard=0.999999&gradual=0.999999").cuts) < 2
-    with pytest.raises(
-        InvalidArgumentError, match="has no setting 'soft'; choose from gradual, hard, weights"
-    ):
+    with pytest.raises(InvalidArgumentError, match="has no setting 'soft'; choose from gradual, hard, weights"):
         open_detector("band?soft=1")
 
 

@@ -20,9 +20,7 @@ def made(length: int, hard: dict[int, float], gradual: dict[tuple[int, int], flo
     return values
 
 
-def found(
-    values: np.ndarray, thresholds: TransitionThresholds = HALF
-) -> list[tuple[int, str, int | None, int | None]]:
+def found(values: np.ndarray, thresholds: TransitionThresholds = HALF) -> list[tuple[int, str, int | None, int | None]]:
     cuts = cuts_from_probabilities(values, thresholds)
     return [(cut.frame, cut.kind, cut.start_frame, cut.end_frame) for cut in cuts]
 

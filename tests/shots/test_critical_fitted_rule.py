@@ -37,9 +37,7 @@ def test_threshold_maximizes_f1_where_kinds_overlap() -> None:
     # In falling order: yes, yes, no, yes, no, no. F1 with 2 = .8, with 4 = 6/7: four are taken.
     values, labels = [6, 5, 4, 3, 2, 1], [True, True, False, True, False, False]
     rule = fit_rule([{"x": float(value)} for value in values], labels, names=["x"])
-    assert [rule.probability({"x": float(value)}) >= rule.threshold for value in values] == [True] * 4 + [
-        False
-    ] * 2
+    assert [rule.probability({"x": float(value)}) >= rule.threshold for value in values] == [True] * 4 + [False] * 2
 
 
 def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
@@ -122,7 +120,5 @@ def test_confidence_rises_with_the_probability_and_crosses_one_half_at_the_thres
     ],
 )
 def test_damaged_rules_are_refused(table: dict[str, object]) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"must be|must have 'weights' \(name: number\), 'bias' and 'thresh"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"must be|must have 'weights' \(name: number\), 'bias' and 'thresh"):
         FittedRule.from_dict(table)

@@ -29,9 +29,7 @@ def film(levels: list[int]) -> FrameVectors:
     return vectors
 
 
-def measured(
-    levels: list[int], frame: int, *, side: int = 3, answers: list[float] | None = None
-) -> dict[str, float]:
+def measured(levels: list[int], frame: int, *, side: int = 3, answers: list[float] | None = None) -> dict[str, float]:
     rows = np.zeros((len(levels), 48), np.float32)
     probabilities = np.zeros((len(levels), 5), np.float32)
     probabilities[:, 0] = 0.0 if answers is None else answers

@@ -22,9 +22,7 @@ GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
 
 def first_of(count: int) -> ProposalScore:
     """The first of so many numbers, up to 20, is the logit."""
-    return ProposalScore(
-        means=(0.0,) * count, deviations=(5.0,) * count, weights=(5.0, *[0.0] * (count - 1)), bias=0.0
-    )
+    return ProposalScore(means=(0.0,) * count, deviations=(5.0,) * count, weights=(5.0, *[0.0] * (count - 1)), bias=0.0)
 
 
 def rules(**changes: float) -> CutRules:
@@ -57,9 +55,7 @@ def cuts_of(film: FramePlanes, *, block: int = 1000) -> list[tuple[int, str]]:
     detector = CutDetector()
     for start in range(0, len(film), block):
         end = start + block
-        detector.push_planes(
-            FramePlanes(film.luma[start:end], film.chroma[start:end], film.timestamps[start:end])
-        )
+        detector.push_planes(FramePlanes(film.luma[start:end], film.chroma[start:end], film.timestamps[start:end]))
     return [(cut.frame, cut.kind) for cut in detector.finish().cuts]
 
 
@@ -90,9 +86,7 @@ def test_the_curve_has_another_name_than_the_columns_beside_it() -> None:
 def test_a_fading_plain_color_makes_no_transition() -> None:
     course = 126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)
     luma = np.broadcast_to(course.astype(np.uint8)[:, None, None], (250, 128, 128))
-    film = FramePlanes(
-        np.ascontiguousarray(luma), np.full((250, 2, 64, 64), 128, np.uint8), np.arange(250) / 25
-    )
+    film = FramePlanes(np.ascontiguousarray(luma), np.full((250, 2, 64, 64), 128, np.uint8), np.arange(250) / 25)
     assert cuts_of(film) == []
 
 
@@ -241,7 +235,5 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     with torch.no_grad():
         next(damaged.network.parameters()).view(-1)[0] = float("inf")
     damaged.save(tmp_path / "damaged.safetensors")
-    with pytest.raises(
-        InvalidArgumentError, match=r"damaged\.safetensors: .* has values that are not finite"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"damaged\.safetensors: .* has values that are not finite"):
         CutModel.load(tmp_path / "damaged.safetensors")

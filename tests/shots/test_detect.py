@@ -64,8 +64,7 @@ def test_cuts_in_frames_become_shots_in_seconds(tmp_path: Path) -> None:
     detection = detect(cut_video(tmp_path / "film.mp4"), detector)
     assert detection.detector == "known"
     assert [
-        (shot.start_frame, shot.end_frame, shot.kind, shot.confidence, shot.critical)
-        for shot in detection.shots
+        (shot.start_frame, shot.end_frame, shot.kind, shot.confidence, shot.critical) for shot in detection.shots
     ] == [(0, 20, "start", 1.0, 0.0), (20, 45, "hard", 0.9, 1.0), (45, 60, "dissolve", 0.6, 0.2)]
     assert [(shot.start, shot.end) for shot in detection.shots] == [(0.0, 2.0), (2.0, 4.5), (4.5, 6.0)]
     hard, dissolve = detection.cuts

@@ -43,9 +43,7 @@ def test_the_less_certain_transition_is_given_up() -> None:
 
 def test_one_shot_remains() -> None:
     merged = merge_short_shots(detection(), 100.0)
-    assert [(shot.start, shot.end, shot.start_frame, shot.end_frame) for shot in merged.shots] == [
-        (0.0, 6.0, 0, 60)
-    ]
+    assert [(shot.start, shot.end, shot.start_frame, shot.end_frame) for shot in merged.shots] == [(0.0, 6.0, 0, 60)]
     assert merged.cuts == ()
 
 

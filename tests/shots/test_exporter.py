@@ -94,9 +94,7 @@ def test_targets_are_checked_before_any_work(tmp_path: Path, targets: dict[str, 
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(InvalidArgumentError, match=message):
-        ShotExporter(
-            {name: tmp_path / target for name, target in targets.items()}, [str(tmp_path / "film.mp4")]
-        )
+        ShotExporter({name: tmp_path / target for name, target in targets.items()}, [str(tmp_path / "film.mp4")])
 
 
 def test_an_unwritable_export_folder_is_refused_before_any_work(

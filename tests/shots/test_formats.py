@@ -54,14 +54,10 @@ def test_the_ending_of_a_file_chooses_its_format(file: str, name: str) -> None:
 
 
 def test_an_ending_of_no_format_is_refused_with_all_endings() -> None:
-    message = (
-        r"^film\.mp3: the ending chooses the format and must be one of \.edl, \.otio, .*\.png, \.svg, \.pdf$"
-    )
+    message = r"^film\.mp3: the ending chooses the format and must be one of \.edl, \.otio, .*\.png, \.svg, \.pdf$"
     with pytest.raises(InvalidArgumentError, match=message):
         match_shot_format("film.mp3")
-    with pytest.raises(
-        InvalidArgumentError, match="'tiff' is not a format of shots; choose from chapters, csv"
-    ):
+    with pytest.raises(InvalidArgumentError, match="'tiff' is not a format of shots; choose from chapters, csv"):
         find_shot_format("tiff")
 
 
@@ -96,9 +92,7 @@ def test_a_format_of_another_package_is_written_by_its_ending(tmp_path: Path) ->
 @pytest.mark.usefixtures("package")
 def test_a_format_of_another_package_fills_a_folder_by_its_name(tmp_path: Path) -> None:
     films = [cut_video(tmp_path / f"{name}.mp4") for name in ("one", "two")]
-    outcome = run(
-        "shots", "-d", "shotdetect", *films, "--workers", "1", "--json", "--export", f"starts={tmp_path}/s"
-    )
+    outcome = run("shots", "-d", "shotdetect", *films, "--workers", "1", "--json", "--export", f"starts={tmp_path}/s")
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["one.starts", "two.starts"]
     assert outcome.json["videos"][0]["files"] == {"starts": str(tmp_path / "s" / "one.starts")}
 

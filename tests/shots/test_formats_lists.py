@@ -19,9 +19,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_one_line_a_shot(tmp_path: Path) -> None:
-    write_shots_csv(
-        [detection(), detection('other, "film".mp4', rate=25.0, critical=False)], tmp_path / "shots.csv"
-    )
+    write_shots_csv([detection(), detection('other, "film".mp4', rate=25.0, critical=False)], tmp_path / "shots.csv")
     found = rows(tmp_path / "shots.csv")
     assert [row["file"] for row in found] == ["film.mp4"] * 3 + ['other, "film".mp4'] * 3
     assert found[1] == {

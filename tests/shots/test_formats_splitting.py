@@ -25,9 +25,7 @@ def test_every_shot_is_a_piece_with_exactly_its_frames(tmp_path: Path) -> None:
     ]
     assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [20, 25, 15]
     assert 0 < sum(piece.encoded for piece in report.pieces) < 20
-    assert [Path(piece.path).name for piece in report.pieces] == [
-        f"film-00{number}.mp4" for number in (1, 2, 3)
-    ]
+    assert [Path(piece.path).name for piece in report.pieces] == [f"film-00{number}.mp4" for number in (1, 2, 3)]
 
 
 def test_numbers_of_pieces_are_those_of_the_shots_that_are_left(tmp_path: Path) -> None:

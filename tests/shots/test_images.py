@@ -27,9 +27,7 @@ def test_several_images_are_spread_over_a_shot(tmp_path: Path) -> None:
     """Of 20, 25 and 15 frames: the middles of their halves."""
     source = cut_video(tmp_path / "film.mp4")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=None, count=2, form="png")
-    assert [path.name for path in paths] == [
-        f"film-00{shot}-{image}.png" for shot in (1, 2, 3) for image in (1, 2)
-    ]
+    assert [path.name for path in paths] == [f"film-00{shot}-{image}.png" for shot in (1, 2, 3) for image in (1, 2)]
     assert frames_shown(source, paths) == [4, 14, 25, 38, 48, 55]
 
 

@@ -55,9 +55,7 @@ def test_videos_are_pooled() -> None:
 def test_labels_are_read(tmp_path: Path) -> None:
     path = tmp_path / "labels.json"
     path.write_text(
-        json.dumps(
-            {"videos": {"a.mp4": {"hard": [3], "gradual": [{"start": 5, "end": 9}]}, "b.mp4": {"hard": []}}}
-        )
+        json.dumps({"videos": {"a.mp4": {"hard": [3], "gradual": [{"start": 5, "end": 9}]}, "b.mp4": {"hard": []}}})
     )
     assert read_boundary_labels(path) == {
         "a.mp4": BoundaryLabels((3,), ((5, 9),)),
@@ -73,7 +71,5 @@ def test_labels_are_read(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "labels.json"
     path.write_text(text)
-    with pytest.raises(
-        InvalidArgumentError, match=r"labels\.json: not a file of cuts .* it must have the form"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"labels\.json: not a file of cuts .* it must have the form"):
         read_boundary_labels(path)

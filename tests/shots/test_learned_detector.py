@@ -27,9 +27,7 @@ from vidkin.shots.learned import (
 from vidkin.shots.training.clips import ShotClips
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
 
-CONFIG = EncoderConfig(
-    kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch"
-)
+CONFIG = EncoderConfig(kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch")
 NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
 
 
@@ -66,9 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ShotRecipe(loss="triplet", window=6, steps=30, learning_rate=3e-3, quadlets=8, triplets=8),
     )
     critical = [[shot == 0 for shot in range(len(shots))] for shots in labels]
-    rules = fit_shot_rules(
-        features, labels, encode_with(model), window=6, critical=critical, fitted_on="4 films"
-    )
+    rules = fit_shot_rules(features, labels, encode_with(model), window=6, critical=critical, fitted_on="4 films")
     save_model(model, place / "model")
     rules.save(place / "model")
     return place / "model"
@@ -143,9 +139,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(folder: Path, tm
         open_learned(tmp_path)
     picture = EncoderConfig(kind="image", backbone="small", width=0.5, hidden=16, size=32)
     save_model(build_model(picture), tmp_path / "image")
-    with pytest.raises(
-        InvalidArgumentError, match="the model must be of kind 'clip' to detect shots, got 'image'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="the model must be of kind 'clip' to detect shots, got 'image'"):
         open_learned(tmp_path / "image")
     save_model(build_model(CONFIG), tmp_path / "clip")
     with pytest.raises(

@@ -89,9 +89,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(tmp_path: Path) 
     ):
         ShotRules.load(tmp_path)
     (tmp_path / "shots.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(
-        InvalidArgumentError, match=r"shots\.json: must hold rules of the format 'vidkin-shot-rules-1'"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"shots\.json: must hold rules of the format 'vidkin-shot-rules-1'"):
         ShotRules.load(tmp_path)
     for text in ("no", "[" * 100_000):
         (tmp_path / "shots.json").write_text(text, encoding="utf-8")

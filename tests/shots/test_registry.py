@@ -30,9 +30,7 @@ class Middle(KnownCutsDetector):
 class EverySecond(KnownCutsDetector):
     """A detector with a setting of each type and, by choice, a model."""
 
-    def __init__(
-        self, model: Path | None = None, *, n: int = 30, share: float | None = None, mode: str = "a"
-    ) -> None:
+    def __init__(self, model: Path | None = None, *, n: int = 30, share: float | None = None, mode: str = "a") -> None:
         super().__init__()
         self.settings = (model, n, share, mode)
 

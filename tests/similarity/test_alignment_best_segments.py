@@ -212,9 +212,7 @@ def test_bright_single_cells_do_not_hide_a_weak_segment() -> None:
     assert ends(segment) == (49.5, 52.5, 9.5, 12.5)
 
 
-@pytest.mark.parametrize(
-    ("query_period", "target_period"), [(0.25, 1.0), (1.0, 0.25), (0.5, 0.2), (1 / 3, 0.5)]
-)
+@pytest.mark.parametrize(("query_period", "target_period"), [(0.25, 1.0), (1.0, 0.25), (0.5, 0.2), (1 / 3, 0.5)])
 def test_different_rates(query_period: float, target_period: float) -> None:
     query, target = (
         regular(int(40 / query_period), query_period),
@@ -320,9 +318,7 @@ def test_refusals() -> None:
         align(similarity, three, four, target_weights=torch.ones(3))
     with pytest.raises(InvalidArgumentError, match=r"threshold must be above 0 and below 1, got 1\.5"):
         align(similarity, three, four, threshold=1.5)
-    with pytest.raises(
-        InvalidArgumentError, match=r"speeds must be one or more numbers above 0, got \(1.0, 0.0\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"speeds must be one or more numbers above 0, got \(1.0, 0.0\)"):
         align(similarity, three, four, speeds=(1.0, 0.0))
     with pytest.raises(InvalidArgumentError, match="maximum_segments must be at least 1, got 0"):
         align(similarity, three, four, maximum_segments=0)
@@ -348,9 +344,7 @@ def test_finer_frames_say_where_a_match_ends_before_the_video_does() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_pairs_are_passed_over_only_where_nothing_would_match(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_are_passed_over_only_where_nothing_would_match(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a bound that passes nothing over, sparse maps give the same segments."""
     generator = torch.Generator().manual_seed(seed)
     rows, columns = 20, 14

@@ -85,9 +85,7 @@ def test_refusals() -> None:
         temporal_chamfer(MAP[0])
     with pytest.raises(InvalidArgumentError, match=r"target_mask must be \[4\] boolean, got \[3\]"):
         temporal_chamfer(MAP, target_mask=torch.ones(3, dtype=torch.bool))
-    with pytest.raises(
-        InvalidArgumentError, match=r"query_mask must be \[2\] boolean, got \[2\] torch.float32"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"query_mask must be \[2\] boolean, got \[2\] torch.float32"):
         temporal_chamfer(MAP, query_mask=torch.ones(2))
     with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .*, got 2.5"):
         temporal_chamfer(MAP, temporal_share=2.5)

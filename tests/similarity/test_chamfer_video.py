@@ -13,9 +13,7 @@ from vidkin.similarity import chamfer as video_module
 from vidkin.similarity import video_similarity, video_similarity_pairwise
 
 
-def naive_score(
-    query: torch.Tensor, target: torch.Tensor, spatial: float | None, temporal: float | None
-) -> float:
+def naive_score(query: torch.Tensor, target: torch.Tensor, spatial: float | None, temporal: float | None) -> float:
     k = 1 if temporal is None else max(1, round(temporal * len(target)))
     rows = naive(query, target, spatial).tolist()
     return sum(sum(sorted(row)[-k:]) / k for row in rows) / len(rows)
@@ -43,9 +41,7 @@ def test_a_video_with_itself_is_one_and_contains_its_parts() -> None:
 
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("map_bytes", [1, 1_000, 1 << 20])
-def test_pairwise_equals_pair_by_pair(
-    symmetric: bool, map_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairwise_equals_pair_by_pair(symmetric: bool, map_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(video_module, "_MAP_BYTES", map_bytes)
     queries = [features(length, 3, 8, seed=length) for length in (4, 1, 4, 7)]
     targets = [features(length, 5, 8, seed=20 + length) for length in (3, 12, 3, 1, 12)]
@@ -67,9 +63,7 @@ def test_pairwise_of_queries_with_unequal_regions() -> None:
 
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_gradients_of_the_pairwise_form(symmetric: bool) -> None:
-    videos = [
-        features(length, 2, 2, seed=length, dtype=torch.float64).requires_grad_() for length in (2, 3, 2)
-    ]
+    videos = [features(length, 2, 2, seed=length, dtype=torch.float64).requires_grad_() for length in (2, 3, 2)]
     assert torch.autograd.gradcheck(
         lambda *items: video_similarity_pairwise(
             items[:2], items, spatial_share=0.5, temporal_share=0.5, symmetric=symmetric, block_bytes=200

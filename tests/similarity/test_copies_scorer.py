@@ -17,9 +17,7 @@ def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 
     return torch.nn.functional.normalize(values, dim=-1)
 
 
-def frame_set(
-    values: torch.Tensor, *, rate: float = 1.0, weights: torch.Tensor | None = None
-) -> FrameFeatures:
+def frame_set(values: torch.Tensor, *, rate: float = 1.0, weights: torch.Tensor | None = None) -> FrameFeatures:
     return FrameFeatures.of_whole(
         values,
         torch.arange(len(values), dtype=torch.float64) / rate,
@@ -115,9 +113,7 @@ def test_two_moments_before_one_camera_are_not_copies() -> None:
     same = CopyScorer().score(frame_set(first), [frame_set(first)])[0].score
     moment = CopyScorer().score(frame_set(first), [frame_set(second)])[0].score
     careless = (
-        CopyScorer(ScoreSettings(change_share=0.0, doubt=0.0))
-        .score(frame_set(first), [frame_set(second)])[0]
-        .score
+        CopyScorer(ScoreSettings(change_share=0.0, doubt=0.0)).score(frame_set(first), [frame_set(second)])[0].score
     )
     assert same == pytest.approx(1.0, abs=1e-6)
     assert careless > 0.8
@@ -167,9 +163,7 @@ def test_the_map_of_a_part_is_over_all_frames() -> None:
     whole, part = random_values(12, seed=1), random_values(12, seed=2)
     part[1::2] = 0.0
     boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.2, 0.2, 0.8, 0.8]]).expand(12, 2, 4)
-    around = FrameFeatures(
-        torch.stack([whole, part], dim=1), torch.arange(12.0).double(), torch.ones(12), boxes=boxes
-    )
+    around = FrameFeatures(torch.stack([whole, part], dim=1), torch.arange(12.0).double(), torch.ones(12), boxes=boxes)
     shown = replace(frame_set(random_values(12, seed=2)), baseline=None)
     there = CopyScorer().score(around, [shown])[0]
     back = CopyScorer().score(shown, [around])[0]

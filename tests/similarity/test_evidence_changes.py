@@ -76,9 +76,7 @@ def test_only_what_changes_confirms() -> None:
     other = before_a_camera(moments(12, 2))
     assert compare_changes(query, other, frames, frames, SETTINGS).confirmation == 0.0
     still = before_a_camera(moments(1, 1).expand(12, -1))
-    assert compare_changes(still, still, frames, frames, SETTINGS).confirmation == pytest.approx(
-        0.0, abs=1e-9
-    )
+    assert compare_changes(still, still, frames, frames, SETTINGS).confirmation == pytest.approx(0.0, abs=1e-9)
 
 
 def test_pieces_in_another_order_before_one_camera_are_found() -> None:

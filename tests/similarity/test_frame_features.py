@@ -51,9 +51,7 @@ def test_stretches_are_joined_in_order() -> None:
 
 def test_malformed_features_are_refused() -> None:
     times, ones = torch.arange(3.0), torch.ones(3)
-    with pytest.raises(
-        InvalidArgumentError, match=r"values must be \[T, V, R, D\] floating point, got \[3, 2\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"values must be \[T, V, R, D\] floating point, got \[3, 2\]"):
         FrameFeatures(torch.zeros(3, 2), times, ones)
     values = torch.zeros(3, 1, 2, 4)
     with pytest.raises(
@@ -63,9 +61,7 @@ def test_malformed_features_are_refused() -> None:
         FrameFeatures(values, times, torch.ones(2))
     with pytest.raises(InvalidArgumentError, match=r"boxes must be \[3, 1, 4\]"):
         FrameFeatures(values, times, ones, boxes=torch.zeros(3, 2, 4))
-    with pytest.raises(
-        InvalidArgumentError, match=r"end must be at or after the last frame, at 2.0 s, got 1.0 s"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"end must be at or after the last frame, at 2.0 s, got 1.0 s"):
         FrameFeatures(values, times, ones, end=1.0)
 
 

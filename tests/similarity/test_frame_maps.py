@@ -94,16 +94,12 @@ def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -
 @pytest.mark.parametrize("block_bytes", [1, 700, 5_000, 40_000])
 @pytest.mark.parametrize("share", [None, 0.35])
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_a_long_target_in_blocks_equals_the_unblocked(
-    block_bytes: int, share: float | None, symmetric: bool
-) -> None:
+def test_a_long_target_in_blocks_equals_the_unblocked(block_bytes: int, share: float | None, symmetric: bool) -> None:
     # The published trap: scores of blocks, averaged, dilute a short clip that a long video contains.
     target = features(61, 9, 16)
     query = target[40:45]
     whole = frame_similarity(query, target, spatial_share=share, symmetric=symmetric, block_bytes=1 << 30)
-    blocked = frame_similarity(
-        query, target, spatial_share=share, symmetric=symmetric, block_bytes=block_bytes
-    )
+    blocked = frame_similarity(query, target, spatial_share=share, symmetric=symmetric, block_bytes=block_bytes)
     torch.testing.assert_close(blocked, whole, atol=3e-7, rtol=0)
     if share is None:
         assert blocked.argmax(1).tolist() == [40, 41, 42, 43, 44]
@@ -253,9 +249,7 @@ def test_refusals() -> None:
         frame_similarity(query[:0], query)
     with pytest.raises(InvalidArgumentError, match=r"target must not be empty, got \[2, 0, 4\]"):
         frame_similarity(query, query[:, :0])
-    with pytest.raises(
-        InvalidArgumentError, match=r"target must be \[T, R, D\] floating point, got \[2, 3\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"target must be \[T, R, D\] floating point, got \[2, 3\]"):
         frame_similarity(query, query[..., 0])
     with pytest.raises(InvalidArgumentError, match=r"query must be .* torch.int64"):
         frame_similarity(query.long(), query)
@@ -267,9 +261,7 @@ def test_refusals() -> None:
         InvalidArgumentError, match=r"got D = 4, torch\.float64, cpu for a query with D = 4, torch.float32"
     ):
         frame_similarity(query, query.double())
-    with pytest.raises(
-        InvalidArgumentError, match=r"the mask of query must be \[2, 3\] boolean, got \[3, 2\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"the mask of query must be \[2, 3\] boolean, got \[3, 2\]"):
         frame_similarity(query, query, query_mask=torch.ones(3, 2, dtype=torch.bool))
     with pytest.raises(InvalidArgumentError, match=r"the mask of target must be .* torch.float32"):
         frame_similarity(query, query, target_mask=torch.ones(2, 3))
@@ -285,9 +277,7 @@ def test_refusals_of_many() -> None:
         frame_similarity_many(query, [])
     with pytest.raises(InvalidArgumentError, match=r"target 1 must not be empty, got \[0, 3, 4\]"):
         frame_similarity_many(query, [query, query[:0]])
-    with pytest.raises(
-        InvalidArgumentError, match="target 1 must have 3 regions a frame like those before it, got 2"
-    ):
+    with pytest.raises(InvalidArgumentError, match="target 1 must have 3 regions a frame like those before it, got 2"):
         frame_similarity_many(query, [query, query[:, :2]])
     with pytest.raises(InvalidArgumentError, match="lengths must be given for joined targets"):
         frame_similarity_many(query, query)
@@ -295,7 +285,5 @@ def test_refusals_of_many() -> None:
         frame_similarity_many(query, query, lengths=[1, 2])
     with pytest.raises(InvalidArgumentError, match="lengths must be None for a sequence of targets"):
         frame_similarity_many(query, [query], lengths=[2])
-    with pytest.raises(
-        InvalidArgumentError, match="target_masks must have one mask for each of 2 targets, got 1"
-    ):
+    with pytest.raises(InvalidArgumentError, match="target_masks must have one mask for each of 2 targets, got 1"):
         frame_similarity_many(query, [query, query], target_masks=[torch.ones(2, 3, dtype=torch.bool)])

@@ -73,9 +73,7 @@ def test_equals_sorting(size: int, share: float | None, dim: int, seed: int) -> 
     shape[dim] = size
     values = torch.randn(shape, generator=generator, dtype=torch.float64)
     valid = torch.rand(shape, generator=generator) < 0.7
-    rows = zip(
-        values.movedim(dim, -1).reshape(-1, size), valid.movedim(dim, -1).reshape(-1, size), strict=True
-    )
+    rows = zip(values.movedim(dim, -1).reshape(-1, size), valid.movedim(dim, -1).reshape(-1, size), strict=True)
     expected, expected_masked = [], []
     for row, kept in rows:
         expected.append(row.sort(descending=True).values[: top_count(share, size)].mean().item())

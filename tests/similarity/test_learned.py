@@ -50,9 +50,7 @@ def moments(first: int, last: int, *, noise: int | None = None) -> torch.Tensor:
     return every[first:last, None]
 
 
-def video(
-    values: torch.Tensor, period: float = 1.0, information: torch.Tensor | None = None
-) -> FrameFeatures:
+def video(values: torch.Tensor, period: float = 1.0, information: torch.Tensor | None = None) -> FrameFeatures:
     times = torch.arange(len(values), dtype=torch.float64) * period
     return FrameFeatures.of_whole(values, times, information, end=len(values) * period)
 
@@ -112,9 +110,7 @@ def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it(
     comparator: VideoComparator, seconds: int
 ) -> None:
     scorer = LearnedScorer(comparator, (0.0, 0.1), identity="any")
-    sky = torch.nn.functional.normalize(
-        torch.randn(1, 1, 64, generator=torch.Generator().manual_seed(2)), dim=-1
-    )
+    sky = torch.nn.functional.normalize(torch.randn(1, 1, 64, generator=torch.Generator().manual_seed(2)), dim=-1)
     shot = torch.nn.functional.normalize(moments(0, 12) + sky, dim=-1)
     clip = torch.nn.functional.normalize(shot[2:10] + 0.05 * moments(0, 8, noise=5), dim=-1)
     # The rest of the film is the sky of the shot, and moments of other films.
@@ -140,9 +136,7 @@ def test_frames_without_information_are_left_out() -> None:
     dark = torch.ones(1, 1, 64) / 8
     clip, other = moments(0, 10), moments(0, 10, noise=2)
     information = torch.cat([torch.ones(10), torch.zeros(10)])
-    one, another = (
-        video(torch.cat([part, dark.repeat(10, 1, 1)]), information=information) for part in (clip, other)
-    )
+    one, another = (video(torch.cat([part, dark.repeat(10, 1, 1)]), information=information) for part in (clip, other))
     assert SCORER.score(one, [another])[0].score < 0.2
     assert SCORER.score(one, [video(clip)])[0].score == 1.0
     empty = video(clip, information=torch.zeros(10))

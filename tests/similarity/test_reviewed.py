@@ -50,9 +50,7 @@ def test_a_video_as_one_vector_is_the_mean_of_its_informative_frames() -> None:
     assert whole.tolist() == pytest.approx([0.5, 0.5])
     # Black frames hardly count, and only black ones count alike.
     assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[1.0, 0.0]))[0] > 0.999
-    assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[0.0, 0.0])).tolist() == pytest.approx(
-        [0.5, 0.5]
-    )
+    assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[0.0, 0.0])).tolist() == pytest.approx([0.5, 0.5])
 
 
 def test_regions_count_alike_and_half_precision_is_widened() -> None:
@@ -122,12 +120,8 @@ def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], mess
         "[]",
         "{}",
         "[" * 100_000,
-        json.dumps(
-            {"fingerprint": "a", "center": [0], "weights": [1], "coefficients": [1, 1], "kind": 0, "same": 1}
-        ),
-        json.dumps(
-            {"fingerprint": "a", "center": 0, "weights": [1], "coefficients": [1, 1, 1], "kind": 0, "same": 1}
-        ),
+        json.dumps({"fingerprint": "a", "center": [0], "weights": [1], "coefficients": [1, 1], "kind": 0, "same": 1}),
+        json.dumps({"fingerprint": "a", "center": 0, "weights": [1], "coefficients": [1, 1, 1], "kind": 0, "same": 1}),
         json.dumps(
             {
                 "fingerprint": "a",
@@ -142,9 +136,7 @@ def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], mess
 )
 def test_a_damaged_file_says_so(content: str, tmp_path: Path) -> None:
     (tmp_path / "measure.json").write_text(content)
-    with pytest.raises(
-        InvalidArgumentError, match=r"measure.json must hold a measure from `vidkin train review`"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"measure.json must hold a measure from `vidkin train review`"):
         ReviewMeasure.read(tmp_path / "measure.json")
     with pytest.raises(InvalidArgumentError, match=r"none.json must hold a measure"):
         ReviewMeasure.read(tmp_path / "none.json")

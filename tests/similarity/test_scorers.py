@@ -69,9 +69,7 @@ def test_a_name_says_whether_there_are_segments(name: str, has_segments: bool) -
 
 
 def test_an_unknown_name_has_no_segments_to_speak_of() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'film'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'film'"):
         finds_segments("film")
 
 
@@ -88,9 +86,7 @@ def test_other_scores_have_another_revision(name: str) -> None:
         values = frames[rows] + noise * torch.randn(frames[rows].shape, generator=draw)
         times = torch.arange(len(values), dtype=torch.float64)
         unit = torch.nn.functional.normalize(values, dim=-1)
-        return FrameFeatures(
-            unit, times, torch.ones(len(values)), "f", baseline=torch.full((len(values), 1), 0.3)
-        )
+        return FrameFeatures(unit, times, torch.ones(len(values)), "f", baseline=torch.full((len(values), 1), 0.3))
 
     query = video(slice(0, 20), 0.0)
     targets = [query, video(slice(16, 40), 1.0), video(slice(20, 40), 0.0)]

@@ -71,7 +71,5 @@ def test_scorers_are_opened_by_name() -> None:
     assert (careful.name, careful == copies) == ("copies", False)
     with pytest.raises(InvalidArgumentError, match="has no setting 'trust'; choose from change_energy"):
         open_scorer("copies?trust=1")
-    with pytest.raises(
-        InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'likes'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'likes'"):
         open_scorer("likes")

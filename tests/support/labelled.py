@@ -10,9 +10,7 @@ from PIL import Image
 from tests.support.videos import encode
 
 
-def picture(
-    path: Path, color: tuple[int, int, int] = (200, 60, 20), size: tuple[int, int] = (16, 12)
-) -> Path:
+def picture(path: Path, color: tuple[int, int, int] = (200, 60, 20), size: tuple[int, int] = (16, 12)) -> Path:
     """An image of one color, ``size`` (width, height)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", size, color).save(path)

@@ -184,9 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         return name, query
 
     def _put(self, name: str, body: bytes) -> None:
-        status = self.server_state.put(
-            name, body, self.headers.get("If-Match"), self.headers.get("If-None-Match")
-        )
+        status = self.server_state.put(name, body, self.headers.get("If-Match"), self.headers.get("If-None-Match"))
         if self.server_state.answers_to_lose:
             self.server_state.answers_to_lose -= 1
             self._refuse(500, "InternalError")
@@ -224,9 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         after = query.get("continuation-token") or query.get("start-after") or ""
         most = int(query.get("max-keys", "1000"))
         with state.lock:
-            names = sorted(
-                name.removeprefix(f"{bucket}/") for name in state.files if name.startswith(f"{bucket}/")
-            )
+            names = sorted(name.removeprefix(f"{bucket}/") for name in state.files if name.startswith(f"{bucket}/"))
             names = [name for name in names if name.startswith(prefix) and name > after]
             folders = {}
             if delimiter:

@@ -77,9 +77,7 @@ def test_an_image_given_to_a_model_of_motion_is_listed(data: Path, tmp_path: Pat
     write_video(video, np.full((24, 32, 32, 3), 128, np.uint8), rate=8)
     done, broken = classify(tmp_path / "model", [data / "test" / "red" / "0.png", video])
     assert [entry.path for entry in done] == [video]
-    assert [error.cause for error in broken] == [
-        "is an image, but the model classifies motion; give it a video"
-    ]
+    assert [error.cause for error in broken] == ["is an image, but the model classifies motion; give it a video"]
 
 
 def test_the_stored_training_items(data: Path, model: Path) -> None:
@@ -137,9 +135,7 @@ def test_figures_that_can_be_checked_by_hand(data: Path, model: Path) -> None:
 
     blue, green = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
     test = outputs([0.0, 0.1, 1.0, 0.2], [blue, blue, green, blue])
-    evaluation = evaluate_classifier(
-        DescribedParts(parts.test, parts.train, test, outputs([0.0, 1.0], [blue, green]))
-    )
+    evaluation = evaluate_classifier(DescribedParts(parts.test, parts.train, test, outputs([0.0, 1.0], [blue, green])))
     assert (evaluation.top_1, evaluation.macro, evaluation.wrong, evaluation.explained) == (
         0.75,
         0.75,

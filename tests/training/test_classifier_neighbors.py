@@ -71,9 +71,7 @@ def test_items_come_back_as_they_were_written(tmp_path: Path) -> None:
 )
 def test_damage_is_named(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     write(tmp_path, **changes)  # type: ignore[arg-type]
-    with pytest.raises(
-        InvalidArgumentError, match=rf"neighbors\.safetensors: {message}.*train the model again"
-    ):
+    with pytest.raises(InvalidArgumentError, match=rf"neighbors\.safetensors: {message}.*train the model again"):
         TrainingItems.load(tmp_path)
 
 
@@ -86,9 +84,7 @@ def test_items_of_another_model_are_refused(dimension: int, labels: list[int], t
     model.class_names = ("cat", "dog")
     save_model(model, tmp_path)
     write(tmp_path, embeddings=torch.ones(2, dimension), labels=torch.tensor(labels))
-    with pytest.raises(
-        InvalidArgumentError, match=r"must hold the training items of this model, got those of another"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"must hold the training items of this model, got those of another"):
         classify(tmp_path, [])
     write(tmp_path, embeddings=torch.ones(2, 8))
     assert classify(tmp_path, []) == ([], [])

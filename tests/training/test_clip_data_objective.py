@@ -40,9 +40,7 @@ def batch_of_six() -> ClipBatch:
         clip(4, (0,), (0,), 4), clip(6, (1,), (0,), 5), clip(6, (2, 0), (1, 0), 6),
     ]  # fmt: skip
     generator = torch.Generator().manual_seed(9)
-    teacher = [
-        torch.nn.functional.normalize(torch.randn(6, 4, generator=generator), dim=-1) for _ in range(2)
-    ]
+    teacher = [torch.nn.functional.normalize(torch.randn(6, 4, generator=generator), dim=-1) for _ in range(2)]
     clips[0].sources[2] = -1
     return make_batch(clips, teacher)
 

@@ -49,9 +49,7 @@ def chamfer() -> Any:
 
 
 @pytest.mark.parametrize(("high", "expected"), [(0.1, 0.3), (0.5, 0.5)])
-def test_videos_more_alike_than_photographs_raise_the_scale(
-    chamfer: Any, high: float, expected: float
-) -> None:
+def test_videos_more_alike_than_photographs_raise_the_scale(chamfer: Any, high: float, expected: float) -> None:
     assert raise_unrelated((0.0, high), chamfer, data_of(alike(12, 0.3))) == pytest.approx((0.0, expected))
     assert chamfer.training
 

@@ -17,9 +17,7 @@ def videos(counts: list[int]) -> list[VideoSquares]:
 
 
 @given(st.lists(st.integers(min_value=1, max_value=500), min_size=1, max_size=6), st.integers(1, 60))
-def test_windows_cover_every_video_once_and_are_about_as_long_as_asked(
-    counts: list[int], frames: int
-) -> None:
+def test_windows_cover_every_video_once_and_are_about_as_long_as_asked(counts: list[int], frames: int) -> None:
     windows = cut_windows(videos(counts), frames)
     assert [window.number for window in windows] == list(range(len(windows)))
     for number, count in enumerate(counts):

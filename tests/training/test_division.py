@@ -121,9 +121,7 @@ def test_folders_of_train_and_test_without_validation(tmp_path: Path) -> None:
         ({"split_by": "group", "validation": 0.0, "test": 0.9}, ""),
     ],
 )
-def test_a_split_that_was_asked_for_is_made_or_refused(
-    tmp_path: Path, data: dict[str, Any], message: str
-) -> None:
+def test_a_split_that_was_asked_for_is_made_or_refused(tmp_path: Path, data: dict[str, Any], message: str) -> None:
     make(tmp_path, 3)
     if message:
         with pytest.raises(InvalidArgumentError, match=message):

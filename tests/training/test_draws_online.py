@@ -20,9 +20,7 @@ def drawn(
     labels: torch.Tensor, relevance: torch.Tensor | None = None, *, seed: int = 0, **settings: float
 ) -> torch.Tensor:
     """[300, 3] triplets of thirty steps."""
-    stream = online_triplets(
-        labels, relevance, steps=30, triplets=10, settings=OnlineSettings(**settings), seed=seed
-    )
+    stream = online_triplets(labels, relevance, steps=30, triplets=10, settings=OnlineSettings(**settings), seed=seed)
     return torch.cat([rows.reshape(3, 10).T for rows in stream])
 
 
@@ -30,9 +28,7 @@ def test_positives_share_more_levels_than_negatives() -> None:
     shared = {(True, True): 2, (True, False): 1, (False, False): 0}
     seen = set()
     for query, positive, negative in drawn(TWO_LEVELS).tolist():
-        levels = [
-            shared[tuple((TWO_LEVELS[query] == TWO_LEVELS[other]).tolist())] for other in (positive, negative)
-        ]
+        levels = [shared[tuple((TWO_LEVELS[query] == TWO_LEVELS[other]).tolist())] for other in (positive, negative)]
         assert levels[0] > levels[1]
         assert query != positive
         seen.add(tuple(levels))
@@ -100,9 +96,7 @@ def test_relevance_comes_from_labels_a_feature_or_a_file(tmp_path: Path) -> None
         ({"other": torch.eye(16)}, "got nothing of that name"),
     ],
 )
-def test_files_that_do_not_fit_are_refused(
-    tmp_path: Path, tensors: dict[str, torch.Tensor], message: str
-) -> None:
+def test_files_that_do_not_fit_are_refused(tmp_path: Path, tensors: dict[str, torch.Tensor], message: str) -> None:
     path = tmp_path / "relevance.safetensors"
     save_file(tensors, path)
     with pytest.raises(InvalidArgumentError, match=message):

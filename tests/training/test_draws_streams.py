@@ -65,9 +65,7 @@ def test_quadruplets_b_need_two_subcategories_elsewhere() -> None:
 
 def test_batches_leave_out_what_has_no_positive_or_no_intermediate() -> None:
     # Item 4 has no positive; category 2 has one subcategory.
-    labels = torch.tensor(
-        [[0, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 3], [1, 3], [1, 4], [1, 4], [2, 5], [2, 5]]
-    )
+    labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 3], [1, 3], [1, 4], [1, 4], [2, 5], [2, 5]])
     for batch in index_stream("batches", labels, steps=20, quadlets=4):
         assert sorted(batch.tolist()) == [0, 1, 2, 3, 5, 6, 7, 8]
 
@@ -82,9 +80,7 @@ def test_sizes_of_batches_follow_the_smallest_class() -> None:
 
 def test_batches_need_two_categories() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2]])
-    with pytest.raises(
-        InvalidArgumentError, match=r"batches need at least 2 categories .*, got 1 categories"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"batches need at least 2 categories .*, got 1 categories"):
         next(index_stream("batches", labels, steps=1))
 
 
@@ -105,9 +101,7 @@ def labelled(*labels: str) -> LabelledSet:
 
 def test_missing_labels_are_reported_by_name() -> None:
     check_drawable(labelled("é/x", "é/x", "é/y", "ü/z"), ["quadlets", "batches"])
-    with pytest.raises(
-        InvalidArgumentError, match="training items must have at least 2 categories, got 'é' for all 2"
-    ):
+    with pytest.raises(InvalidArgumentError, match="training items must have at least 2 categories, got 'é' for all 2"):
         check_drawable(labelled("é/x", "é/y"), ["uniform", "quadlets"])
     one_each = labelled("é/x", "ü/y", "ü/z")
     with pytest.raises(
@@ -149,9 +143,7 @@ def test_batches_hold_what_128_items_allow(
 
 @pytest.mark.parametrize(("subcategories", "items"), [([4], 4), ([4, 1], 4), ([4, 4], 1)])
 def test_labels_without_quadlets_are_refused(subcategories: list[int], items: int) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="batches need at least 2 categories of 2 subcategories of 2 items"
-    ):
+    with pytest.raises(InvalidArgumentError, match="batches need at least 2 categories of 2 subcategories of 2 items"):
         balanced_sizes(labels_of(subcategories, items), 128, repeat=True)
 
 

@@ -20,18 +20,12 @@ def unit(*angles: float) -> Tensor:
 
 def made(count: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    vectors = torch.nn.functional.normalize(
-        torch.randn(count, 3, generator=generator, dtype=torch.float64), dim=-1
-    )
+    vectors = torch.nn.functional.normalize(torch.randn(count, 3, generator=generator, dtype=torch.float64), dim=-1)
     category = torch.randint(0, 2, (count,), generator=generator)
-    return vectors, torch.stack(
-        [category, 2 * category + torch.randint(0, 2, (count,), generator=generator)], dim=1
-    )
+    return vectors, torch.stack([category, 2 * category + torch.randint(0, 2, (count,), generator=generator)], dim=1)
 
 
-def listed(
-    queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, same: bool
-) -> tuple[float, float, int]:
+def listed(queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, same: bool) -> tuple[float, float, int]:
     """(QP, TP, quadlets) by listing every quadlet."""
     distances = (queries[:, None] - gallery[None]).square().sum(-1).tolist()
     in_order = triplets = count = 0
@@ -102,9 +96,7 @@ def test_the_seed_decides_the_drawn_quadlets() -> None:
     valid = ~torch.eye(12, dtype=torch.bool)
 
     def drawn(seed: int) -> float:
-        return measure_scores(scores, relevance, valid, names=["qp_sampled"], samples=50, seed=seed)[
-            "qp_sampled"
-        ]
+        return measure_scores(scores, relevance, valid, names=["qp_sampled"], samples=50, seed=seed)["qp_sampled"]
 
     assert drawn(1) == drawn(1)
     assert len({drawn(seed) for seed in range(8)}) > 1

@@ -66,9 +66,7 @@ class TestMeasures:
     def test_gallery_quadlets_take_p_i_and_n_of_the_gallery(self) -> None:
         # One query at 0; the gallery has p at 40, i at 30 and at 50, n at 60: only (p, i at 50, n) is in order.
         labels = torch.tensor([[0, 0], [0, 1], [0, 1], [1, 2]])
-        figures = measure_embeddings(
-            on_circle([0]), torch.tensor([[0, 0]]), on_circle([40, 30, 50, 60]), labels
-        )
+        figures = measure_embeddings(on_circle([0]), torch.tensor([[0, 0]]), on_circle([40, 30, 50, 60]), labels)
         assert figures["qp_gallery"] == 0.5
         assert figures["tp_gallery"] == 1.0
         assert math.isnan(figures["qp"])
@@ -141,9 +139,7 @@ class TestEvaluate:
         evaluation = evaluate(folder, other)
         assert (evaluation.queries, evaluation.gallery) == (6, 18)
         assert "it is divided by item" in caplog.text
-        assert (
-            evaluation.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two of them"
-        )
+        assert evaluation.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two of them"
         assert math.isnan(evaluation.qp)
         assert not math.isnan(evaluation.map)
 
@@ -156,9 +152,7 @@ class TestEvaluate:
 
     def test_a_model_in_memory_needs_a_labeled_set(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, _ = trained
-        with pytest.raises(
-            InvalidArgumentError, match="data must be a labeled set if the model is not a folder"
-        ):
+        with pytest.raises(InvalidArgumentError, match="data must be a labeled set if the model is not a folder"):
             evaluate(load_model(folder), "pictures")
         (folder / "recipe.toml").rename(folder / "kept.toml")
         try:
@@ -167,9 +161,7 @@ class TestEvaluate:
         finally:
             (folder / "kept.toml").rename(folder / "recipe.toml")
 
-    def test_evaluating_an_empty_split_names_the_splits_of_the_data(
-        self, trained: tuple[Path, LabelledSet]
-    ) -> None:
+    def test_evaluating_an_empty_split_names_the_splits_of_the_data(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         train_only = labelled.with_items(item for item in labelled.items if item.split == "train")
         with pytest.raises(InvalidArgumentError, match=r"has no test items, only: train 24; .*--queries"):
@@ -186,9 +178,7 @@ class TestEvaluate:
         assert first.qp_sampled != second.qp_sampled
         assert replace(second, qp_sampled=first.qp_sampled, tp_sampled=first.tp_sampled) == first
 
-    def test_evaluation_refuses_unknown_splits_and_missing_models(
-        self, trained: tuple[Path, LabelledSet]
-    ) -> None:
+    def test_evaluation_refuses_unknown_splits_and_missing_models(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         with pytest.raises(
             InvalidArgumentError,
@@ -207,9 +197,7 @@ class TestEvaluate:
 
 
 class TestPicture:
-    def test_has_a_row_a_quadlet_framed_by_what_holds(
-        self, trained: tuple[Path, LabelledSet], tmp_path: Path
-    ) -> None:
+    def test_has_a_row_a_quadlet_framed_by_what_holds(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         share = draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.png", count=4)
         with Image.open(tmp_path / "q.png") as picture:
@@ -227,16 +215,12 @@ class TestPicture:
         told = set(re.findall(r"<!-- (\w+) / (\w+)", (tmp_path / "q.svg").read_text(encoding="utf-8")))
         assert len({category for category, _ in told}) > 1
         assert {name for _, name in told} == {"dark", "light"}
-        renamed = labelled.with_items(
-            replace(item, category=f"{item.category} 日本") for item in labelled.items
-        )
+        renamed = labelled.with_items(replace(item, category=f"{item.category} 日本") for item in labelled.items)
         strange = replace(renamed, names=None).part("test")
         draw_quadlets(load_model(folder), strange, tmp_path / "strange.png", count=4)
         assert (tmp_path / "strange.png").is_file()
 
-    def test_drawing_quadlets_refuses_unusable_paths(
-        self, trained: tuple[Path, LabelledSet], tmp_path: Path
-    ) -> None:
+    def test_drawing_quadlets_refuses_unusable_paths(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         with pytest.raises(InvalidArgumentError, match="none: no such folder; create it first"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "none" / "q.png")

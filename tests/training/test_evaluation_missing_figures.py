@@ -43,9 +43,7 @@ def test_without_quadlets(queries: list[list[int]], cause: str) -> None:
 def test_a_gallery_without_the_labels_of_the_queries() -> None:
     queries = [[0, 0], [0, 0], [0, 1], [1, 2]]
     same_category = reasons(queries, [[0, 5], [1, 6]])
-    assert same_category["qp_gallery"].startswith(
-        "no test item has train items of its subcategory, of another"
-    )
+    assert same_category["qp_gallery"].startswith("no test item has train items of its subcategory, of another")
     assert same_category["recall_at_1"] == "no train item has the subcategory of a test item"
     assert "map" not in same_category
     other = reasons(queries, [[7, 8]])

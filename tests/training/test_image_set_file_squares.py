@@ -54,9 +54,7 @@ class TestFrames:
         exif = Image.Exif()
         exif[0x0112] = 6  # to be shown turned right by 90 degrees: what is left goes up
         image.save(tmp_path / "turned.jpg", exif=exif)
-        ((square, neighbor),) = read_squares(
-            tmp_path / "turned.jpg", ImageSettings(side=8, neighbor_seconds=1)
-        )
+        ((square, neighbor),) = read_squares(tmp_path / "turned.jpg", ImageSettings(side=8, neighbor_seconds=1))
         assert square[:3].mean() > 240
         assert square[-3:].mean() < 15
         assert neighbor is None
@@ -88,9 +86,7 @@ class TestNeighbors:
         drawn = dict(numbers(path, ImageSettings(side=8, frames_per_video=60, neighbor_seconds=0.3)))
         assert drawn == {0: None, 1: None, 2: 3, 3: 2, 4: None, 5: None}
 
-    def test_that_cannot_be_read_do_not_lose_the_frames(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_that_cannot_be_read_do_not_lose_the_frames(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = make_counter(tmp_path / "a.mp4")
 
         def fail(path: Path, **_: Any) -> None:

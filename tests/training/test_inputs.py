@@ -173,9 +173,7 @@ class TestCache:
         source = write_pictures(tmp_path / "p", each=2)
         (source / "blue" / "dark" / "0.png").write_bytes(b"no picture")
         labelled = open_labelled(source)
-        found = [
-            prepare_inputs(image_model(), labelled, features=True, cache=tmp_path / "c") for _ in range(2)
-        ]
+        found = [prepare_inputs(image_model(), labelled, features=True, cache=tmp_path / "c") for _ in range(2)]
         assert count() == 12
         for made in found:
             assert len(made) == 11
@@ -230,9 +228,7 @@ class TestExcerpts:
         excerpts = make_excerpts(divided, 3, share=0.5)
         first = [item for item in excerpts.items if item.path == videos.items[0].path]
         assert [(item.start, item.end) for item in first] == [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0)]
-        assert {(item.group, item.split) for item in first} == {
-            (divided.items[0].group, divided.items[0].split)
-        }
+        assert {(item.group, item.split) for item in first} == {(divided.items[0].group, divided.items[0].split)}
         assert len(excerpts) == 12
         assert excerpts.subcategories() == videos.subcategories()
 
@@ -252,9 +248,7 @@ class TestExcerpts:
         assert len(made.broken) == 1
 
     def test_only_videos_have_them(self, pictures: LabelledSet, videos: LabelledSet) -> None:
-        with pytest.raises(
-            InvalidArgumentError, match="p must hold videos to have excerpts, got items of kind image"
-        ):
+        with pytest.raises(InvalidArgumentError, match="p must hold videos to have excerpts, got items of kind image"):
             make_excerpts(pictures, 2)
         with pytest.raises(InvalidArgumentError, match="count must be at least 1, got 0"):
             make_excerpts(videos, 0)

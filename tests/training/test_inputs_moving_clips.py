@@ -38,9 +38,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
     for category in ("a", "b"):
         for name in ("x", "y"):
             for number in range(2):
-                counting_clip(
-                    folder / category / name / f"{number}.mp4", 4 if (name, number) == ("y", 1) else 20
-                )
+                counting_clip(folder / category / name / f"{number}.mp4", 4 if (name, number) == ("y", 1) else 20)
     return open_labelled(folder)
 
 
@@ -98,9 +96,7 @@ def test_frames_that_do_not_fit_into_memory_are_decoded_again_with_the_same_resu
             assert torch.equal(draw(other, place, place), expected)
 
 
-def test_features_of_moving_clips_are_those_of_their_images_and_are_stored(
-    videos: LabelledSet, tmp_path: Path
-) -> None:
+def test_features_of_moving_clips_are_those_of_their_images_and_are_stored(videos: LabelledSet, tmp_path: Path) -> None:
     model = clip_model().eval()
     images = prepare_inputs(model, videos, features=False, moving=True)
     inputs = prepare_inputs(model, videos, features=True, moving=True, cache=tmp_path)
@@ -139,9 +135,7 @@ def test_a_recipe_trains_on_moving_clips(videos: LabelledSet, tmp_path: Path) ->
         "schedule": {"steps": 2, "quadlets": 2, "device": "cpu"},
     }
     assert train(recipe, output=tmp_path / "model").steps == 2
-    with pytest.raises(
-        InvalidArgumentError, match=r"data.moving needs a model that takes clips .* model.rate"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"data.moving needs a model that takes clips .* model.rate"):
         train({**recipe, "model": {"frames": 3}}, output=tmp_path / "other")
 
 

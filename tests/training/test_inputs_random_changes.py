@@ -73,9 +73,7 @@ def test_single_pictures_are_taken_too() -> None:
     pictures = ramp(8, 1)[:, 0]
     augmented = augment(pictures, ["flip", "crop", "color"], generator())
     assert augmented.shape == pictures.shape
-    torch.testing.assert_close(
-        augmented, augment(pictures.unsqueeze(1), ["flip", "crop", "color"], generator())[:, 0]
-    )
+    torch.testing.assert_close(augmented, augment(pictures.unsqueeze(1), ["flip", "crop", "color"], generator())[:, 0])
 
 
 def test_the_same_seed_gives_the_same_pictures_and_none_changes_nothing() -> None:

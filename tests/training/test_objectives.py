@@ -167,9 +167,7 @@ def test_a_network_that_classifies_brings_its_own_classes(kind: Any) -> None:
 
 
 def test_classification_refuses_a_scale_of_nothing() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"objective 'classification': scale must be above 0 .*, got 0"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"objective 'classification': scale must be above 0 .*, got 0"):
         settle_parameters("classification", {"scale": 0})
 
 

@@ -52,9 +52,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint(name, f"{__name__}:{value}", "vidkin.objectives")
         for name, value in (("spread", "SPREAD"), ("own_pass", "OWN_PASS"), ("scaled", "SCALED"))
     )
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group: points if group == "vidkin.objectives" else ()
-    )
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "vidkin.objectives" else ())
 
 
 @pytest.mark.usefixtures("installed")
@@ -66,9 +64,7 @@ class TestEntryPoints:
         assert recipe.objectives[0].parameters == {"power": 2.0}
 
     def test_their_parameters_are_checked(self) -> None:
-        with pytest.raises(
-            InvalidArgumentError, match="objective 'spread' has no parameter tau; choose from power"
-        ):
+        with pytest.raises(InvalidArgumentError, match="objective 'spread' has no parameter tau; choose from power"):
             settle_parameters("spread", {"tau": 1})
         with pytest.raises(InvalidArgumentError, match="objective 'spread': power must be at least 1, got 0"):
             settle_parameters("spread", {"power": 0})
@@ -81,15 +77,11 @@ class TestEntryPoints:
         recipe["objective"] = [{"name": "spread", "power": 1.0}, {"name": "own_pass", "weight": 0.1}]
         report = train(recipe, output=tmp_path / "run")
         assert {"spread", "own_pass", "largest", "distance", "loss"} <= set(report.terms)
-        assert report.terms["loss"] == pytest.approx(
-            report.terms["spread"] + 0.1 * report.terms["own_pass"], rel=1e-5
-        )
+        assert report.terms["loss"] == pytest.approx(report.terms["spread"] + 0.1 * report.terms["own_pass"], rel=1e-5)
 
 
 def test_an_unknown_name_lists_those_that_there_are() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="'spread' is not an objective; choose from all_quadlets, angular"
-    ):
+    with pytest.raises(InvalidArgumentError, match="'spread' is not an objective; choose from all_quadlets, angular"):
         find_loss("spread")
 
 

@@ -27,9 +27,7 @@ SMALL = ClipSettings(rate=5.0, window=8, length=8, side=32, views=2)
 
 
 def video(count: int) -> VideoSquares:
-    return VideoSquares(
-        "film.mp4", count, f"key {count}", None, torch.zeros(count, 3, 16, 16, dtype=torch.uint8)
-    )
+    return VideoSquares("film.mp4", count, f"key {count}", None, torch.zeros(count, 3, 16, 16, dtype=torch.uint8))
 
 
 def read(folder: Path, cache: Path | None = None) -> list[VideoSquares]:
@@ -114,14 +112,10 @@ class TestSquares:
         with pytest.raises(DatasetError, match="must hold at least 2 videos of 4 frames at 5 a second"):
             read(footage / "coffee.mp4")
 
-    def test_too_few_readable_videos_are_refused_with_the_first_cause(
-        self, footage: Path, tmp_path: Path
-    ) -> None:
+    def test_too_few_readable_videos_are_refused_with_the_first_cause(self, footage: Path, tmp_path: Path) -> None:
         shutil.copy(footage / "coffee.mp4", tmp_path)
         (tmp_path / "notes.mp4").write_text("no video")
-        with pytest.raises(
-            DatasetError, match=r"got 1 of 2 videos; the first .* is .*notes\.mp4: this is text"
-        ):
+        with pytest.raises(DatasetError, match=r"got 1 of 2 videos; the first .* is .*notes\.mp4: this is text"):
             read(tmp_path)
 
     def test_a_damaged_file_of_tensors_is_made_again(self, tmp_path: Path) -> None:

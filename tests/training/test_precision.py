@@ -52,8 +52,6 @@ def test_a_run_in_mixed_precision_learns_differs_from_the_full_one_and_resumes_e
     recipe["schedule"]["precision"] = "float32"
     full = train(recipe, output=tmp_path / "full")
     assert full.terms["loss"] == pytest.approx(report.terms["loss"], rel=0.2)
-    mixed, cut, plain = (
-        (tmp_path / name / "model.safetensors").read_bytes() for name in ("mixed", "cut", "full")
-    )
+    mixed, cut, plain = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("mixed", "cut", "full"))
     assert mixed == cut
     assert mixed != plain

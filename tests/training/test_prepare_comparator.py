@@ -35,9 +35,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
 
 @pytest.mark.kill
-def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(
-    clip_recipe: MakeRecipe, tmp_path: Path
-) -> None:
+def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(data={"validation": 0.4}, validation={"every": 3})
     train(content, output=tmp_path / "whole")
     command = [sys.executable, "-c", SCRIPT, json.dumps(content), str(tmp_path / "killed")]
@@ -88,9 +86,7 @@ def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path
 
 
 def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
-    content = clip_recipe(
-        schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1}
-    )
+    content = clip_recipe(schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1})
     report = train(content, output=tmp_path)
     assert report.notes[0].startswith("no validation: a share of 0.1 (data.validation)")
     assert report.notes[1] == "12 clips a step instead of 40 (schedule.pairs): there are no more"
@@ -159,14 +155,10 @@ class TestRecipe:
 
     def test_losses_of_the_other_kind_of_model_are_refused(self, clip_recipe: MakeRecipe) -> None:
         content = {**clip_recipe(), "objective": {"name": "triplet"}}
-        with pytest.raises(
-            InvalidArgumentError, match=r"for a comparator must be one of .*mae.*, got 'triplet'"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"for a comparator must be one of .*mae.*, got 'triplet'"):
             load_recipe(content)
         encoder = {**clip_recipe(), "model": {"kind": "frame_encoder", "fit": "stretch"}}
-        with pytest.raises(
-            InvalidArgumentError, match=r"'similarity_regularizer' is for model.kind 'comparator'"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"'similarity_regularizer' is for model.kind 'comparator'"):
             load_recipe({**encoder, "objective": {"name": "similarity_regularizer"}})
 
     def test_the_length_of_the_descriptors_must_be_that_of_the_extractor(

@@ -87,10 +87,7 @@ def trained(recipes: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPat
 def test_two_processes_train_the_weights_of_one(kind: str, trained: Path) -> None:
     one, two = trained / "one" / kind, trained / "two" / kind
     assert difference(one, two) < TOLERANCE
-    logs = [
-        [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
-        for folder in (one, two)
-    ]
+    logs = [[json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()] for folder in (one, two)]
     assert len(logs[0]) == len(logs[1])
     for alone, together in zip(*logs, strict=True):
         assert alone.pop("kind") == together.pop("kind")
@@ -124,9 +121,7 @@ def test_a_run_of_which_a_process_was_killed_resumes_to_the_same_weights(
 
 
 @pytest.mark.slow
-def test_the_command_line_speaks_once(
-    recipes: dict[str, dict[str, Any]], trained: Path, tmp_path: Path
-) -> None:
+def test_the_command_line_speaks_once(recipes: dict[str, dict[str, Any]], trained: Path, tmp_path: Path) -> None:
     from vidkin.training import load_recipe, show_recipe
 
     (tmp_path / "r.toml").write_text(show_recipe(load_recipe(recipes["classifier"])))

@@ -169,9 +169,7 @@ def test_invalid_recipes_are_refused_with_the_accepted_values(given: dict[str, A
 
 
 def test_a_missing_recipe_lists_those_of_the_package() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"'cooking' is not a recipe; choose a TOML file, or .*photographs"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"'cooking' is not a recipe; choose a TOML file, or .*photographs"):
         load_recipe("cooking")
 
 

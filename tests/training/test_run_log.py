@@ -53,9 +53,7 @@ def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
         RunLog(tmp_path / "missing")
 
 
-def test_without_tensorboard_the_message_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_tensorboard_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingPartError, match=r"pip install 'vidkin\[tensorboard\]'"):
         RunLog(tmp_path, tensorboard=True)

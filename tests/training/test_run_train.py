@@ -67,9 +67,7 @@ class TestAWholeRun:
         found = [line["loss"] for line in lines(tmp_path) if line["kind"] == "step"]
         assert sum(found[-10:]) < 0.5 * sum(found[:10])
 
-    def test_gives_the_same_weights_twice_and_others_from_another_seed(
-        self, pictures: Path, tmp_path: Path
-    ) -> None:
+    def test_gives_the_same_weights_twice_and_others_from_another_seed(self, pictures: Path, tmp_path: Path) -> None:
         for name, seed in (("a", 0), ("b", 0), ("c", 1)):
             train(recipe_for(pictures, schedule={"seed": seed}), output=tmp_path / name)
         assert weights(tmp_path / "a") == weights(tmp_path / "b")
@@ -120,9 +118,7 @@ class TestAWholeRun:
         found = [event.value for event in events.Scalars("step/loss")]
         assert found == pytest.approx([line["loss"] for line in lines(tmp_path)])
 
-    def test_a_frozen_backbone_is_run_once_an_item_and_does_not_change(
-        self, pictures: Path, tmp_path: Path
-    ) -> None:
+    def test_a_frozen_backbone_is_run_once_an_item_and_does_not_change(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, model={"trainable": "head"}, validation={"every": 4})
         train(recipe, output=tmp_path / "a")
         stored = sorted((tmp_path / "a" / "features").iterdir())
@@ -149,18 +145,14 @@ class TestAWholeRun:
         recipe = recipe_for(source, schedule={"steps": 1})
         recipe["data"] |= {"test": 0.0, "validation": 0.0}
         report = train(recipe, output=tmp_path / "run")
-        assert [(Path(path).name, cause[:14]) for path, cause in report.broken] == [
-            ("9.png", "cannot be read")
-        ]
+        assert [(Path(path).name, cause[:14]) for path, cause in report.broken] == [("9.png", "cannot be read")]
 
     def test_nothing_but_broken_files_is_an_error(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         for path in source.rglob("*.png"):
             path.write_bytes(b"no picture")
         recipe = recipe_for(source)
-        with pytest.raises(
-            DatasetError, match=r"none of the 12 items of pictures can be read; the first: .*png"
-        ):
+        with pytest.raises(DatasetError, match=r"none of the 12 items of pictures can be read; the first: .*png"):
             train(recipe, output=tmp_path / "run")
 
 
@@ -189,9 +181,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         raise AssertionError(f"step {step} was not reached in time")
 
     @pytest.mark.kill
-    def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(
-        self, pictures: Path, tmp_path: Path
-    ) -> None:
+    def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(self, pictures: Path, tmp_path: Path) -> None:
         # Everything that has a state: dropout, augmentation, momentum, a classifier of the objective, validation.
         recipe = recipe_for(
             pictures,
@@ -251,9 +241,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
     def test_another_recipe_in_the_same_folder_is_refused(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
-        with pytest.raises(
-            InvalidArgumentError, match="holds a run with another recipe; choose another output"
-        ):
+        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe; choose another output"):
             train(recipe_for(pictures, "triplet"), output=tmp_path)
         report = train(recipe_for(pictures, "triplet"), output=tmp_path, resume=False)
         assert report.resumed_from == 0
@@ -278,9 +266,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         # The split above all: with another one the model would be tested on what it learned.
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
-    def test_a_second_training_in_the_folder_is_refused_while_one_goes_on(
-        self, pictures: Path, tmp_path: Path
-    ) -> None:
+    def test_a_second_training_in_the_folder_is_refused_while_one_goes_on(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         refused: list[str] = []
 
@@ -298,9 +284,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
     def test_an_unwritable_folder_is_refused(self, pictures: Path, tmp_path: Path) -> None:
         (tmp_path / "recipe.toml").mkdir()
-        with pytest.raises(
-            InvalidArgumentError, match=r"Is a directory; choose an output folder that can be written"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"Is a directory; choose an output folder that can be written"):
             train(recipe_for(pictures), output=tmp_path)
 
     def test_how_often_it_is_logged_does_not_make_another_run(self, pictures: Path, tmp_path: Path) -> None:
@@ -357,13 +341,9 @@ class TestCollapse:
         assert report.distance_start is not None
         warnings = [warning for warning in told if warning]
         assert len(warnings) == 1
-        assert warnings[0].startswith(
-            f"the embeddings have collapsed: at step {report.collapsed_at} their mean"
-        )
+        assert warnings[0].startswith(f"the embeddings have collapsed: at step {report.collapsed_at} their mean")
         assert caplog.messages == warnings
-        assert [line["step"] for line in lines(tmp_path) if line["kind"] == "warning"] == [
-            report.collapsed_at
-        ]
+        assert [line["step"] for line in lines(tmp_path) if line["kind"] == "warning"] == [report.collapsed_at]
 
     def test_a_loss_that_is_not_finite_ends_the_run(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, schedule={"learning_rate": 1e30, "clip": 0, "optimizer": "sgd"})

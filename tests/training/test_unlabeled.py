@@ -117,9 +117,7 @@ class TestObjective:
         vectors = torch.nn.functional.normalize(torch.randn(6, 4), dim=1)
         model: Any = torch.nn.Module()
         model.embed = lambda inputs, lengths: inputs
-        objective = build_objective(
-            [ObjectiveRecipe(name="info_nce", parameters={"tau": 0.1})], model, classes=0
-        )
+        objective = build_objective([ObjectiveRecipe(name="info_nce", parameters={"tau": 0.1})], model, classes=0)
         assert objective.draws == ("views",)
         labels = torch.arange(3).repeat(2)[:, None].expand(-1, 2)
         terms = objective(model, Batch({"views": DrawnItems(vectors, None, labels, False)}))
@@ -135,9 +133,7 @@ class TestObjective:
 
     def test_one_that_needs_labels_is_refused(self, folder: Path, tmp_path: Path) -> None:
         recipe = {**recipe_for(folder), "objective": {"name": "quadlet"}}
-        with pytest.raises(
-            InvalidArgumentError, match=r"for unlabeled data must be one of .*info_nce.* got 'quadlet'"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"for unlabeled data must be one of .*info_nce.* got 'quadlet'"):
             train(recipe, output=tmp_path)
 
 
@@ -168,9 +164,9 @@ class TestNeighbors:
         model: Any = torch.nn.Module()
         model.embed = lambda views: torch.nn.functional.normalize(views.flatten(1), dim=1)
         figures = [
-            UnlabeledData(
-                image_set(), validation, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU
-            ).measure(model, "recall_at_1")
+            UnlabeledData(image_set(), validation, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU).measure(
+                model, "recall_at_1"
+            )
             for validation in (image_set(), with_neighbors(image_set()))
         ]
         assert figures[0] == figures[1]
@@ -193,9 +189,7 @@ class TestNeighbors:
             (tmp_path / "videos").mkdir(exist_ok=True)
             frames = random.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
             write_video(tmp_path / "videos" / f"{number}.mp4", frames, rate=4)
-        recipe = recipe_for(
-            tmp_path / "videos", data={"options": {"neighbor_seconds": 0.3}}, schedule={"pairs": 4}
-        )
+        recipe = recipe_for(tmp_path / "videos", data={"options": {"neighbor_seconds": 0.3}}, schedule={"pairs": 4})
         plain = recipe_for(tmp_path / "videos", schedule={"pairs": 4})
         train(recipe, output=tmp_path / "whole")
         train(plain, output=tmp_path / "plain")
@@ -208,15 +202,11 @@ class TestNeighbors:
             train(recipe, output=tmp_path / "cut", on_progress=stop)
         # The cache of the squares, with neighbors, is read again.
         assert train(recipe, output=tmp_path / "cut").resumed_from == 3
-        whole, cut, without = (
-            load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut", "plain")
-        )
+        whole, cut, without = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut", "plain"))
         assert all(torch.equal(whole[name], cut[name]) for name in whole)
         assert any(not torch.equal(whole[name], without[name]) for name in whole)
 
-    def test_photographs_alone_have_none(
-        self, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_photographs_alone_have_none(self, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         recipe = recipe_for(folder, data={"options": {"neighbor_seconds": 0.3}}, schedule={"steps": 1})
         train(recipe, output=tmp_path)
         assert "data.options.neighbor_seconds = 0.3 has no effect: no video has two frames" in caplog.text
@@ -309,9 +299,7 @@ class TestRecipe:
             ({"data": {"frames_per_video": 0}}, "data.frames_per_video must be at least 1, got 0"),
         ],
     )
-    def test_settings_that_do_not_go_together(
-        self, folder: Path, changes: dict[str, Any], message: str
-    ) -> None:
+    def test_settings_that_do_not_go_together(self, folder: Path, changes: dict[str, Any], message: str) -> None:
         recipe = recipe_for(folder, **changes)
         recipe["model"] = {name: value for name, value in recipe["model"].items() if value is not None}
         if recipe["model"]["kind"] == "clip":
@@ -326,9 +314,7 @@ class TestRecipe:
     def test_edits_are_the_defaults_with_what_the_options_change(self) -> None:
         plain = pair_settings({}, side=32)
         assert plain == PairSettings(side=32)
-        changed = pair_settings(
-            {"mirror_both": 0, "heavy": {"blur_share": 0.5, "warp": {"rotation": 9}}}, side=32
-        )
+        changed = pair_settings({"mirror_both": 0, "heavy": {"blur_share": 0.5, "warp": {"rotation": 9}}}, side=32)
         assert (changed.mirror_both, changed.heavy.blur_share, changed.heavy.warp.rotation) == (0.0, 0.5, 9.0)
         assert changed.heavy.warp.scale == plain.heavy.warp.scale
         assert changed.plain == plain.plain
@@ -357,9 +343,7 @@ def test_a_split_of_images_has_no_image_on_both_sides() -> None:
     assert (len(kept), len(held)) == (7, 3)
     every = torch.cat([kept.images, held.images]).flatten(1).tolist()
     assert sorted(every) == sorted(images.images.flatten(1).tolist())
-    with pytest.raises(
-        InvalidArgumentError, match=r"data.validation must leave at least two images in both parts"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"data.validation must leave at least two images in both parts"):
         split_images(images, share=0.05, seed=1)
 
 

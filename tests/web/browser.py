@@ -26,9 +26,7 @@ _TO_START, _FOR_A_PAGE, _TO_END = 60.0, 180.0, 30.0
 
 
 @contextmanager
-def within(
-    seconds: float, what: str, kill: Callable[[], None], explain: Callable[[], str] = str
-) -> Iterator[None]:
+def within(seconds: float, what: str, kill: Callable[[], None], explain: Callable[[], str] = str) -> Iterator[None]:
     """Fails when the block takes longer: ``kill`` ends the process that the block waits for, and so the wait.
 
     Most calls of Playwright have limits of their own; keys, scripts and closing have none. The error says what
@@ -81,9 +79,7 @@ def served(index: Path, *options: str, token: str = "--no-token") -> Iterator[st
     environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        ) as server,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as server,
     ):
         assert server.stdout is not None
 

@@ -66,9 +66,7 @@ def test_a_server_that_only_shows_adds_nothing(library: Library, connect: Connec
 
 
 @pytest.mark.kill
-def test_a_job_that_is_stopped_keeps_what_was_read(
-    library: Library, fresh: TestClient, tmp_path: Path
-) -> None:
+def test_a_job_that_is_stopped_keeps_what_was_read(library: Library, fresh: TestClient, tmp_path: Path) -> None:
     many = tmp_path / "many"
     for number in range(40):
         (many / f"{number}").mkdir(parents=True)
@@ -81,10 +79,7 @@ def test_a_job_that_is_stopped_keeps_what_was_read(
     assert finish_job(fresh, job)["state"] == "stopped"
     # Another job can write at once: the lock and the workers are gone.
     shutil.rmtree(many)
-    assert (
-        finish_job(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json())["state"]
-        == "done"
-    )
+    assert finish_job(fresh, fresh.post("/api/index", json={"paths": [str(library.folder)]}).json())["state"] == "done"
 
 
 @pytest.mark.parametrize(
@@ -92,8 +87,6 @@ def test_a_job_that_is_stopped_keeps_what_was_read(
     ["\\ud800", "/\\ud800", "~\\ud800", "~\\u0000/x", "/\\u0000", "~nobody-of-this-name/x", "/\\udcff"],
 )
 def test_names_that_no_file_can_have_are_refused(fresh: TestClient, name: str) -> None:
-    answer = fresh.post(
-        "/api/index", content=f'{{"paths": ["{name}"]}}', headers={"Content-Type": "application/json"}
-    )
+    answer = fresh.post("/api/index", content=f'{{"paths": ["{name}"]}}', headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert "there is no such file or folder" in answer.json()["detail"]

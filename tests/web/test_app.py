@@ -30,9 +30,7 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_every_page_of_an_empty_index_says_what_to_do(
-    tmp_path: Path, connect: Connect, read_only: bool
-) -> None:
+def test_every_page_of_an_empty_index_says_what_to_do(tmp_path: Path, connect: Connect, read_only: bool) -> None:
     Index.open(tmp_path / "i.vidkin", extractor="classical", create=True).close()
     client = connect(tmp_path / "i.vidkin", read_only=read_only)
     for address in ("/", "/search", "/duplicates", "/shots", "/review"):
@@ -86,10 +84,7 @@ def test_neither_the_library_nor_the_help_loads_the_web() -> None:
         "import sys, vidkin, vidkin.cli.app, vidkin.cli.serve; "
         "print([name for name in ('fastapi', 'uvicorn', 'jinja2', 'vidkin.web') if name in sys.modules])"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "[]\n"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_the_extra_has_all_that_is_imported() -> None:

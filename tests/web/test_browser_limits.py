@@ -30,9 +30,7 @@ def test_a_server_that_neither_starts_nor_ends_is_killed_and_says_where_it_was(
     begin = "" if phase == "start" else 'print("Open http://127.0.0.1:1/", flush=True); '
     deaf = tmp_path / "deaf"
     # By the shell: a first line with the path of the interpreter must have no space in it.
-    deaf.write_text(
-        f"#!/bin/sh\ntrap '' INT\nexec \"{sys.executable}\" -c 'import time; {begin}time.sleep(99)'\n"
-    )
+    deaf.write_text(f"#!/bin/sh\ntrap '' INT\nexec \"{sys.executable}\" -c 'import time; {begin}time.sleep(99)'\n")
     deaf.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(deaf))
     words = f"the {phase} of `vidkin serve`.* took longer"

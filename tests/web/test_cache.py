@@ -49,10 +49,7 @@ def test_a_failure_leaves_nothing_and_is_tried_again(tmp_path: Path) -> None:
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache", most=1000)
-    paths = [
-        cache.get(str(number), ".bin", lambda path: path.write_bytes(bytes(300)) and None)
-        for number in range(3)
-    ]
+    paths = [cache.get(str(number), ".bin", lambda path: path.write_bytes(bytes(300)) and None) for number in range(3)]
     for age, path in enumerate(reversed(paths), start=1):
         os.utime(path, (time.time() - 100 * age,) * 2)
     cache.get("0", ".bin", lambda path: pytest.fail("it is there"))  # used now: younger than 1 and 2

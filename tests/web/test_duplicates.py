@@ -54,9 +54,7 @@ def test_groups_show_the_best_copy_and_why(library: Library, connect: Connect) -
     ]
 
 
-def test_the_plan_is_a_file_for_apply_and_changes_nothing(
-    library: Library, connect: Connect, tmp_path: Path
-) -> None:
+def test_the_plan_is_a_file_for_apply_and_changes_nothing(library: Library, connect: Connect, tmp_path: Path) -> None:
     client = connect(library.index)
     find(client)
     answer = client.get("/api/duplicates/plan.json")

@@ -8,9 +8,7 @@ from tests.review.test_stored_runs import write_benchmark, write_training
 from tests.web.conftest import Connect, Library
 
 
-def test_runs_are_listed_with_curves_tables_and_pictures(
-    library: Library, connect: Connect, tmp_path: Path
-) -> None:
+def test_runs_are_listed_with_curves_tables_and_pictures(library: Library, connect: Connect, tmp_path: Path) -> None:
     write_training(tmp_path / "first", [2.0, 1.0], report=True)
     (tmp_path / "first" / "quadlets.png").write_bytes(b"\x89PNG picture")
     write_benchmark(tmp_path / "figures.json")

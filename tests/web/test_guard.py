@@ -113,9 +113,7 @@ def test_a_token_is_needed_where_there_is_one(library: Library, connect: Connect
         assert client.get("/api/videos", headers={**known, "Host": host}).status_code == status
 
 
-def test_the_token_of_an_address_becomes_a_cookie_that_scripts_cannot_read(
-    library: Library, connect: Connect
-) -> None:
+def test_the_token_of_an_address_becomes_a_cookie_that_scripts_cannot_read(library: Library, connect: Connect) -> None:
     client = connect(library.index, token="swordfish")
     answer = client.get("/?q=a%20b&token=swordfish&sort=size", follow_redirects=False)
     assert answer.status_code == 303

@@ -59,9 +59,7 @@ def test_what_is_known_of_one_video(client: TestClient) -> None:
     assert "not in the index" in missing.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    "words", ["limit=0", "limit=501", "offset=-1", "sort=random", "state=odd", "limit=x"]
-)
+@pytest.mark.parametrize("words", ["limit=0", "limit=501", "offset=-1", "sort=random", "state=odd", "limit=x"])
 def test_values_out_of_range_are_refused(client: TestClient, words: str) -> None:
     answer = client.get(f"/api/videos?{words}")
     assert answer.status_code == 422

@@ -129,9 +129,7 @@ def test_a_link_that_took_the_place_of_a_file_is_refused(tmp_path: Path, connect
     assert client.get(f"/videos/{copy}/file").content == (moved / "copy.mp4").read_bytes()
 
 
-def test_a_file_that_was_deleted_or_became_a_pipe_is_refused_by_name(
-    tmp_path: Path, connect: Connect
-) -> None:
+def test_a_file_that_was_deleted_or_became_a_pipe_is_refused_by_name(tmp_path: Path, connect: Connect) -> None:
     library = make_library(tmp_path)
     client = connect(library.index)
     coffee, copy = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")

@@ -15,9 +15,7 @@ from vidkin.web import Settings, create_app
 ADDRESS = "s3://bucket/films"
 
 
-def test_it_is_shown_and_not_changed(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_shown_and_not_changed(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():
@@ -27,9 +25,7 @@ def test_it_is_shown_and_not_changed(
                 name = f"bucket/films/{path.relative_to(library.index).as_posix()}"
                 server.put(name, path.read_bytes(), None, None)
         before = dict(server.files)
-        with pytest.raises(
-            InvalidArgumentError, match=f"{ADDRESS} is on object storage, .* with --read-only"
-        ):
+        with pytest.raises(InvalidArgumentError, match=f"{ADDRESS} is on object storage, .* with --read-only"):
             create_app(ADDRESS)
         with TestClient(create_app(ADDRESS, Settings(read_only=True)), base_url=HOST) as client:
             assert "films" in client.get("/").text

@@ -32,9 +32,7 @@ def check_same(client: TestClient, name: str, told: Any, answered: Any, *, of_pa
     assert documented(client, name) == answered.keys()
 
 
-def test_a_match_and_a_segment_are_the_same_for_programs_and_pages(
-    library: Library, client: TestClient
-) -> None:
+def test_a_match_and_a_segment_are_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
     told = printed("search", library.folder / "coffee.mp4", "-i", library.index, "-n", "2")["matches"][1]
     answer = client.post("/api/search", json={"video": number_of(client, "coffee.mp4"), "limit": 1})
     answered = answer.json()["matches"][0]
@@ -53,14 +51,10 @@ def test_a_record_is_the_same_for_programs_and_pages(library: Library, client: T
     answered = {video["id"]: video for video in client.get("/api/videos").json()["videos"]}
     assert len(told) == len(answered) == 4
     for record in told:
-        check_same(
-            client, "VideoRecord", record, answered[record["id"]], of_page={"name", "still", "thumbnail"}
-        )
+        check_same(client, "VideoRecord", record, answered[record["id"]], of_page={"name", "still", "thumbnail"})
 
 
-def test_a_group_of_duplicates_is_the_same_for_programs_and_pages(
-    library: Library, client: TestClient
-) -> None:
+def test_a_group_of_duplicates_is_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
     (told,) = printed("duplicates", "-i", library.index)["groups"]
     assert finish_job(client, client.post("/api/duplicates", json={}).json())["state"] == "done"
     (answered,) = client.get("/api/duplicates").json()["groups"]

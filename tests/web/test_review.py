@@ -68,10 +68,7 @@ def test_training_without_verdicts_and_verdicts_on_unknown_videos_fail_with_a_re
     for what, words in (("measure", "vidkin train review"), ("cuts", "no threshold has been trained")):
         answer = client.post("/api/review/use", json={"what": what, "use": True})
         assert (answer.status_code, words in answer.json()["detail"]) == (422, True)
-    assert (
-        client.post("/api/review/pairs", json={"first": 1, "second": 9999, "verdict": "same"}).status_code
-        == 404
-    )
+    assert client.post("/api/review/pairs", json={"first": 1, "second": 9999, "verdict": "same"}).status_code == 404
     closed = connect(index, read_only=True)
     assert 'id="verdicts"' not in closed.get("/review").text
     for address, body in (

@@ -22,9 +22,7 @@ def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestCli
     assert [match["video"]["name"] for match in found["matches"]] == ["copy.mp4"]
     best = found["matches"][0]
     with Index.open(library.index, read_only=True) as index:
-        right = next(
-            match for match in index.search(library.folder / "coffee.mp4") if match.path.endswith("copy.mp4")
-        )
+        right = next(match for match in index.search(library.folder / "coffee.mp4") if match.path.endswith("copy.mp4"))
     assert best["score"] == pytest.approx(right.score)
     assert best["rank"] == 1
     segment = best["segments"][0]
@@ -100,9 +98,7 @@ def test_a_dropped_file_is_searched_with_and_can_be_deleted(library: Library, cl
         ({"video": 1, "start": "nan"}, "start"),
     ],
 )
-def test_a_search_that_makes_no_sense_is_refused(
-    client: TestClient, wanted: dict[str, Any], cause: str
-) -> None:
+def test_a_search_that_makes_no_sense_is_refused(client: TestClient, wanted: dict[str, Any], cause: str) -> None:
     if "video" in wanted:
         wanted = {**wanted, "video": number_of(client, "coffee.mp4")}
     assert cause in search(client, 422, **wanted)["detail"]

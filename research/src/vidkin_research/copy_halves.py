@@ -83,9 +83,7 @@ def find_divided_recordings(
             family, scene = _family_and_scene(recording.path)
             recordings.append(replace(recording, family=family, scene=scene))
     if not recordings:
-        raise InvalidArgumentError(
-            f"{folder}: found no video of the {half} half; use --half all for your own material"
-        )
+        raise InvalidArgumentError(f"{folder}: found no video of the {half} half; use --half all for your own material")
     return recordings
 
 

@@ -10,9 +10,7 @@ from vidkin.review.copy_study import CopyReport
 __all__ = ["as_page"]
 
 
-def as_page(
-    report: CopyReport, *, title: str = "Copy retrieval on real videos", notes: Sequence[str] = ()
-) -> str:
+def as_page(report: CopyReport, *, title: str = "Copy retrieval on real videos", notes: Sequence[str] = ()) -> str:
     """The report as Markdown, with these sentences at the end."""
     lines = [
         f"# {title}",

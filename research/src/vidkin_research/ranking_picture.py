@@ -65,9 +65,7 @@ def draw_retrieval(
                 left = _CELL + _LABEL + column * _CELL
                 item = gallery[result]
                 corner = (left, row_top, left + _SIDE + 2 * _FRAME - 1, row_top + _SIDE + 2 * _FRAME - 1)
-                relevance = (
-                    0 if query.category != item.category else 1 + (query.subcategory == item.subcategory)
-                )
+                relevance = 0 if query.category != item.category else 1 + (query.subcategory == item.subcategory)
                 draw.rectangle(corner, fill=FRAME_COLORS[relevance])
                 sheet.paste(_thumbnail(labeled, item), (left + _FRAME, row_top + _FRAME))
     # A palette cuts the file to a third of its size with no visible difference.
@@ -76,7 +74,5 @@ def draw_retrieval(
 
 def _thumbnail(labeled: LabelledSet, item: LabelledItem) -> Image.Image:
     """Thumbnail of an image, of the middle frame of a video, or of a finished drawing."""
-    frames = read_item(
-        item, labeled.kind, size=_SIDE, frames=None if labeled.kind == "image" else 1, fit="crop"
-    )
+    frames = read_item(item, labeled.kind, size=_SIDE, frames=None if labeled.kind == "image" else 1, fit="crop")
     return Image.fromarray(frames if frames.ndim == 3 else frames[0])

@@ -50,9 +50,7 @@ class Report:
     runs: Sequence[Mapping[str, Any]]
 
 
-def load_or_run(
-    path: Path, run: Callable[[], Any], *, is_current: Callable[[Any], bool] | None = None
-) -> Any:
+def load_or_run(path: Path, run: Callable[[], Any], *, is_current: Callable[[Any], bool] | None = None) -> Any:
     """The JSON value stored in a file, or the result of ``run``, which is then stored there.
 
     Args:

@@ -68,9 +68,7 @@ def test_videos_are_compared_quickly(collection: Path, tmp_path: Path) -> None:
     assert stored["sets"][0]["chosen"] == []
 
 
-def test_videos_that_cannot_be_read_are_listed_and_the_rest_is_compared(
-    collection: Path, tmp_path: Path
-) -> None:
+def test_videos_that_cannot_be_read_are_listed_and_the_rest_is_compared(collection: Path, tmp_path: Path) -> None:
     videos = tmp_path / "own videos"
     shutil.copytree(collection / "videos", videos)
     (videos / "category0" / "kind0" / "empty.mp4").touch()
@@ -102,9 +100,7 @@ def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
     ):
         path = tmp_path / f"{name}.png"
         Image.new("RGB", (60, 60), "white").save(path)
-        items.append(
-            LabelledItem(path=path, category=category, subcategory=subcategory, group=name, split=split)
-        )
+        items.append(LabelledItem(path=path, category=category, subcategory=subcategory, group=name, split=split))
     labelled = LabelledSet("made", "image", tuple(items), tmp_path)
     draw_retrieval(labelled, {"A": {0: [0, 1, 2]}}, tmp_path / "out.png")
     with Image.open(tmp_path / "out.png") as opened:

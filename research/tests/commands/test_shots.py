@@ -23,9 +23,7 @@ class Recorder:
     """Stands in for an experiment: notes what it was asked for and gives a report of one line."""
 
     def __init__(self, line: dict[str, Any]) -> None:
-        self.report = Report(
-            what="w", machine="m", settings={}, minutes=1.0, summary=[line], runs=[{"seed": 0}]
-        )
+        self.report = Report(what="w", machine="m", settings={}, minutes=1.0, summary=[line], runs=[{"seed": 0}])
         self.study: Any = None
         self.arguments: dict[str, Any] = {}
 

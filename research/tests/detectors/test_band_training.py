@@ -26,14 +26,11 @@ def sequences(count: int, length: int = 64) -> list[LabeledSequence]:
 def test_training_learns_and_repeats() -> None:
     made = sequences(40)
     losses: list[float] = []
-    network = train_transitions(
-        made[:32], epochs=40, seed=1, on_progress=lambda *args: losses.append(args[2])
-    )
+    network = train_transitions(made[:32], epochs=40, seed=1, on_progress=lambda *args: losses.append(args[2]))
     assert losses[-1] < losses[0] / 10
     network.thresholds = fit_thresholds(network, made[:32])
     found = [
-        evaluate_cuts([(open_cuts(network, sequence), sequence.labels)], tolerance=0).every.f1
-        for sequence in made[32:]
+        evaluate_cuts([(open_cuts(network, sequence), sequence.labels)], tolerance=0).every.f1 for sequence in made[32:]
     ]
     assert np.mean(found) == 1.0
     again = train_transitions(made[:32], epochs=2, seed=7)
@@ -47,9 +44,7 @@ def open_cuts(network: TransitionNetwork, sequence: LabeledSequence) -> list:
 
 def test_training_needs_sequences_of_one_length() -> None:
     made = sequences(16)
-    with pytest.raises(
-        InvalidArgumentError, match="sequences must be at least 16, all of one length, got 15"
-    ):
+    with pytest.raises(InvalidArgumentError, match="sequences must be at least 16, all of one length, got 15"):
         train_transitions(made[:15])
     with pytest.raises(InvalidArgumentError, match=r"of lengths \[32, 64\]"):
         train_transitions([*made[:15], *sequences(1, 32)])

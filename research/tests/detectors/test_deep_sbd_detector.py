@@ -49,8 +49,7 @@ def test_a_dissolve_is_an_interval(tmp_path: Path) -> None:
     from skimage import transform
 
     first, last = (
-        transform.resize(photograph(name), (128, 192), anti_aliasing=True) * 255
-        for name in ("coffee", "rocket")
+        transform.resize(photograph(name), (128, 192), anti_aliasing=True) * 255 for name in ("coffee", "rocket")
     )
     weights = np.clip((np.arange(80) - 32) / 16, 0, 1)
     images = [((1 - weight) * first + weight * last).astype(np.uint8) for weight in weights]
@@ -120,12 +119,8 @@ def test_a_saved_network_is_opened_by_its_folder(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_networks_of_another_form(
-    tmp_path: Path, changes: dict[str, object], names: list[str], message: str
-) -> None:
-    folder = save_model(
-        build_model(config(**changes), weights="random"), tmp_path / "model", class_names=names
-    )
+def test_networks_of_another_form(tmp_path: Path, changes: dict[str, object], names: list[str], message: str) -> None:
+    folder = save_model(build_model(config(**changes), weights="random"), tmp_path / "model", class_names=names)
     with pytest.raises(InvalidArgumentError, match=message):
         open_detector(f"deepsbd:{folder}")
 

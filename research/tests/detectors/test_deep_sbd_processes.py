@@ -30,9 +30,7 @@ def test_two_processes_train_the_network_of_one(annotations: list[VideoAnnotatio
     torch.set_num_threads(1)
     labels = str(tmp_path / "labels.json")
     write_shot_annotations(labels, annotations)
-    (tmp_path / "jobs.json").write_text(
-        json.dumps([[labels, RECIPE, str(tmp_path / "two")]]), encoding="utf-8"
-    )
+    (tmp_path / "jobs.json").write_text(json.dumps([[labels, RECIPE, str(tmp_path / "two")]]), encoding="utf-8")
     started = start_processes(MEMBER, str(tmp_path / "jobs.json"))
     train_deep_sbd(labels, load_shot_recipe(RECIPE), output=tmp_path / "one")
     finish(started)

@@ -40,9 +40,7 @@ def test_deepsbd_has_its_published_size_by_default() -> None:
         assert plan.segments.classifier == classifier
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"), [(None, "extended"), ("learned", "extended"), ("deepsbd", "deepsbd")]
-)
+@pytest.mark.parametrize(("method", "expected"), [(None, "extended"), ("learned", "extended"), ("deepsbd", "deepsbd")])
 def test_every_method_has_a_default(method: str | None, expected: str) -> None:
     assert load_shot_recipe(method=method) == load_shot_recipe(expected)
 

@@ -67,9 +67,7 @@ def test_the_svm_variant_is_a_detector_too(labels: list[VideoAnnotation], tmp_pa
     assert detect(labels[0].video, f"deepsbd:{tmp_path}").curve is not None
 
 
-def test_an_interrupted_training_resumes_with_the_same_weights(
-    labels: list[VideoAnnotation], tmp_path: Path
-) -> None:
+def test_an_interrupted_training_resumes_with_the_same_weights(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     def press(what: str, done: int, total: int) -> None:
         if total == 4 and done == 2:
             signal.raise_signal(signal.SIGINT)

@@ -15,9 +15,7 @@ from vidkin.shots.video_frames import read_video_frames
 from vidkin_research.detectors.deep_sbd_train import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segment_class, train_on_segments
 
-CONFIG = EncoderConfig(
-    kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch"
-)
+CONFIG = EncoderConfig(kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch")
 
 
 @pytest.fixture(autouse=True)

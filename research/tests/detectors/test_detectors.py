@@ -79,8 +79,7 @@ def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
     from skimage import transform
 
     first, last = (
-        transform.resize(photograph(name), (128, 192), anti_aliasing=True) * 255
-        for name in ("coffee", "rocket")
+        transform.resize(photograph(name), (128, 192), anti_aliasing=True) * 255 for name in ("coffee", "rocket")
     )
     weights = np.clip((np.arange(100) - 40) / 20, 0, 1)
     images = [((1 - weight) * first + weight * last).astype(np.uint8) for weight in weights]

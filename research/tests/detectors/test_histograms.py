@@ -33,9 +33,7 @@ def test_random_colors_as_by_the_standard_library() -> None:
     expected = np.zeros(HSV_BINS)
     for pixel in image.reshape(-1, 3).tolist():
         values = colorsys.rgb_to_hsv(*(part / 255 for part in pixel))
-        place = tuple(
-            min(int(value * count + 1e-9), count - 1) for value, count in zip(values, HSV_BINS, strict=True)
-        )
+        place = tuple(min(int(value * count + 1e-9), count - 1) for value, count in zip(values, HSV_BINS, strict=True))
         expected[place] += 1 / 600
     # A pixel on the border of two bins may fall to either side by rounding.
     assert np.abs(hsv_histogram(image).reshape(HSV_BINS) - expected).sum() <= 2 * 3 / 600

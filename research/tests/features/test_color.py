@@ -13,9 +13,7 @@ from vidkin_research.features import ColorHistogram
 
 
 def test_bins_of_rgb_by_hand() -> None:
-    histogram = ColorHistogram("rgb", 2).describe([np.array([[[0, 0, 255], [255, 200, 0]]], dtype=np.uint8)])[
-        0
-    ]
+    histogram = ColorHistogram("rgb", 2).describe([np.array([[[0, 0, 255], [255, 200, 0]]], dtype=np.uint8)])[0]
     # 001 and 110
     assert histogram.tolist() == [0, 0.5, 0, 0, 0, 0, 0.5, 0]
 
@@ -46,9 +44,7 @@ def test_size_does_not_matter_and_hue_has_a_space_of_its_own() -> None:
         small, large = feature.describe([plain(height=3, width=5), plain(height=90, width=50)])
         assert torch.equal(small, large)
         assert float(small.sum()) == 1
-    saturated, pale = (
-        ColorHistogram("hsv", 4).describe([plain(color)]) for color in ((255, 0, 0), (255, 200, 200))
-    )
+    saturated, pale = (ColorHistogram("hsv", 4).describe([plain(color)]) for color in ((255, 0, 0), (255, 200, 200)))
     assert float((saturated - pale).abs().sum()) == 2
 
 

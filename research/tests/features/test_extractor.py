@@ -33,9 +33,7 @@ def test_frames_become_unit_vectors(feature: ImageFeature) -> None:
     torch.testing.assert_close(mirrored.whole, features.whole, rtol=1e-4, atol=1e-4)
 
 
-def test_names_settings_and_files_lead_to_an_extractor(
-    features: dict[str, ImageFeature], tmp_path: Path
-) -> None:
+def test_names_settings_and_files_lead_to_an_extractor(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     assert "classical:<feature>" in available_extractors()
     plain_color, hsv = open_extractor("classical:color"), open_extractor("classical:color?space=hsv")
     assert plain_color.name == "classical:color"

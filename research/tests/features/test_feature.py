@@ -83,9 +83,7 @@ def test_gray_and_transparent_pictures_become_rgb() -> None:
     ],
 )
 def test_other_arrays_are_refused(image: np.ndarray) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"an image must be \[H, W\], .* uint8 with pixels, got \["
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"an image must be \[H, W\], .* uint8 with pixels, got \["):
         as_rgb(image)
 
 

@@ -65,9 +65,7 @@ def test_histograms_have_equal_shares(hashed: HashedHistograms) -> None:
     shares = [part.sum().item() for part in rows[0].split([4096, 24, 1152])]
     assert shares == pytest.approx([1 / 3] * 3, abs=1e-5)
     # One color: neither words nor gradients.
-    assert [part.sum().item() for part in rows[1].split([4096, 24, 1152])] == pytest.approx(
-        [1, 0, 0], abs=1e-6
-    )
+    assert [part.sum().item() for part in rows[1].split([4096, 24, 1152])] == pytest.approx([1, 0, 0], abs=1e-6)
 
 
 def test_pictures_that_do_not_differ_are_refused(hashed: HashedHistograms) -> None:

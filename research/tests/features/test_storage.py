@@ -32,9 +32,7 @@ def test_a_stored_feature_describes_as_before(feature: ImageFeature, tmp_path: P
     assert feature_digest(again) == feature_digest(feature)
     pictures = photographs(2)
     assert torch.equal(again.describe(pictures), feature.describe(pictures))
-    assert torch.equal(
-        open_feature(feature.name, weights=path).describe(pictures), feature.describe(pictures)
-    )
+    assert torch.equal(open_feature(feature.name, weights=path).describe(pictures), feature.describe(pictures))
 
 
 def test_settings_are_part_of_name_file_and_digest(tmp_path: Path) -> None:
@@ -58,9 +56,7 @@ def test_features_that_are_fitted_come_with_the_package() -> None:
         "hash_kpca",
         "oasis",
     )
-    lengths = {
-        name: open_feature(name).describe(photographs(1)).shape[1] for name in available_features()[:-1]
-    }
+    lengths = {name: open_feature(name).describe(photographs(1)).shape[1] for name in available_features()[:-1]}
     assert lengths == {
         "wavelet": 123,
         "color": 4096,
@@ -94,9 +90,7 @@ def test_names_that_stand_for_nothing(name: str, error: type[Exception], message
 def test_a_file_of_another_feature_is_refused(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     path = tmp_path / "words.safetensors"
     save_feature(features["words"], path)
-    with pytest.raises(
-        InvalidArgumentError, match=r"holds the feature 'words' .* open it as 'classical:words'"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"holds the feature 'words' .* open it as 'classical:words'"):
         open_feature("fisher", weights=path)
     with pytest.raises(InvalidArgumentError, match="no such feature file"):
         load_feature(tmp_path / "nowhere.safetensors")
@@ -126,9 +120,7 @@ def test_damaged_files_are_errors(features: dict[str, ImageFeature], tmp_path: P
         load_feature(path)
 
 
-def test_half_precision_in_a_file_is_read_as_single(
-    features: dict[str, ImageFeature], tmp_path: Path
-) -> None:
+def test_half_precision_in_a_file_is_read_as_single(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     path = tmp_path / "words.safetensors"
     save_feature(features["words"], path)
     halves = {"centers": load_file(path)["centers"].half()}

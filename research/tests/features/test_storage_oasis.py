@@ -62,9 +62,7 @@ def test_distances_are_bilinear_and_embeddings_their_positive_part(features: dic
     matrix[0, 1] = 0.5
     matrix[2, 2] = -1.0
     feature = BilinearSimilarity(base, matrix)
-    vectors = torch.nn.functional.normalize(
-        torch.rand(2, 8, generator=torch.Generator().manual_seed(0)), dim=1
-    )
+    vectors = torch.nn.functional.normalize(torch.rand(2, 8, generator=torch.Generator().manual_seed(0)), dim=1)
     expected = -float(vectors[0] @ matrix @ vectors[1])
     assert float(feature.distances(vectors[:1], vectors[1:])) == pytest.approx(expected)
     positive = torch.eye(8)

@@ -61,9 +61,7 @@ def test_where_a_texton_is_matters(pyramid: TextonPyramid) -> None:
 
 
 def test_values_are_checked(pyramid: TextonPyramid) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"textons must be \[K, 27\] with K at least 5, got \[4, 27\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"textons must be \[K, 27\] with K at least 5, got \[4, 27\]"):
         replace(pyramid, textons=pyramid.textons[:4])
     with pytest.raises(InvalidArgumentError, match="sharpness must be above 0"):
         replace(pyramid, sharpness=0.0)

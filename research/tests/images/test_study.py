@@ -86,9 +86,7 @@ def test_figures_that_can_be_checked_by_hand(folder: Path, tmp_path: Path) -> No
 
 
 def test_the_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None:
-    report = run_image_study(
-        [ImageRow("red", Red)], [open_task(PICTURES, folder, size=32)], tmp_path, seeds=(0, 1)
-    )
+    report = run_image_study([ImageRow("red", Red)], [open_task(PICTURES, folder, size=32)], tmp_path, seeds=(0, 1))
     page = as_page(report, notes=["Made by hand."])
     assert "## pictures\n\n2 classes, 10 training and 6 test images." in page
     assert "| red | 83.3 ± 0.0 | 83.3 ± 0.0 |" in page
@@ -125,9 +123,7 @@ def test_fewer_images_and_a_long_tail(folder: Path) -> None:
 
 def test_one_class_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "train" / "dark", tmp_path / "dark")
-    with pytest.raises(
-        DatasetError, match=r"at least 2 classes with training images.*got \d+ training and \d+ test"
-    ):
+    with pytest.raises(DatasetError, match=r"at least 2 classes with training images.*got \d+ training and \d+ test"):
         open_task(PICTURES, tmp_path, size=32)
 
 

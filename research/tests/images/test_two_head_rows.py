@@ -35,9 +35,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> ImageTask:
     return open_task(pictures, folder, size=32, weights=folder / "weights.safetensors", steps=1)
 
 
-CHOSEN = [
-    row for row in TWO_HEAD_ROWS if row.name in ("softmax alone, balanced batches", "two-head, semi-hard")
-]
+CHOSEN = [row for row in TWO_HEAD_ROWS if row.name in ("softmax alone, balanced batches", "two-head, semi-hard")]
 
 
 @pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row.name)

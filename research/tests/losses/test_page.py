@@ -64,9 +64,7 @@ def test_a_picture_shows_the_first_seed(report: LossReport, tmp_path: Path, suff
     assert path.stat().st_size > 1000
     if suffix == ".svg":
         drawn = path.read_text(encoding="utf-8")
-        assert all(
-            drawn.count(f"<!-- {name} -->") == 1 for name in ("MAE", "circle", "base", "Chamfer alone")
-        )
+        assert all(drawn.count(f"<!-- {name} -->") == 1 for name in ("MAE", "circle", "base", "Chamfer alone"))
 
 
 def test_another_extension_is_refused(report: LossReport, tmp_path: Path) -> None:

@@ -83,11 +83,7 @@ def test_every_run_is_measured_on_other_videos_and_stored(footage: Path, tmp_pat
 
 
 def test_the_page_has_the_best_loss_first_and_parts_in_their_order() -> None:
-    runs = [
-        figures(name, seed, value + seed / 10)
-        for name, value in (("MAE", 0.3), ("MSE", 0.5))
-        for seed in (0, 1)
-    ]
+    runs = [figures(name, seed, value + seed / 10) for name, value in (("MAE", 0.3), ("MSE", 0.5)) for seed in (0, 1)]
     runs += [figures("base", 0, 0.2), figures("+ video AP", 0, 0.7)]
     page = as_page(LossReport(study(), (3, 6), (2, 4), runs), notes=["Made by hand."])
     rows = [line for line in page.splitlines() if line.startswith("| ") and "mAP" not in line]

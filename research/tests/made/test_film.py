@@ -59,9 +59,7 @@ def test_hard_joins_change_the_picture_where_they_are_labelled(footage: Footage,
 @pytest.mark.parametrize("kind", GRADUAL_JOINS)
 def test_gradual_joins_lie_inside_the_film(footage: Footage, kind: str) -> None:
     films = [
-        compose_film(
-            footage, 120, seed=seed, recipe=FilmRecipe(joins={kind: 1}, disturbances={}, near_ends=0)
-        )
+        compose_film(footage, 120, seed=seed, recipe=FilmRecipe(joins={kind: 1}, disturbances={}, near_ends=0))
         for seed in range(4)
     ]
     spans = [(join.start, join.end) for film in films for join in film.joins if join.kind == kind]

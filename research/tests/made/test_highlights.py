@@ -22,8 +22,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recordings")
     for number, (name, seconds) in enumerate(LENGTHS.items()):
         frames = (
-            np.full((48, 72, 3), 40 + number * 2 + int(frame / 5), dtype=np.uint8)
-            for frame in range(int(seconds * 5))
+            np.full((48, 72, 3), 40 + number * 2 + int(frame / 5), dtype=np.uint8) for frame in range(int(seconds * 5))
         )
         encode(folder / name, frames, rate=5)
     return folder
@@ -62,9 +61,7 @@ def test_labels_fit_the_files(recordings: Path, tmp_path: Path) -> None:
 
 
 def test_the_calm_before_a_change_is_as_long_as_asked_for(recordings: Path, tmp_path: Path) -> None:
-    labels = build_highlights(
-        recordings, tmp_path, part="train", videos=2, shots=6, rate=5, calm_before=(2.0, 2.0)
-    )
+    labels = build_highlights(recordings, tmp_path, part="train", videos=2, shots=6, rate=5, calm_before=(2.0, 2.0))
     calm = [shot.critical[0] - shot.start for video in labels for shot in video.shots if shot.critical]
     # 2 s of 5 frames, or all that the recording has.
     assert len(calm) == 4
@@ -79,9 +76,7 @@ def shapes(found: list[VideoAnnotation]) -> list[tuple[int, int]]:
 
 def test_a_seed_gives_the_same_videos_and_another_seed_others(recordings: Path, tmp_path: Path) -> None:
     def build(name: str, seed: int) -> list[VideoAnnotation]:
-        return build_highlights(
-            recordings, tmp_path / name, part="test", videos=1, shots=4, seed=seed, rate=5
-        )
+        return build_highlights(recordings, tmp_path / name, part="test", videos=1, shots=4, seed=seed, rate=5)
 
     one, two, other = build("a", 1), build("b", 1), build("c", 2)
     assert shapes(one) == shapes(two) != shapes(other)
@@ -90,16 +85,12 @@ def test_a_seed_gives_the_same_videos_and_another_seed_others(recordings: Path, 
 
 def test_places_can_be_chosen(recordings: Path, tmp_path: Path) -> None:
     build_highlights(recordings, tmp_path, part="test", videos=1, shots=3, rate=5, places=["road"])
-    with pytest.raises(
-        InvalidArgumentError, match=r"places must be among room, road, bottles.*, got \['sea'\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"places must be among room, road, bottles.*, got \['sea'\]"):
         build_highlights(recordings, tmp_path, part="test", places=["sea"])
 
 
 def test_invalid_arguments_are_refused_with_the_accepted_values(recordings: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"lacks one-by-one-person-detection\.mp4, .*sample-videos"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"lacks one-by-one-person-detection\.mp4, .*sample-videos"):
         build_highlights(tmp_path, tmp_path / "out", part="train")
     with pytest.raises(InvalidArgumentError, match="part must be 'train' or 'test', got 'all'"):
         build_highlights(recordings, tmp_path, part="all")  # type: ignore[arg-type]
@@ -110,9 +101,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(recordings: Path
 
 
 @pytest.mark.data
-def test_in_the_real_recordings_critical_frames_move_and_calm_ones_do_not(
-    shared_data: Path, tmp_path: Path
-) -> None:
+def test_in_the_real_recordings_critical_frames_move_and_calm_ones_do_not(shared_data: Path, tmp_path: Path) -> None:
     (video,) = build_highlights(
         shared_data / "videos", tmp_path, part="test", videos=1, shots=6, places=["road", "bottles"]
     )

@@ -22,8 +22,7 @@ from vidkin_research.made.sequences import compose
 def footage(tmp_path_factory: pytest.TempPathFactory) -> Footage:
     folder = tmp_path_factory.mktemp("footage")
     clips = [
-        encode(folder / f"{name}.mp4", pan(name, 60), rate=25)
-        for name in ("coffee", "chelsea", "rocket", "astronaut")
+        encode(folder / f"{name}.mp4", pan(name, 60), rate=25) for name in ("coffee", "chelsea", "rocket", "astronaut")
     ]
     pictures = []
     for name in ("brick", "gravel"):
@@ -67,9 +66,7 @@ def test_pictures_change_at_hard_cuts(footage: Footage) -> None:
         luma = made.pictures[:, 0].astype(float)
         change = np.abs(np.diff(luma, axis=0)).mean((1, 2))
         at_cuts += [change[cut - 1] for cut in made.hard]
-        busy = {frame for first, last in made.gradual for frame in range(first - 1, last + 2)} | set(
-            made.hard
-        )
+        busy = {frame for first, last in made.gradual for frame in range(first - 1, last + 2)} | set(made.hard)
         elsewhere += [change[frame - 1] for frame in range(1, 300) if frame not in busy]
     assert len(at_cuts) > 20
     assert np.median(at_cuts) > 10 * np.median(elsewhere)
@@ -93,9 +90,7 @@ def test_footage_needs_clips_of_its_size() -> None:
     with pytest.raises(InvalidArgumentError, match="clips must be at least one, got none"):
         Footage(36, 64, ())
     still = Clip("still.mp4", np.zeros((1, 36, 64), np.uint8), np.zeros((1, 2, 18, 32), np.uint8))
-    with pytest.raises(
-        InvalidArgumentError, match=r"still\.mp4 must be \[T, 36, 64\] with at least two, got"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"still\.mp4 must be \[T, 36, 64\] with at least two, got"):
         Footage(36, 64, (still,))
 
 
@@ -104,9 +99,7 @@ def test_length_is_checked(footage: Footage) -> None:
         compose(footage, 1, seed=0)
 
 
-def test_unreadable_photographs_are_left_out_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreadable_photographs_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 5), rate=25)
     text = tmp_path / "picture.png"
     text.write_text("no picture")
@@ -120,9 +113,7 @@ def test_unreadable_photographs_are_left_out_with_a_warning(
 
 def test_videos_are_written_with_labels_that_hold(tmp_path: Path, footage: Footage) -> None:
     done: list[tuple[int, int]] = []
-    path = build_composed(
-        tmp_path, footage, videos=2, frames=150, seed=5, on_progress=lambda *pair: done.append(pair)
-    )
+    path = build_composed(tmp_path, footage, videos=2, frames=150, seed=5, on_progress=lambda *pair: done.append(pair))
     assert path == tmp_path / COMPOSED_LABELS
     assert done == [(1, 2), (2, 2)]
     labels = json.loads(path.read_text())["videos"]

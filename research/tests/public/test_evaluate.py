@@ -28,9 +28,7 @@ def benchmark(**others: object) -> RetrievalBenchmark:
 
 
 # d and r are missing; p is searched as well, but not in its own list.
-SCORES = BenchmarkScores(
-    ("p", "q"), ("a", "b", "c", "p"), torch.tensor([[0.9, 0.8, 0.7, 1.0], [0.1, 0.4, 0.3, 0.6]])
-)
+SCORES = BenchmarkScores(("p", "q"), ("a", "b", "c", "p"), torch.tensor([[0.9, 0.8, 0.7, 1.0], [0.1, 0.4, 0.3, 0.6]]))
 
 
 def test_average_precision_over_the_videos_that_are_there() -> None:
@@ -67,9 +65,7 @@ def test_without_a_positive_a_figure_is_not_a_number() -> None:
 
 
 def test_segments_of_labeled_pairs() -> None:
-    made = benchmark(
-        segments={("p", "a"): ((0, 0, 10, 10),), ("q", "b"): ((0, 0, 4, 4),), ("r", "d"): ((0, 0, 1, 1),)}
-    )
+    made = benchmark(segments={("p", "a"): ((0, 0, 10, 10),), ("q", "b"): ((0, 0, 4, 4),), ("r", "d"): ((0, 0, 1, 1),)})
     half = Segment(0, 5, 0, 5, 0.9)
     found = {("p", "a"): (half,), ("q", "b"): (), ("p", "b"): (Segment(0, 5, 0, 5, 0.3),), ("p", "c"): ()}
     figures = {figure.name: figure for figure in evaluate_segments(made, found)}

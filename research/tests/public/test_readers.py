@@ -152,16 +152,12 @@ def test_vsc2022_takes_videos_without_a_copy_from_its_lists(tmp_path: Path) -> N
         ),
         (
             "vsc2022",
-            {
-                "matching_ground_truth__csv": "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ1,R1,0\n"
-            },
+            {"matching_ground_truth__csv": "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ1,R1,0\n"},
             "line 2 must have numbers as times",
         ),
         (
             "vsc2022",
-            {
-                "matching_ground_truth__csv": "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ,R,0,1,x,2\n"
-            },
+            {"matching_ground_truth__csv": "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ,R,0,1,x,2\n"},
             "line 2 must have numbers as times",
         ),
         (
@@ -182,9 +178,7 @@ _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["a", "a-b", "ND", ""]),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["a", "a-b", "ND", "annotation", "queries", "database"]), inner, max_size=3
-        )
+        | st.dictionaries(st.sampled_from(["a", "a-b", "ND", "annotation", "queries", "database"]), inner, max_size=3)
     ),
     max_leaves=8,
 )

@@ -51,9 +51,7 @@ def test_features_by_the_ids_of_videos(folder: Path) -> None:
     assert stored.read("copy").timestamps.tolist() == [0.0, 2.0, 4.0]
     assert stored.read("q").timestamps.tolist() == [0.0, 1.0, 2.0]
     save_file({"values": unit(1)}, folder / "copy.safetensors")
-    with pytest.raises(
-        InvalidArgumentError, match=r"copy is in .*copy.safetensors and in .*rest.safetensors"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"copy is in .*copy.safetensors and in .*rest.safetensors"):
         StoredFeatures.open(folder)
 
 

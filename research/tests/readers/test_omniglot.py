@@ -76,9 +76,7 @@ def test_unpacked_is_the_same_and_overlaps_count_once(omniglot: Path) -> None:
     with zipfile.ZipFile(omniglot / "images_small1.zip") as archive:
         archive.extractall(omniglot)
     both = open_labelled(omniglot, reader="omniglot")
-    assert [(i.label, i.group, i.split) for i in both.items] == [
-        (i.label, i.group, i.split) for i in packed.items
-    ]
+    assert [(i.label, i.group, i.split) for i in both.items] == [(i.label, i.group, i.split) for i in packed.items]
     assert both.items[0].member == ""
     (omniglot / "images_small1.zip").unlink()
     (omniglot / "images_small2.zip").unlink()
@@ -104,9 +102,7 @@ def test_what_is_wrong_is_named(omniglot: Path, tmp_path: Path) -> None:
         open_labelled(omniglot, reader="omniglot")
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(
-        DatasetError, match=r"has neither strokes_\*.zip nor strokes_\*/alphabet/character; get github"
-    ):
+    with pytest.raises(DatasetError, match=r"has neither strokes_\*.zip nor strokes_\*/alphabet/character; get github"):
         open_labelled(empty, reader="omniglot", kind="strokes")
 
 

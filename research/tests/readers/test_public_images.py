@@ -30,9 +30,7 @@ def pet(tmp_path: Path) -> Path:
     }
     for name, lines in rows.items():
         (tmp_path / "annotations").mkdir(exist_ok=True)
-        (tmp_path / "annotations" / name).write_text(
-            "#Image CLASS-ID SPECIES BREED\n" + "\n".join(lines) + "\n"
-        )
+        (tmp_path / "annotations" / name).write_text("#Image CLASS-ID SPECIES BREED\n" + "\n".join(lines) + "\n")
         for line in lines:
             picture(tmp_path / "images" / f"{line.split()[0]}.jpg")
     return tmp_path
@@ -60,21 +58,15 @@ class TestPet:
 
     def test_what_is_missing_is_named(self, pet: Path) -> None:
         (pet / "images" / "Abyssinian_2.jpg").unlink()
-        with pytest.raises(
-            DatasetError, match=r"lacks 1 of 6 photographs, the first is Abyssinian_2.jpg; get www.rob"
-        ):
+        with pytest.raises(DatasetError, match=r"lacks 1 of 6 photographs, the first is Abyssinian_2.jpg; get www.rob"):
             open_labelled(pet, reader="pet")
         (pet / "annotations" / "test.txt").unlink()
-        with pytest.raises(
-            DatasetError, match=r"lacks annotations/test.txt; get www.robots.ox.ac.uk/~vgg/data/pets"
-        ):
+        with pytest.raises(DatasetError, match=r"lacks annotations/test.txt; get www.robots.ox.ac.uk/~vgg/data/pets"):
             open_labelled(pet, reader="pet")
 
     def test_a_bad_line_is_named(self, pet: Path) -> None:
         (pet / "annotations" / "test.txt").write_text("Abyssinian_3 1 3 1\n")
-        with pytest.raises(
-            DatasetError, match=r"test.txt, line 1: 'Abyssinian_3 1 3 1' is not 'Breed_number class"
-        ):
+        with pytest.raises(DatasetError, match=r"test.txt, line 1: 'Abyssinian_3 1 3 1' is not 'Breed_number class"):
             open_labelled(pet, reader="pet")
 
 
@@ -128,9 +120,7 @@ class TestHeadPose:
         assert labelled.subcategories()[:2] == ("front/01", "front/02")
         assert splits_of(labelled)["Person01/person01102-30+0.jpg"] == "train"
         assert splits_of(labelled)["Person01/person01202-30+0.jpg"] == "test"
-        assert {item.group for item in labelled.items} == {
-            f"{p}/series {s}" for p in ("01", "02") for s in "12"
-        }
+        assert {item.group for item in labelled.items} == {f"{p}/series {s}" for p in ("01", "02") for s in "12"}
 
     def test_validation_comes_from_train(self, pointing: Path) -> None:
         labelled = open_labelled(pointing, reader="head_pose", validation=0.3)
@@ -178,9 +168,7 @@ class TestHeadPose:
 
     def test_what_is_wrong_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "front").mkdir()
-        with pytest.raises(
-            DatasetError, match=r"has front but lacks left, right; get the set of the paper, robotics"
-        ):
+        with pytest.raises(DatasetError, match=r"has front but lacks left, right; get the set of the paper, robotics"):
             open_labelled(tmp_path, reader="head_pose")
         for options, message in (
             ({"pattern": "("}, r"pattern must be a regular expression, got '\('"),
@@ -223,14 +211,10 @@ class TestGrocery:
         ):
             open_labelled(shop, reader="grocery", category="coarse", subcategory="coarse")
         picture(shop / "test" / "Fruit" / "1.jpg")
-        with pytest.raises(
-            DatasetError, match=r"1\.jpg: is not at split/super/coarse/fine/\*\.jpg; get the set from"
-        ):
+        with pytest.raises(DatasetError, match=r"1\.jpg: is not at split/super/coarse/fine/\*\.jpg; get the set from"):
             open_labelled(shop, reader="grocery")
         shutil.rmtree(shop / "val")
-        with pytest.raises(
-            DatasetError, match=r"lacks the folders val; get the set from github.com/marcusklasson"
-        ):
+        with pytest.raises(DatasetError, match=r"lacks the folders val; get the set from github.com/marcusklasson"):
             open_labelled(shop, reader="grocery")
 
 

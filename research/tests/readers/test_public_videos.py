@@ -51,13 +51,9 @@ class TestFruit:
         assert set(shown(read_item(after, "video", size=16, frames=100))) == set(range(15, 20))
 
     def test_shares_that_leave_nothing_are_refused(self, fruit: Path) -> None:
-        with pytest.raises(
-            InvalidArgumentError, match=r"validation must be at least 0 and below 1, got 1\.0"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"validation must be at least 0 and below 1, got 1\.0"):
             open_labelled(fruit, reader="fruit", validation=1.0)
-        with pytest.raises(
-            InvalidArgumentError, match=r"validation 0.01 leaves 20 of the 20 frames of .*axis0.mp4"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"validation 0.01 leaves 20 of the 20 frames of .*axis0.mp4"):
             open_labelled(fruit, reader="fruit", validation=0.01)
 
 
@@ -66,9 +62,7 @@ class TestAerial:
     def sky(self, tmp_path: Path) -> Path:
         for sensor, prefix in (("infrared", "ir"), ("visible", "v")):
             for number in range(1, 21):
-                counting_clip(
-                    tmp_path / "bird" / sensor / f"{prefix}_bird_{number:03d}.mp4", 1, width=16, height=16
-                )
+                counting_clip(tmp_path / "bird" / sensor / f"{prefix}_bird_{number:03d}.mp4", 1, width=16, height=16)
         return tmp_path
 
     def test_clips_of_a_recording_stay_together(self, sky: Path) -> None:

@@ -73,9 +73,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
 
 def listed(labelled: LabelledSet) -> list[tuple[str, str, str]]:
     assert labelled.root is not None
-    return [
-        (item.path.relative_to(labelled.root).as_posix(), item.label, item.split) for item in labelled.items
-    ]
+    return [(item.path.relative_to(labelled.root).as_posix(), item.label, item.split) for item in labelled.items]
 
 
 @pytest.mark.parametrize(
@@ -138,9 +136,7 @@ def test_a_missing_photograph_is_named(tmp_path: Path, name: str) -> None:
     MAKERS[name](tmp_path)
     gone = sorted(tmp_path.rglob("*.jpg"))[0]
     gone.unlink()
-    with pytest.raises(
-        DatasetError, match=rf"lacks 1 of \d photographs, the first is .*{gone.name}; get them from"
-    ):
+    with pytest.raises(DatasetError, match=rf"lacks 1 of \d photographs, the first is .*{gone.name}; get them from"):
         open_labelled(tmp_path, reader=name)
 
 

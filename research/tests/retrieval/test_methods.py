@@ -22,7 +22,5 @@ def test_both_forms_of_radial_stand_beside_the_published_figure() -> None:
 
 
 def test_an_unknown_method_is_refused_with_the_list_of_methods() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"a method must be one of backbone, untr.*; got 'radial2'"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, untr.*; got 'radial2'"):
         method_named("radial2")

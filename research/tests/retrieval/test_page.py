@@ -22,9 +22,7 @@ QP = {
 }
 
 
-def run_of(
-    method: str, seed: int, qp: float, *, rate: float = 1e-3, validation: float | None = None
-) -> ComparisonRun:
+def run_of(method: str, seed: int, qp: float, *, rate: float = 1e-3, validation: float | None = None) -> ComparisonRun:
     names = ("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1")
     geometry = {
         "order_inside": 90.0,

@@ -32,9 +32,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedSet:
     labelled = open_labelled(folder)
     items = [replace(item, split=SPLITS[int(item.path.stem)]) for item in labelled.items]
     excerpts = make_frame_excerpts(labelled.with_items(items), count=3, frames=4)
-    chosen = ComparisonSet(
-        name="made", video=True, folder="", reader="tree", rate=10.0, size=32, about="made"
-    )
+    chosen = ComparisonSet(name="made", video=True, folder="", reader="tree", rate=10.0, size=32, about="made")
     plan = ComparisonPlan(sets=("videos",), backbone="small", hidden=8, units=8, frames=4)
     return PreparedSet(plan, chosen, excerpts, None, tmp_path_factory.mktemp("work"), None)
 

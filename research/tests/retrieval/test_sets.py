@@ -70,9 +70,7 @@ def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tm
 def test_other_weights_do_not_meet_old_features(pictures: Path, tmp_path: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     config = EncoderConfig(kind="image", backbone="small", trainable="head", size=32)
-    found = [
-        stored_frame_features(build_model(config, seed=seed), labelled, cache=tmp_path) for seed in (0, 1)
-    ]
+    found = [stored_frame_features(build_model(config, seed=seed), labelled, cache=tmp_path) for seed in (0, 1)]
     assert not torch.equal(found[0], found[1])
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 

@@ -104,9 +104,7 @@ def test_an_interrupted_comparison_goes_on(plan: ComparisonPlan, pictures: Path,
     assert [run.test for run in runs] == [run.test for run in whole]
 
 
-def test_runs_of_other_settings_are_not_mixed_in(
-    plan: ComparisonPlan, pictures: Path, tmp_path: Path
-) -> None:
+def test_runs_of_other_settings_are_not_mixed_in(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     small = replace(plan, methods=("untrained",), seeds=(0,))
     run_comparison(small, pictures, output=tmp_path)
     other = replace(small, hidden=24)
@@ -180,13 +178,9 @@ def test_plans_that_cannot_be_are_refused() -> None:
             ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, rate))
 
 
-def test_an_output_that_cannot_be_written_is_refused(
-    plan: ComparisonPlan, pictures: Path, tmp_path: Path
-) -> None:
+def test_an_output_that_cannot_be_written_is_refused(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        InvalidArgumentError, match="Not a directory; choose an output folder that can be written"
-    ):
+    with pytest.raises(InvalidArgumentError, match="Not a directory; choose an output folder that can be written"):
         run_comparison(plan, pictures, output=tmp_path / "file" / "out")
 
 

@@ -28,9 +28,7 @@ def test_orders_and_distances_by_hand() -> None:
     assert figures["distance_positive"] == pytest.approx(2 - 2 * math.cos(0.1))
     assert figures["distance_intermediate"] == pytest.approx(2 - math.cos(0.4) - math.cos(0.3))
     # Of every ordered pair with n at 0.3: 0.3, 0.2 and 0.1 away, twice each.
-    assert figures["distance_negative"] == pytest.approx(
-        2 - 2 * (math.cos(0.3) + math.cos(0.2) + math.cos(0.1)) / 3
-    )
+    assert figures["distance_negative"] == pytest.approx(2 - 2 * (math.cos(0.3) + math.cos(0.2) + math.cos(0.1)) / 3)
 
 
 def test_orders_are_those_of_test_quadlets_whatever_the_gallery_is() -> None:

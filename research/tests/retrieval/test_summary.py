@@ -11,14 +11,10 @@ from scipy.stats import spearmanr
 from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.summary import GEOMETRY, MEASURES, Conclusion, _rank_correlation, summarize
 
-PLAN = ComparisonPlan(
-    sets=("fruit",), methods=("triplet", "radial_detached"), seeds=(0, 1), learning_rates=(0.001,)
-)
+PLAN = ComparisonPlan(sets=("fruit",), methods=("triplet", "radial_detached"), seeds=(0, 1), learning_rates=(0.001,))
 
 
-def run(
-    method: str, qp: float, *, seed: int = 0, rate: float = 0.001, validation: float = 50.0
-) -> ComparisonRun:
+def run(method: str, qp: float, *, seed: int = 0, rate: float = 0.001, validation: float = 50.0) -> ComparisonRun:
     return ComparisonRun(
         set="fruit",
         method=method,

@@ -107,9 +107,7 @@ def test_what_is_not_trained_stays_as_it_is(config: EncoderConfig) -> None:
 def test_training_reports_each_step() -> None:
     config = EncoderConfig(kind="c3d", width=0.125, classes=12, frames=4, size=32, batch_norm=True)
     train = Labelled(
-        torch.randint(
-            0, 256, (24, 4, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
-        ),
+        torch.randint(0, 256, (24, 4, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)),
         torch.tensor([[place // 8, place // 2] for place in range(24)]),
     )
     steps: list[int] = []

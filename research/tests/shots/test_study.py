@@ -40,9 +40,7 @@ def _one_thread() -> None:
 
 
 @pytest.mark.large
-def test_every_detector_is_judged_and_a_second_call_trains_nothing(
-    clips: Path, edited: Path, tmp_path: Path
-) -> None:
+def test_every_detector_is_judged_and_a_second_call_trains_nothing(clips: Path, edited: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     report = run_shot_study(SMALL, edited, videos=clips, work=work, save=tmp_path / "model")
     names = ["content", "default", "extended rule (ours), triplet", "extended rule (ours), quadlet"]

@@ -14,20 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "before",
-    "copy_new",
-    "link",
-    "make_folders",
-    "rename",
-    "rename_new",
-    "symlink",
-    "sync_file",
-    "sync_folder",
-    "unlink",
-    "write",
-]
-
 _CHUNK = 1 << 20
 # O_NOFOLLOW: nobody can plant a link under a name of ours for us to write through.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

@@ -16,20 +16,6 @@ from typing import BinaryIO
 from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
 
-__all__ = [
-    "IMAGE_EXTENSIONS",
-    "VIDEO_EXTENSIONS",
-    "PathLike",
-    "create_folder",
-    "create_output_folder",
-    "is_unfinished",
-    "open_output",
-    "open_regular_file",
-    "replace_file",
-    "write_bytes",
-    "write_text",
-]
-
 PathLike = str | os.PathLike[str]
 
 # Bytes of an ending that a temporary name may repeat; file systems allow 255 for the whole name.

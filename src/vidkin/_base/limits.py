@@ -12,16 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-__all__ = [
-    "JSON_LIMITS",
-    "LONG_JSON_LIMITS",
-    "TOML_LIMITS",
-    "TextLimits",
-    "check_json_text",
-    "check_toml_text",
-    "read_bounded",
-]
-
 PathLike = str | os.PathLike[str]
 
 

@@ -16,8 +16,6 @@ from urllib.parse import parse_qsl
 
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 
-__all__ = ["Name", "Registry", "import_part", "lazy_names", "load_attribute", "parse_name", "research_hint"]
-
 _TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number"}
 
 
@@ -254,9 +252,7 @@ def import_part(module: str, *, extra: str) -> Any:
         if error.name != top:
             raise
         package = _PACKAGES.get(top, top)
-        raise MissingPartError(
-            f"{package} is not installed; install it with: pip install 'vidkin[{extra}]'"
-        ) from error
+        raise MissingPartError(f"{package} is not installed; install it with: pip install 'vidkin[{extra}]'") from error
 
 
 def research_hint(noun: str = "entries") -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tomlkit.items import Table
     from tomlkit.toml_document import TOMLDocument
 
-__all__ = ["check_names", "format_toml", "from_table", "parse_toml", "read_toml", "to_table"]
-
 # Columns of comments.
 _WIDTH = 100
 

@@ -19,26 +19,6 @@ from typing import IO, Any
 from vidkin._base.limits import JSON_LIMITS, TextLimits, check_json_text, read_bounded
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "Result",
-    "as_json",
-    "check_at_least",
-    "check_choice",
-    "check_not_negative",
-    "check_positive",
-    "check_range",
-    "check_share",
-    "check_shot",
-    "describe_settings",
-    "fields_as_json",
-    "parse_json",
-    "read_json",
-    "replace_controls",
-    "short_digest",
-    "table_cell",
-    "write_csv_rows",
-]
-
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
     """Raise :class:`InvalidArgumentError` unless ``value`` is one of ``choices``."""

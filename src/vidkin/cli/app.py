@@ -32,9 +32,6 @@ from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_d
 from vidkin.cli.options import mark_optional_value
 from vidkin.errors import VidkinError
 
-__all__ = ["app", "run"]
-
-
 # Completion in zsh from the first Tab on.
 
 
@@ -74,9 +71,7 @@ class _Commands(LazyGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
 
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "index": LazyCommand(
-            "vidkin.cli.index:index", "Add videos to the index; only new and changed files are read."
-        ),
+        "index": LazyCommand("vidkin.cli.index:index", "Add videos to the index; only new and changed files are read."),
         "search": LazyCommand(
             "vidkin.cli.search:search",
             "List the videos that match each QUERY, best first, with the matching times.",
@@ -198,9 +193,7 @@ class _Commands(LazyGroup):
         began = time.monotonic()
         try:
             result = super().invoke(ctx)
-            logging.getLogger(__name__).debug(
-                "%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began
-            )
+            logging.getLogger(__name__).debug("%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began)
             return result
         except VidkinError as error:
             from vidkin.cli.console import error_line
@@ -222,9 +215,7 @@ class _Commands(LazyGroup):
             report = getattr(interrupt, "report", None)
             progress = f" ({report})" if report is not None else ""
             purpose = "start over" if ctx.invoked_subcommand in _START_OVER else "resume"
-            message = (
-                f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
-            )
+            message = f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
 
@@ -270,9 +261,7 @@ class _Labels(LazyGroup):
             "vidkin.cli.labels:soccernet",
             "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
         ),
-        "merge": LazyCommand(
-            "vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."
-        ),
+        "merge": LazyCommand("vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."),
     }
 
 
@@ -294,21 +283,15 @@ def _show_version(show: bool) -> None:
 def vidkin(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."
-        ),
+        typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     quiet: Annotated[
         bool,
-        typer.Option(
-            "--quiet", "-q", help="Show only results, warnings and errors; can also follow the command."
-        ),
+        typer.Option("--quiet", "-q", help="Show only results, warnings and errors; can also follow the command."),
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose", "-v", help="Show details of the work as well; can also follow the command."
-        ),
+        typer.Option("--verbose", "-v", help="Show details of the work as well; can also follow the command."),
     ] = False,
 ) -> None:
     """Find related video: index a folder, search it with a clip, see where videos match.

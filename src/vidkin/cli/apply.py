@@ -19,8 +19,6 @@ from vidkin.rendering.text import file_size, number, print_json, printable
 if TYPE_CHECKING:
     from vidkin.index import FileAction
 
-__all__ = ["apply", "decisions"]
-
 
 def apply(
     plan: Annotated[Path, typer.Argument(help="From `vidkin duplicates --plan`.", dir_okay=False)],
@@ -39,18 +37,14 @@ def apply(
         typer.Option("--protect", metavar="FOLDER", help="Touch no file in this folder; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")
-    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
     any_file: Annotated[
         bool,
         typer.Option("--any-file", help="Also do what no index signed: a plan that you changed or wrote."),
     ] = False,
     made_from: Annotated[
         str | None,
-        typer.Option(
-            "--made-from", metavar="INDEX", help="The index that signed the plan, where it is elsewhere now."
-        ),
+        typer.Option("--made-from", metavar="INDEX", help="The index that signed the plan, where it is elsewhere now."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -147,6 +141,4 @@ def decisions(
 
 def _names(paths: tuple[str, ...]) -> Text:
     """The files of one content, one a line."""
-    return (
-        Text("\n").join(map(path_text, paths)) if paths else Text("(not in the index any more)", style="dim")
-    )
+    return Text("\n").join(map(path_text, paths)) if paths else Text("(not in the index any more)", style="dim")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vidkin.review.copy_scores import CopyFigures
     from vidkin.review.copy_study import CopyReport
 
-__all__ = ["copies"]
-
 
 def copies(
     folder: Annotated[
@@ -36,9 +34,7 @@ def copies(
     ] = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
-    edits: Annotated[
-        list[str] | None, typer.Option("--edit", help="An edit; repeatable.", show_default="all")
-    ] = None,
+    edits: Annotated[list[str] | None, typer.Option("--edit", help="An edit; repeatable.", show_default="all")] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -51,9 +47,7 @@ def copies(
     ] = None,
     peers: Annotated[
         bool,
-        typer.Option(
-            "--peers", help="Also measure a pHash per frame, and vPDQ if installed (needs vidkin-research)."
-        ),
+        typer.Option("--peers", help="Also measure a pHash per frame, and vPDQ if installed (needs vidkin-research)."),
     ] = False,
     quick: Annotated[
         bool,
@@ -131,9 +125,7 @@ def _print(figures: CopyFigures, report: CopyReport) -> None:
     titles = ("found", "lowest", "median", "mAP", "micro-AP", "error of start", "boxes")
     columns = [("edit", "left"), ("family", "left"), *((title, "right") for title in titles)]
     table(f"{figures.system}: {report.queries} clips against {report.videos} videos", columns, rows)
-    note(
-        "Error of start: median in seconds. Boxes: mean overlap of the parts of the pictures that match, 1 is exact."
-    )
+    note("Error of start: median in seconds. Boxes: mean overlap of the parts of the pictures that match, 1 is exact.")
     for unrelated in figures.unrelated:
         note(
             f"Unrelated, {unrelated.which}: {unrelated.above} of {unrelated.pairs:,} pairs have a score of "

@@ -12,8 +12,6 @@ from vidkin.cli.console import error_line, meter, table
 from vidkin.cli.options import JsonOption
 from vidkin.rendering.text import print_json
 
-__all__ = ["classify"]
-
 
 def classify(
     model: Annotated[
@@ -48,8 +46,7 @@ def classify(
                 f"{entry.probability:.2f}",
                 ", ".join(f"{label} {share:.2f}" for label, share in entry.others),
                 "\n".join(
-                    f"{neighbor.path} ({neighbor.label}, {neighbor.distance:.2f})"
-                    for neighbor in entry.neighbors
+                    f"{neighbor.path} ({neighbor.label}, {neighbor.distance:.2f})" for neighbor in entry.neighbors
                 ),
             ]
             for entry in done

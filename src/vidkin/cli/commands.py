@@ -13,18 +13,6 @@ from typer.core import TyperGroup
 from vidkin._base.registry import research_hint
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
 
-__all__ = [
-    "LazyCommand",
-    "LazyGroup",
-    "Status",
-    "Verbosity",
-    "is_quiet",
-    "is_verbose",
-    "new_app",
-    "set_verbosity",
-    "status_of",
-]
-
 
 class LazyCommand(NamedTuple):
     """Where a command is, and its line in the help of its group.
@@ -131,9 +119,7 @@ class _Loaded(Mapping[str, Any]):
             module, _, attribute = entry.place.partition(":")
             value = getattr(import_module(module), attribute)
             if not isinstance(value, typer.Typer):
-                single = typer.Typer(
-                    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-                )
+                single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
                 single.command(name)(value)
                 value = single
             self._commands[name] = typer.main.get_command(value)
@@ -153,11 +139,7 @@ class _Loaded(Mapping[str, Any]):
             for point in entry_points(group=_GROUP)
             if point.name.startswith(self._path)
         }
-        return {
-            name: point.load()
-            for name, point in named.items()
-            if "." not in name and name not in self._built_in
-        }
+        return {name: point.load() for name, point in named.items() if "." not in name and name not in self._built_in}
 
 
 # Exit statuses, and which error leads to which.

@@ -16,8 +16,6 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["INDEX_CONFIG", "OPTIONS_OF_AN_INDEX", "config_path", "option_defaults", "show_defaults"]
-
 INDEX_CONFIG = "config.toml"
 """Name of the file in the folder of an index."""
 

@@ -21,26 +21,6 @@ from rich.text import Text
 from vidkin.cli.commands import Status, is_quiet
 from vidkin.rendering.text import printable
 
-__all__ = [
-    "Meter",
-    "PathText",
-    "break_after_names",
-    "break_lines",
-    "end_with_failures",
-    "error_line",
-    "is_roomy",
-    "lay_out",
-    "meter",
-    "note",
-    "path_text",
-    "progress_line",
-    "say",
-    "shorten",
-    "table",
-    "terminal_width",
-]
-
-
 # Tables that fit a terminal: names of files give way first, in their middle; without a terminal nothing is cut.
 
 
@@ -148,8 +128,7 @@ def lay_out(
     if width is not None:
         overhead = 3 * count + 1
         needed = sum(
-            min(natural, _COMFORTABLE) if column in paths else natural
-            for column, natural in enumerate(naturals)
+            min(natural, _COMFORTABLE) if column in paths else natural for column, natural in enumerate(naturals)
         )
         lines = sum(naturals) + overhead <= width or (width >= ROOMY and needed + overhead <= width)
         gap = 1 if width < _NARROW else 2
@@ -165,9 +144,7 @@ def lay_out(
     )
     for (heading, side), limit in zip(columns, widths, strict=True):
         right = side == "right"
-        grid.add_column(
-            heading, justify="right" if right else "left", no_wrap=right, overflow="fold", max_width=limit
-        )
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold", max_width=limit)
     for row in rows:
         grid.add_row(*(_fitted(cell, limit) for cell, limit in zip(row, widths, strict=True)))
     return grid
@@ -196,9 +173,7 @@ def _share(naturals: Sequence[int], paths: set[int], sides: Sequence[str], room:
 def _fitted(cell: Text, width: int | None) -> Text:
     if width is None or not isinstance(cell, PathText):
         return cell
-    return Text(
-        "\n".join(shorten(line, width) for line in cell.plain.split("\n")), style=cell.style, overflow="fold"
-    )
+    return Text("\n".join(shorten(line, width) for line in cell.plain.split("\n")), style=cell.style, overflow="fold")
 
 
 # One line of progress that fits any terminal: current task, count, rate, time left, then a bar and details.
@@ -398,9 +373,7 @@ def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text
     return PathText(printable(name), style=style or "", overflow="fold")
 
 
-def table(
-    title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
-) -> None:
+def table(title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
     """Print a table on standard output; columns that are empty in every row are dropped.
 
     In a terminal it has the width of the terminal: names of files (`path_text`) are shortened.
@@ -410,9 +383,7 @@ def table(
         columns: Heading, and ``left`` or ``right``, of each column.
         rows: Cells of each row; text in them is not markup.
     """
-    filled = [
-        position for position in range(len(columns)) if not rows or any(len(row[position]) for row in rows)
-    ]
+    filled = [position for position in range(len(columns)) if not rows or any(len(row[position]) for row in rows)]
     cells = [
         [cell if isinstance(cell, Text) else Text(cell) for cell in (row[position] for position in filled)]
         for row in rows

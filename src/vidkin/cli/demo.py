@@ -27,8 +27,6 @@ from vidkin.rendering.text import clock, number, percent, printable
 if TYPE_CHECKING:
     from vidkin.index import VideoRecord
 
-__all__ = ["demo"]
-
 # Enough to learn, few enough for the demonstration.
 _STEPS = 60
 
@@ -71,9 +69,7 @@ def show_training(folder: Path) -> None:
     output = folder / "model"
     settings = (f"data.source={folder / 'labeled'}", f"schedule.steps={_STEPS}", "validation.every=0")
     say("")
-    say(
-        "A similarity of your own: a small network learns to tell 14 photographs of 5 kinds apart, from moving clips."
-    )
+    say("A similarity of your own: a small network learns to tell 14 photographs of 5 kinds apart, from moving clips.")
     options = (word for setting in settings for word in ("--set", setting))
     say_command("train", _RECIPE, *options, "-o", output)
     plain = load_recipe(_RECIPE)
@@ -84,9 +80,7 @@ def show_training(folder: Path) -> None:
         validation=replace(plain.validation, every=0),
     )
     with meter("making clips") as bar:
-        build_labelled_samples(
-            folder / "labeled", **_CLIPS, on_progress=lambda done, total, _: bar.update(done, total)
-        )
+        build_labelled_samples(folder / "labeled", **_CLIPS, on_progress=lambda done, total, _: bar.update(done, total))
     with meter("training") as bar:
         report = train(
             recipe,
@@ -106,9 +100,7 @@ def show_training(folder: Path) -> None:
         f"With clips that it has not seen, {percent(evaluation.qp)} % of {quadlets} are in order: the same thing "
         "before the same kind before something else. By chance it would be 17 %."
     )
-    note(
-        f"These were {_STEPS} steps; `vidkin train {_RECIPE}` takes all {plain.schedule.steps} and learns more."
-    )
+    note(f"These were {_STEPS} steps; `vidkin train {_RECIPE}` takes all {plain.schedule.steps} and learns more.")
 
 
 def _program() -> str:
@@ -164,12 +156,10 @@ class _Scene:
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")
-    ] = Path("vidkin-demo"),
-    videos: Annotated[
-        Path | None, typer.Option("--videos", help="Use your own folder of videos instead.")
-    ] = None,
+    folder: Annotated[Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")] = Path(
+        "vidkin-demo"
+    ),
+    videos: Annotated[Path | None, typer.Option("--videos", help="Use your own folder of videos instead.")] = None,
     threshold: Annotated[
         float,
         typer.Option("--threshold", min=0.0, max=1.0, help="For duplicates: lowest score of two copies."),
@@ -252,9 +242,7 @@ def _made_videos(folder: Path) -> _Scene:
 
     say("Photographs turned into moving clips, and edited copies of them:", style="bold")
     with meter("building samples") as bar:
-        samples = build_samples(
-            folder, on_progress=lambda done, total, path: bar.update(done, total, detail=path.name)
-        )
+        samples = build_samples(folder, on_progress=lambda done, total, path: bar.update(done, total, detail=path.name))
     made = f"{len(samples.videos)} videos, {len(samples.copies)} copies"
     say(path_text(folder).append(f": {made}{'' if samples.built else ' (already there)'}"))
     index = folder / "collection.vidkin"

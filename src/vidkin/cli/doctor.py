@@ -19,8 +19,6 @@ from vidkin.rendering.text import print_json, printable
 if TYPE_CHECKING:
     from vidkin.index import DamagedPart, IndexInfo, RecallReport
 
-__all__ = ["doctor"]
-
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 
@@ -70,16 +68,13 @@ def doctor(
         )
     else:
         rows: list[list[str | Text]] = [
-            [finding.name, Text(finding.state, style=_STYLES[finding.state]), finding.detail]
-            for finding in findings
+            [finding.name, Text(finding.state, style=_STYLES[finding.state]), finding.detail] for finding in findings
         ]
         table(None, [("part", "left"), ("state", "left"), ("", "left")], rows)
         if repair and not removed:
             say("Read the whole index: nothing is damaged.", style="bold")
         elif repair:
-            parts: list[list[str | Text]] = [
-                [path_text(part.part), printable(part.cause)] for part in removed
-            ]
+            parts: list[list[str | Text]] = [[path_text(part.part), printable(part.cause)] for part in removed]
             table(None, [("removed", "left"), ("cause", "left")], parts)
             note("Run `vidkin index` with the folders of these videos to rebuild the removed parts.")
         if health is not None:

@@ -29,8 +29,6 @@ from vidkin.rendering.text import clock, file_size, number, print_json, printabl
 if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index
 
-__all__ = ["duplicates", "find_groups", "print_groups"]
-
 
 def duplicates(
     index: IndexOption = DEFAULT_INDEX,
@@ -48,9 +46,7 @@ def duplicates(
     ] = None,
     not_a_match: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(
-            "--not-a-match", metavar="A B", help="Mark these two videos as not duplicates and exit."
-        ),
+        typer.Option("--not-a-match", metavar="A B", help="Mark these two videos as not duplicates and exit."),
     ] = None,
     is_a_match: Annotated[
         tuple[Path, Path] | None,
@@ -70,9 +66,7 @@ def duplicates(
     ] = "best",
     plan: Annotated[
         Path | None,
-        typer.Option(
-            "--plan", help="Write what can be removed to this JSON file, for `vidkin apply`.", dir_okay=False
-        ),
+        typer.Option("--plan", help="Write what can be removed to this JSON file, for `vidkin apply`.", dir_okay=False),
     ] = None,
     html: Annotated[
         Path | None,
@@ -80,9 +74,7 @@ def duplicates(
     ] = None,
     protect: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--protect", metavar="FOLDER", help="The plan touches no file in this folder; repeatable."
-        ),
+        typer.Option("--protect", metavar="FOLDER", help="The plan touches no file in this folder; repeatable."),
     ] = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
@@ -182,9 +174,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
                 *sizes,
                 describe_member(member, group),
             ]
-            rows.append(
-                [str(position), *facts, path_text(member.path, style="bold green" if member.best else "")]
-            )
+            rows.append([str(position), *facts, path_text(member.path, style="bold green" if member.best else "")])
     columns = [
         *((name, "right") for name in ("group", "score", "resolution", "length", "file size")),
         ("", "left"),
@@ -200,9 +190,7 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
     )
 
 
-def _decide(
-    index: str, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool
-) -> None:
+def _decide(index: str, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool) -> None:
     with open_index_for_writing(index) as collection:
         if rejected is not None:
             collection.reject(os.fspath(rejected[0]), os.fspath(rejected[1]))
@@ -213,12 +201,7 @@ def _decide(
         return
     for pair, words in ((rejected, "not duplicates"), (confirmed, "duplicates")):
         if pair is not None:
-            say(
-                path_text(pair[0])
-                .append(" and ")
-                .append_text(path_text(pair[1]))
-                .append(f": marked as {words}")
-            )
+            say(path_text(pair[0]).append(" and ").append_text(path_text(pair[1])).append(f": marked as {words}"))
 
 
 def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:

@@ -27,16 +27,12 @@ if TYPE_CHECKING:
     from vidkin.features import FrameExtractor
     from vidkin.similarity import FrameFeatures
 
-__all__ = ["embed"]
-
 
 def embed(
     files: Annotated[list[Path], typer.Argument(help="Video files.", metavar="FILE")],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", help="File to write: .safetensors, or .npz for NumPy.", dir_okay=False
-        ),
+        typer.Option("--output", "-o", help="File to write: .safetensors, or .npz for NumPy.", dir_okay=False),
     ],
     rate: Annotated[
         float | None,

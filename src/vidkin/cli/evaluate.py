@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vidkin.datasets import LabelledSet
     from vidkin.training import ClassifierEvaluation, Evaluation
 
-__all__ = ["evaluate"]
-
 
 def show_classifier(
     model: Path,
@@ -132,9 +130,7 @@ def evaluate(
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable."),
     ] = None,
-    split: Annotated[
-        Path | None, typer.Option("--split", help="Stored split to use.", dir_okay=False)
-    ] = None,
+    split: Annotated[Path | None, typer.Option("--split", help="Stored split to use.", dir_okay=False)] = None,
     queries: Annotated[str, typer.Option("--queries", help="Split of the queries and quadlets.")] = "test",
     gallery: Annotated[str, typer.Option("--gallery", help="Split to rank.")] = "train",
     picture: Annotated[
@@ -172,9 +168,7 @@ def evaluate(
     from vidkin.models import read_model_info
 
     if read_model_info(model).config.kind == "two_head":
-        show_classifier(
-            model, labelled, queries=queries, gallery=gallery, pictures=picture, seed=seed, json=json
-        )
+        show_classifier(model, labelled, queries=queries, gallery=gallery, pictures=picture, seed=seed, json=json)
         return
     with meter("evaluating") as bar:
         evaluation = evaluate_model(
@@ -192,9 +186,7 @@ def evaluate(
 
             cache = model / "features"
             part = labelled.part(queries)
-            draw_quadlets(
-                load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None
-            )
+            draw_quadlets(load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None)
     if json:
         print_json({"model": model, "picture": picture, **evaluation.to_dict()})
     else:
@@ -207,10 +199,7 @@ def evaluate(
 
 def _print(evaluation: Evaluation) -> None:
     missing = evaluation.missing
-    rows = [
-        [title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"]
-        for name, title in _TITLES.items()
-    ]
+    rows = [[title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
     table(evaluation.data, [("measure", "left"), ("", "right")], rows)
     for reason in dict.fromkeys(missing.values()):
         names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]

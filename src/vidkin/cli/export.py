@@ -13,8 +13,6 @@ from vidkin.cli.options import JsonOption
 from vidkin.cli.paths import check_output_path
 from vidkin.rendering.text import print_json
 
-__all__ = ["export", "import_model"]
-
 
 class _Format(StrEnum):
     onnx = "onnx"
@@ -58,13 +56,9 @@ def import_model(
     ],
     layout: Annotated[
         str,
-        typer.Option(
-            "--layout", help="System that it comes from: visil, visil-symmetric, dns, s2vs or hap-vr."
-        ),
+        typer.Option("--layout", help="System that it comes from: visil, visil-symmetric, dns, s2vs or hap-vr."),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of the model to write.", file_okay=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model to write.", file_okay=False)],
     whitening: Annotated[
         Path | None,
         typer.Option(

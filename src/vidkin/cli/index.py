@@ -26,8 +26,6 @@ from vidkin.rendering.text import number, print_json, printable
 if TYPE_CHECKING:
     from vidkin.index import Index, IngestReport, Progress
 
-__all__ = ["fill", "index", "print_report"]
-
 # What is rarely needed is not in the help; the guide describes it.
 _RareFile = Annotated[Path | None, typer.Option(dir_okay=False, hidden=True)]
 _RareText = Annotated[str | None, typer.Option(hidden=True)]
@@ -64,9 +62,7 @@ def index(
     ] = False,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune", help="Remove videos of these folders from the index whose files are gone or excluded."
-        ),
+        typer.Option("--prune", help="Remove videos of these folders from the index whose files are gone or excluded."),
     ] = False,
     json: JsonOption = False,
     weights: _RareFile = None,
@@ -75,9 +71,7 @@ def index(
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
     ray: _RareText = None,
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
-    follow_links: Annotated[
-        bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)
-    ] = None,
+    follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
     retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
     wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
 ) -> None:

@@ -17,8 +17,6 @@ from vidkin.rendering.text import clock, print_json, printable
 if TYPE_CHECKING:
     from vidkin.index import IndexInfo, VideoRecord
 
-__all__ = ["info"]
-
 _COLUMNS = (
     ("length", "right"),
     ("resolution", "right"),

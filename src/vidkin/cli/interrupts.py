@@ -6,8 +6,6 @@ import os
 import signal
 from types import FrameType
 
-__all__ = ["end_at_once_during_imports"]
-
 _IMPORT = "<frozen importlib._bootstrap>"
 # As `vidkin.cli.commands.Status.INTERRUPTED`; nothing is imported before this works.
 _INTERRUPTED = 130

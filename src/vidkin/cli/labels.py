@@ -16,19 +16,13 @@ from vidkin.rendering.text import number, print_json
 if TYPE_CHECKING:
     from vidkin.datasets import VideoAnnotation
 
-__all__ = ["merge", "soccernet"]
-
 
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Labels of each annotator.", metavar="LABELS.json...", exists=True, dir_okay=False
-        ),
+        typer.Argument(help="Labels of each annotator.", metavar="LABELS.json...", exists=True, dir_okay=False),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)],
     json: JsonOption = False,
 ) -> None:
     """Make one file of labels from those of several annotators.
@@ -50,13 +44,11 @@ def merge(
 def soccernet(
     folder: Annotated[
         Path,
-        typer.Argument(
-            help="Folder of SoccerNet-v2, league/season/game, or of a game.", exists=True, file_okay=False
-        ),
+        typer.Argument(help="Folder of SoccerNet-v2, league/season/game, or of a game.", exists=True, file_okay=False),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File of the labels.", dir_okay=False)
-    ] = Path("labels.json"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the labels.", dir_okay=False)] = Path(
+        "labels.json"
+    ),
     event: Annotated[
         list[str] | None,
         typer.Option(

@@ -9,8 +9,6 @@ import typer
 
 from vidkin._version import __version__
 
-__all__ = ["man", "write_man_page"]
-
 _EXIT_STATUS = (
     ("0", "done"),
     ("1", "some inputs failed"),
@@ -47,9 +45,7 @@ def write_man_page(program: Any) -> str:
     ]
     for name, command in program.commands.items():
         inner = getattr(command, "commands", None)
-        for title, one in (
-            [(name, command)] if inner is None else [(f"{name} {n}", c) for n, c in inner.items()]
-        ):
+        for title, one in [(name, command)] if inner is None else [(f"{name} {n}", c) for n, c in inner.items()]:
             names = [
                 str(part.metavar or part.name) + ("..." if part.nargs == -1 else "")
                 for part in one.params

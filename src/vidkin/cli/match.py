@@ -37,8 +37,6 @@ from vidkin.rendering.text import clock, print_json
 if TYPE_CHECKING:
     from vidkin.index import Comparison
 
-__all__ = ["match"]
-
 
 def match(
     first: Annotated[Path, typer.Argument(help="The query, a video or an image.", metavar="A")],
@@ -70,9 +68,7 @@ def match(
     _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
     name = extractor_name(extractor, model)
     with meter("comparing"):
-        result = _compare(
-            first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror
-        )
+        result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
     pairs = frame_pairs(result)
     if picture is not None or (frames is not None and pairs):
         from vidkin.rendering.pictures import draw_map, draw_pairs

@@ -29,13 +29,9 @@ from vidkin.cli.paths import open_index
 from vidkin.errors import InvalidArgumentError, MediaError, MissingPartError, NotIndexedError
 from vidkin.rendering.text import clock, print_json
 
-__all__ = ["find_player", "open_match"]
-
 
 def open_match(
-    query: Annotated[
-        Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")
-    ],
+    query: Annotated[Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")],
     rank: Annotated[
         int, typer.Option("--rank", "-n", min=1, help="Which match: 1 is the best, as in `vidkin search`.")
     ] = 1,
@@ -57,9 +53,7 @@ def open_match(
             show_default="mpv, vlc, ffplay or what the desktop opens videos with",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the command that would be run.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the command that would be run.")] = False,
     index: IndexOption = DEFAULT_INDEX,
     mirror: MirrorOption = True,
     model: ModelOption = None,
@@ -79,9 +73,7 @@ def open_match(
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
         if len(matches) < rank:
-            raise NotIndexedError(
-                f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them"
-            )
+            raise NotIndexedError(f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them")
         path = matches[-1].path
         start = matches[-1].segments[0].target_start if matches[-1].segments else 0.0
     if not os.path.exists(path):
@@ -163,9 +155,7 @@ class Player:
         except subprocess.TimeoutExpired:
             return
         if status != 0:
-            raise MissingPartError(
-                f"{self.program} ended with status {status}; name another player (--player)"
-            )
+            raise MissingPartError(f"{self.program} ended with status {status}; name another player (--player)")
 
 
 def find_player(name: str | None = None) -> Player:

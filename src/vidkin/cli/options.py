@@ -11,22 +11,6 @@ import typer
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "DEFAULT_INDEX",
-    "ExtractorOption",
-    "IndexOption",
-    "JsonOption",
-    "MirrorOption",
-    "ModelOption",
-    "WeightsOption",
-    "WhiteningOption",
-    "extractor_name",
-    "mark_optional_value",
-    "parse_moment",
-    "parse_setting",
-    "parse_time",
-]
-
 DEFAULT_INDEX = "collection.vidkin"
 
 
@@ -42,9 +26,7 @@ def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]
     for position, word in enumerate(marked):
         if word == "--":
             break
-        if word == option and not any(
-            value.fullmatch(after) for after in marked[position + 1 : position + 2]
-        ):
+        if word == option and not any(value.fullmatch(after) for after in marked[position + 1 : position + 2]):
             marked[position] = f"{option}="
     return marked
 
@@ -149,7 +131,5 @@ WeightsOption = Annotated[
 ]
 WhiteningOption = Annotated[
     Path | None,
-    typer.Option(
-        "--whitening", help="Whitening of the features, a file from `vidkin whiten`.", dir_okay=False
-    ),
+    typer.Option("--whitening", help="Whitening of the features, a file from `vidkin whiten`.", dir_okay=False),
 ]

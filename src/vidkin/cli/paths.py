@@ -21,17 +21,6 @@ from vidkin.rendering.text import printable
 if TYPE_CHECKING:
     from vidkin.index import Index
 
-__all__ = [
-    "STANDARD_OUTPUT",
-    "check_output_file",
-    "check_output_path",
-    "goes_to_output",
-    "has_index",
-    "open_csv",
-    "open_index",
-    "open_index_for_writing",
-]
-
 PathLike = str | os.PathLike[str]
 STANDARD_OUTPUT = Path("-")
 """What stands for it where a file is named."""
@@ -97,9 +86,7 @@ def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
         typer.BadParameter: Another format goes there, too.
     """
     if form is not OutputFormat.TABLE and csv == STANDARD_OUTPUT:
-        raise typer.BadParameter(
-            f"--format {form.value} and --csv - both write to standard output; use one of them"
-        )
+        raise typer.BadParameter(f"--format {form.value} and --csv - both write to standard output; use one of them")
     return csv == STANDARD_OUTPUT
 
 

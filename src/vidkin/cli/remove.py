@@ -13,13 +13,9 @@ from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index_for_writing
 from vidkin.rendering.text import number, print_json
 
-__all__ = ["remove"]
-
 
 def remove(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH")
-    ],
+    paths: Annotated[list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH")],
     index: IndexOption = DEFAULT_INDEX,
     json: JsonOption = False,
 ) -> None:

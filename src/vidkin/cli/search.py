@@ -38,8 +38,6 @@ from vidkin.rendering.text import matches_as_json, print_json, printable
 if TYPE_CHECKING:
     from vidkin.index import Match
 
-__all__ = ["search"]
-
 
 def search(
     queries: Annotated[list[Path], typer.Argument(help="Videos or images.", metavar="QUERY")],
@@ -57,9 +55,7 @@ def search(
         str | None,
         typer.Option("--end", parser=parse_moment, metavar="TIME", help="Use the query up to this time."),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")
-    ] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")] = 10,
     offset: Annotated[
         int, typer.Option("--offset", min=0, help="Skip this many matches before the first one shown.")
     ] = 0,

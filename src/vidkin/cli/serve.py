@@ -16,8 +16,6 @@ from vidkin.cli.options import DEFAULT_INDEX
 from vidkin.cli.paths import open_index_for_writing
 from vidkin.errors import MissingPartError
 
-__all__ = ["serve"]
-
 _PORT = 8800
 
 
@@ -38,17 +36,11 @@ def serve(
             help="Address to listen on; on any but the default, other computers can connect with the printed token.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")
-    ] = _PORT,
-    open_browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
-    ] = False,
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")] = _PORT,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     host_name: Annotated[
         list[str] | None,
-        typer.Option(
-            "--host-name", help="Another name of this computer that browsers may use; repeat for more."
-        ),
+        typer.Option("--host-name", help="Another name of this computer that browsers may use; repeat for more."),
     ] = None,
     token: Annotated[
         str | None,
@@ -87,9 +79,7 @@ def serve(
     address, or sends its token as `Authorization: Bearer TOKEN`.
     """
     if no_token and token is not None:
-        raise typer.BadParameter(
-            "--no-token and --token (or VIDKIN_TOKEN) contradict each other; use one of them"
-        )
+        raise typer.BadParameter("--no-token and --token (or VIDKIN_TOKEN) contradict each other; use one of them")
     with meter("starting"):
         try:
             from vidkin import web
@@ -121,9 +111,7 @@ def serve(
 
     # Ctrl-C is how a server ends, not an interruption of it.
     with contextlib.suppress(KeyboardInterrupt), TemporaryDirectory(prefix="vidkin-") as private:
-        web.serve(
-            index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address
-        )
+        web.serve(index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address)
 
 
 def _write_link(folder: Path, address: str) -> str:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
         Transition,
     )
 
-__all__ = ["shots"]
-
 # Older spellings of --export, one a format.
 OldExportOption = Annotated[Path | None, typer.Option(hidden=True)]
 
@@ -295,9 +293,7 @@ class ShotSearch(NamedTuple):
         from vidkin.shots import detect, detect_many
 
         if self.is_parallel(paths, workers):
-            many = detect_many(
-                paths, self.detector, types=self.types, start=self.start, end=self.end, workers=workers
-            )
+            many = detect_many(paths, self.detector, types=self.types, start=self.start, end=self.end, workers=workers)
             with meter("videos") as bar:
                 for done, detection in enumerate(many):
                     bar.update(done + 1, len(paths))
@@ -412,23 +408,17 @@ def shots(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "--limit", "-n", min=1, help="Show at most this many shots a video.", show_default="all"
-        ),
+        typer.Option("--limit", "-n", min=1, help="Show at most this many shots a video.", show_default="all"),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", "-w", min=1, help="Processes for several videos.", show_default="one per core"
-        ),
+        typer.Option("--workers", "-w", min=1, help="Processes for several videos.", show_default="one per core"),
     ] = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
     drop_frame: Annotated[
         bool,
-        typer.Option(
-            "--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).", hidden=True
-        ),
+        typer.Option("--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).", hidden=True),
     ] = False,
     quality: Annotated[
         int,
@@ -442,9 +432,7 @@ def shots(
     ] = 18,
     images: Annotated[
         int,
-        typer.Option(
-            "--images", help="Images of each shot in --thumbnails, spread over it.", min=1, hidden=True
-        ),
+        typer.Option("--images", help="Images of each shot in --thumbnails, spread over it.", min=1, hidden=True),
     ] = 1,
     image_size: Annotated[
         int,
@@ -483,8 +471,7 @@ def shots(
     of your own and rare options (template, images, image-size, image-format, quality, drop-frame) go into the section
     [shots] of the configuration file (see the guide).
     """
-    old = {"csv": csv, "edl": edl, "otio": otio, "chapters": chapters, "stats": stats, "plot": plot}
-    targets = parse_exports(export, {**old, "html": html})
+    targets = parse_exports(export, csv=csv, edl=edl, otio=otio, chapters=chapters, stats=stats, plot=plot, html=html)
     check_companions(context, targets)
     form = choose_format(format, json=json)
     to_output = "csv" in targets and goes_to_output(targets["csv"], form)
@@ -525,9 +512,7 @@ def shots(
             failures.append((detection.path, detection.cause))
             continue
         count += 1
-        exported = _export(
-            exporter, detection, show=split is not None and not search.is_parallel(paths, workers)
-        )
+        exported = _export(exporter, detection, show=split is not None and not search.is_parallel(paths, workers))
         failures += exported.failures
         printer.add(detection, exported)
     csv_file = None

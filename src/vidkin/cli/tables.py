@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     from vidkin.index import Match
     from vidkin.similarity import Segment
 
-__all__ = [
-    "FormatOption",
-    "OutputFormat",
-    "choose_format",
-    "print_facts",
-    "print_matches",
-    "print_plain",
-    "print_segments",
-    "print_tsv",
-    "print_tsv_header",
-    "write_tsv",
-    "yes_no",
-]
-
 
 class OutputFormat(StrEnum):
     """How a result is printed."""
@@ -47,9 +33,7 @@ class OutputFormat(StrEnum):
 
 FormatOption = Annotated[
     OutputFormat,
-    typer.Option(
-        "--format", "-f", help="A table; plain lines without a frame; tsv: tab-separated values; JSON."
-    ),
+    typer.Option("--format", "-f", help="A table; plain lines without a frame; tsv: tab-separated values; JSON."),
 ]
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vidkin.review import CutReview, MeasureReview
     from vidkin.training import Recipe, RecipePreview, TrainingProgress, TrainingReport
 
-__all__ = ["is_helper", "list_recipes", "toml_or_text", "train"]
-
 _PREVIEW_FILE = "first-batch.png"
 
 # Subcategories in the table.
@@ -191,9 +189,7 @@ def _print_reviews(runs: Mapping[str, CutReview | MeasureReview]) -> None:
     )
     missing = max(run.missing for run in runs.values())
     if missing:
-        note(
-            f"{number(missing, 'verdict')} left out: the videos are not in the index, or their files are gone."
-        )
+        note(f"{number(missing, 'verdict')} left out: the videos are not in the index, or their files are gone.")
 
 
 # ``vidkin train``: train a model from a recipe.
@@ -214,9 +210,7 @@ def train(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder of the model.", show_default="<name>-model", file_okay=False
-        ),
+        typer.Option("--output", "-o", help="Folder of the model.", show_default="<name>-model", file_okay=False),
     ] = None,
     data: Annotated[
         list[str] | None,
@@ -233,9 +227,7 @@ def train(
             help="Override a setting, for example schedule.steps=100; repeatable.",
         ),
     ] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the recipe with every default and exit.")
-    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -378,9 +370,7 @@ def list_recipes(recipes: Mapping[str, Traversable], hint: str, *, json: bool) -
     if json:
         print_json({"recipes": list(recipes)})
         return
-    rows = [
-        [name, file.read_text("utf-8").splitlines()[0].removeprefix("# ")] for name, file in recipes.items()
-    ]
+    rows = [[name, file.read_text("utf-8").splitlines()[0].removeprefix("# ")] for name, file in recipes.items()]
     table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
     note(hint)
 

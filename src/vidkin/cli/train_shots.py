@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vidkin.shots.training.recipes import ShotMethod
     from vidkin.shots.training.train import ShotTrainingProgress, ShotTrainingReport
 
-__all__ = ["train_shots"]
-
 _EXAMPLE = "shots.steps=100"
 
 
@@ -46,9 +44,9 @@ def train_shots(
             show_default="that of the recipe",
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)
-    ] = Path("shots-model"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)] = Path(
+        "shots-model"
+    ),
     rate: Annotated[
         float | None,
         typer.Option("--rate", help="Frames per second to use.", show_default="that of the recipe"),
@@ -59,9 +57,7 @@ def train_shots(
             "--set", metavar="NAME=VALUE", help="Override a setting, for example shots.steps=100; repeatable."
         ),
     ] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print the recipe with every default and exit.")
-    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
     resume: Annotated[
         bool,
         typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
@@ -84,9 +80,7 @@ def train_shots(
     )
 
     if labels is None and not show:
-        hint = (
-            "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
-        )
+        hint = "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
         list_recipes(available_shot_recipes(), hint, json=json)
         return
     plan = load_shot_recipe(recipe, method=method)

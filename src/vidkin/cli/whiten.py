@@ -19,23 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["whiten"]
-
 
 def whiten(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Videos and images, or folders of them.", metavar="PATH")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)
-    ],
-    dimension: Annotated[
-        int, typer.Option("--dimension", min=1, help="Values per region after whitening.")
-    ] = 128,
+    paths: Annotated[list[Path], typer.Argument(help="Videos and images, or folders of them.", metavar="PATH")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)],
+    dimension: Annotated[int, typer.Option("--dimension", min=1, help="Values per region after whitening.")] = 128,
     pictures: Annotated[int, typer.Option("--pictures", min=2, help="Images to use, at most.")] = 1000,
-    per_video: Annotated[
-        int, typer.Option("--per-video", min=1, help="Frames to use from one video, at most.")
-    ] = 12,
+    per_video: Annotated[int, typer.Option("--per-video", min=1, help="Frames to use from one video, at most.")] = 12,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the choice of images and edits.")] = 0,
     extractor: Annotated[
         str,
@@ -83,9 +73,7 @@ def whiten(
     end_with_failures(broken)
 
 
-def _images(
-    files: list[Path], most: int, per_video: int, broken: list[MediaError]
-) -> Iterator[NDArray[np.uint8]]:
+def _images(files: list[Path], most: int, per_video: int, broken: list[MediaError]) -> Iterator[NDArray[np.uint8]]:
     from vidkin.features import pictures_of
 
     count = 0

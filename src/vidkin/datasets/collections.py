@@ -12,8 +12,6 @@ from vidkin.datasets.labeled import LabelledSet
 from vidkin.datasets.splits import check_split
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["available_readers", "find_reader", "open_labelled"]
-
 _READERS: Registry[Callable[..., LabelledSet]] = Registry(
     "reader",
     {
@@ -65,9 +63,7 @@ def open_labelled(source: PathLike, *, reader: str = "tree", **options: Any) -> 
     """
     read = find_reader(reader)
     accepted = [
-        key
-        for key, parameter in inspect.signature(read).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
+        key for key, parameter in inspect.signature(read).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
     ]
     unknown = sorted(set(options) - set(accepted))
     if unknown:

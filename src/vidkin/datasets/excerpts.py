@@ -9,8 +9,6 @@ from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import probe
 
-__all__ = ["make_excerpts", "make_frame_excerpts", "middle_excerpt"]
-
 
 def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
     """Divide every video into ``count`` items of ``share`` of its length each, spread evenly from its start to its

@@ -13,18 +13,6 @@ from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-__all__ = [
-    "SPLIT_NAMES",
-    "divide",
-    "infer_kind",
-    "iter_files",
-    "iter_tree_items",
-    "list_folders",
-    "read_classes",
-    "read_tree",
-    "require_folder",
-]
-
 
 def require_folder(source: PathLike, what: str, where: str = "") -> Path:
     """The folder.
@@ -40,17 +28,13 @@ def require_folder(source: PathLike, what: str, where: str = "") -> Path:
     folder = Path(source).expanduser()
     if not folder.is_dir():
         state = "is not a folder" if folder.exists() else "does not exist"
-        raise DatasetError(
-            f"{folder}: {state}; choose the folder of {what}" + (f" (from {where})" if where else "")
-        )
+        raise DatasetError(f"{folder}: {state}; choose the folder of {what}" + (f" (from {where})" if where else ""))
     return folder
 
 
 def list_folders(folder: Path) -> list[Path]:
     """The subfolders sorted by name, without hidden ones and leftovers of archives."""
-    return sorted(
-        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))
-    )
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__")))
 
 
 def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -> Iterator[Path]:
@@ -75,9 +59,7 @@ def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]
         videos += extension in VIDEO_EXTENSIONS
         if extension not in IMAGE_EXTENSIONS and extension not in VIDEO_EXTENSIONS:
             known = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
-            raise DatasetError(
-                f"{path}: is neither an image nor a video by its extension; rename it to one of {known}"
-            )
+            raise DatasetError(f"{path}: is neither an image nor a video by its extension; rename it to one of {known}")
     if images and videos:
         raise DatasetError(
             f"{source}: has {images} images and {videos} videos; choose with the reader's option kind, 'image' or "
@@ -174,9 +156,7 @@ def _read(
         found_items = iter_tree_items(base, _EXTENSIONS[kind], levels=levels)
         if split_folders:
             split = SPLIT_NAMES[base.name.lower()]
-            found_items = (
-                replace(item, split=split, group=f"{base.name}/{item.group}") for item in found_items
-            )
+            found_items = (replace(item, split=split, group=f"{base.name}/{item.group}") for item in found_items)
         items += found_items
     if not items:
         raise DatasetError(f"{folder}: has no {kind or 'image or video'} at {layout} (or at split/{layout})")

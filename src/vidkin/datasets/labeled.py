@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["SPLITS", "Kind", "LabelNames", "LabelledItem", "LabelledSet"]
-
 Kind = Literal["image", "video", "strokes"]
 
 SPLITS = ("train", "validation", "test")
@@ -189,14 +187,10 @@ class LabelledSet:
             InvalidArgumentError: The split is unknown or has no items.
         """
         if split not in ("", *SPLITS):
-            raise InvalidArgumentError(
-                f"split must be one of {', '.join(SPLITS)}, or '' (undecided), got {split!r}"
-            )
+            raise InvalidArgumentError(f"split must be one of {', '.join(SPLITS)}, or '' (undecided), got {split!r}")
         items = tuple(item for item in self.items if item.split == split)
         if not items:
-            counts = ", ".join(
-                f"{name or 'undecided'} {count}" for name, count in self.split_counts().items()
-            )
+            counts = ", ".join(f"{name or 'undecided'} {count}" for name, count in self.split_counts().items())
             raise InvalidArgumentError(
                 f"{self.name} has no {split or 'undecided'} items, only: {counts or 'none'}; "
                 "choose one of these, or divide it (make_split, read_split; in a recipe data.test and data.validation)"

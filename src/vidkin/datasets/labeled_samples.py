@@ -20,15 +20,6 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.features import background
 from vidkin.media import write_video
 
-__all__ = [
-    "LABELLED_PHOTOGRAPHS",
-    "PHOTOGRAPHS",
-    "build_labelled_samples",
-    "camera_flight",
-    "photograph",
-    "read_photographs",
-]
-
 LABELLED_PHOTOGRAPHS: dict[str, tuple[str, ...]] = {
     "portrait": ("astronaut", "camera", "chelsea"),
     "sky": ("hubble", "moon", "rocket"),
@@ -118,13 +109,10 @@ def build_labelled_samples(
     """
     counts = {"train": train, "validation": validation, "test": test}
     if min(counts.values()) < 0 or train < 1:
-        raise InvalidArgumentError(
-            f"clips of each photograph must be 0 or more, and of train 1 or more, got {counts}"
-        )
+        raise InvalidArgumentError(f"clips of each photograph must be 0 or more, and of train 1 or more, got {counts}")
     if not (seconds > 0 and rate > 0 and size >= 16 and size % 2 == 0):
         raise InvalidArgumentError(
-            "seconds and rate must be above 0, and size even and at least 16 pixels, got "
-            f"{seconds}, {rate} and {size}"
+            f"seconds and rate must be above 0, and size even and at least 16 pixels, got {seconds}, {rate} and {size}"
         )
     recipe: dict[str, Any] = {"version": _VERSION, **counts}
     recipe |= {"seconds": seconds, "rate": rate, "size": size, "seed": seed}
@@ -139,9 +127,7 @@ def build_labelled_samples(
                 f"{root} holds labeled samples made with other arguments ({known['recipe']}); choose another folder"
             )
         if root.is_dir() and any(path.name != _MANIFEST for path in root.iterdir()):
-            raise DatasetError(
-                f"{root} is not empty and holds no labeled samples; choose a folder of their own"
-            )
+            raise DatasetError(f"{root} is not empty and holds no labeled samples; choose a folder of their own")
         known = {"recipe": recipe, "cells": {}, "sizes": {}}
     total = sum(counts.values()) * sum(len(names) for names in LABELLED_PHOTOGRAPHS.values())
     done = 0
@@ -236,9 +222,7 @@ def _source(name: str) -> Image.Image:
     return picture.resize(size, Image.Resampling.LANCZOS)
 
 
-def _fly(
-    source: Image.Image, look: _Look, count: int, rate: int, size: int, seed: int
-) -> Iterator[NDArray[np.uint8]]:
+def _fly(source: Image.Image, look: _Look, count: int, rate: int, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     generator = np.random.default_rng(seed)
     left, top = look.cell[0] * source.width, look.cell[1] * source.height
     # A resize looks a little beyond its box: the cell is cut out first, so that nothing of its neighbors is seen.
@@ -267,9 +251,7 @@ def _manifest(root: Path) -> dict[str, Any] | None:
         known = read_json(root / _MANIFEST)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None  # none was written, or a crash cut it short
-    whole = isinstance(known, dict) and all(
-        isinstance(known.get(key), dict) for key in ("recipe", "cells", "sizes")
-    )
+    whole = isinstance(known, dict) and all(isinstance(known.get(key), dict) for key in ("recipe", "cells", "sizes"))
     return known if whole else None
 
 

@@ -14,8 +14,6 @@ from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-__all__ = ["CsvRow", "read_events", "read_manifest", "read_rows"]
-
 _NEEDED = ("path", "category")
 
 _OPTIONAL = ("subcategory", "split", "group", "start", "end")

@@ -22,8 +22,6 @@ from vidkin.media import Frames, iter_frames, probe, read_frames
 from vidkin.media.frames import Fit, fit_to_square
 from vidkin.media.time import SAME_TIME
 
-__all__ = ["Drawing", "draw_strokes", "parse_strokes", "read_item"]
-
 # A larger member of an archive is not read, because labeled images and drawings are small.
 _LARGEST_MEMBER = 256 * 2**20
 
@@ -127,9 +125,7 @@ def _read_video(
         unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
     pictures: list[NDArray[np.uint8]] = []
-    for part in iter_frames(
-        item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads
-    ):
+    for part in iter_frames(item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads):
         part = part if pictures else _without_earlier(part, item.start)
         pictures += [fit_to_square(image, size, fit) for image in part.images]
         if frames is not None and len(pictures) >= frames:
@@ -242,9 +238,7 @@ def parse_strokes(text: str, *, name: str = "strokes") -> Drawing:
     return Drawing(table[:, :2] * [1.0, -1.0] / _FIELD, times, tuple(starts))
 
 
-def draw_strokes(
-    drawing: Drawing, times: NDArray[np.float64], *, size: int, width: float = 4.0
-) -> NDArray[np.uint8]:
+def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, width: float = 4.0) -> NDArray[np.uint8]:
     """Black ink on white paper at some moments.
 
     Args:

@@ -17,8 +17,6 @@ from vidkin.datasets.labeled_samples import PHOTOGRAPHS, camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import apply_edit, write_video
 
-__all__ = ["SAMPLE_SHOTS", "SampleCollection", "SampleCopy", "build_samples", "write_sample_film"]
-
 SAMPLE_SHOTS = (("coffee", 3.0), ("rocket", 2.4), ("chelsea", 2.8), ("motorcycle", 3.2), ("hubble", 2.2))
 
 """(photograph, seconds) of each shot; all cuts are hard but the last, a dissolve."""
@@ -260,9 +258,7 @@ class _Builder:
         segments = tuple(_span(item) for item in truth["segments"])
         return SampleCopy(path, source, edit, segments, bool(truth["mirrored"]))
 
-    def _build(
-        self, path: Path, recipe: dict[str, Any], make: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
+    def _build(self, path: Path, recipe: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         key = path.relative_to(self._root).as_posix()
         recipe = {"version": _VERSION, **recipe}
         noted = self._files.get(key)

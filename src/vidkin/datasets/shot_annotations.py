@@ -14,16 +14,6 @@ from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_shot, read_json
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "ShotAnnotation",
-    "VideoAnnotation",
-    "merge_annotators",
-    "merge_critical",
-    "read_json_object",
-    "read_shot_annotations",
-    "write_shot_annotations",
-]
-
 _FORMAT = "vidkin-shots-1"
 
 

@@ -15,14 +15,6 @@ from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, re
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import probe
 
-__all__ = [
-    "SOCCERNET_EVENTS",
-    "SoccerNetHalf",
-    "find_soccernet_halves",
-    "read_soccernet",
-    "read_soccernet_half",
-]
-
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
 """SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""
 
@@ -86,9 +78,7 @@ def read_soccernet(
         raise InvalidArgumentError(f"before must be above 0 s, or None, got {before}")
     unknown = [event for event in events if event not in _SOCCERNET_ACTIONS]
     if unknown:
-        raise InvalidArgumentError(
-            f"events must be among {', '.join(sorted(_SOCCERNET_ACTIONS))}, got {unknown[0]!r}"
-        )
+        raise InvalidArgumentError(f"events must be among {', '.join(sorted(_SOCCERNET_ACTIONS))}, got {unknown[0]!r}")
     if cameras is not None:
         changes = {round(time * fps) for time, _ in _soccernet_moments(Path(cameras), half)}
         edges = [0, *sorted(frame for frame in changes if 0 < frame < frames), frames]
@@ -214,9 +204,7 @@ def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, 
     """(seconds from the start of the half, annotation) of this half."""
     items = read_json_object(path).get("annotations")
     if not isinstance(items, list):
-        raise InvalidArgumentError(
-            f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2"
-        )
+        raise InvalidArgumentError(f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2")
     moments = []
     for item in items:
         try:

@@ -16,8 +16,6 @@ from vidkin._base.values import check_choice, read_json
 from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-__all__ = ["check_split", "make_split", "read_split", "write_split"]
-
 _FORMAT = "vidkin split"
 _VERSION = 1
 

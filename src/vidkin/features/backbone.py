@@ -34,16 +34,6 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = [
-    "BackboneExtractor",
-    "PooledNetwork",
-    "open_pooled_network",
-    "optional_triple",
-    "region_kernel",
-    "region_max_pool",
-    "resolve_device",
-]
-
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
 
@@ -112,9 +102,7 @@ class BackboneExtractor:
         library, model, settings = parse_network_name(name)
         self._settings = settings
         if library == "timm":
-            self._network = open_timm_network(
-                model, options=settings.options, stages=settings.stages, weights=weights
-            )
+            self._network = open_timm_network(model, options=settings.options, stages=settings.stages, weights=weights)
         elif settings.options:
             raise InvalidArgumentError(
                 f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
@@ -159,9 +147,7 @@ class BackboneExtractor:
         """The whole network in eval mode, on its device, with its classifier if the weights had one."""
         return self._network.module
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
         Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The batch size does not change the numbers.
@@ -195,18 +181,14 @@ class BackboneExtractor:
                 tall, wide = tensor.shape[1:]
                 scale = round(self._size * _CROP_MARGIN) / min(tall, wide)
                 shape = (round(tall * scale), round(wide * scale))
-            resized = functional.interpolate(
-                tensor[None], shape, mode="bilinear", antialias=True, align_corners=False
-            )
+            resized = functional.interpolate(tensor[None], shape, mode="bilinear", antialias=True, align_corners=False)
             above, before = (shape[0] - self._size) // 2, (shape[1] - self._size) // 2
             pictures[index] = resized[0, :, above : above + self._size, before : before + self._size]
         mean = torch.tensor(self._mean)[:, None, None]
         std = torch.tensor(self._std)[:, None, None]
         return (pictures / 255 - mean) / std
 
-    def _values(
-        self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool
-    ) -> torch.Tensor:
+    def _values(self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool) -> torch.Tensor:
         chunk = _CHUNK[self._device.type]
         dimension = sum(self.channels) if whitening is None else whitening.dimension
         values = torch.zeros(len(images), 10 if self._settings.whole_frame else 9, dimension)
@@ -247,9 +229,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     parsed = parse_name(name)
     library, model = parsed.prefix, parsed.address
     if library not in ("timm", "torchvision") or not model:
-        raise UnknownExtractorError(
-            f"a network's name must be timm:<model> or torchvision:<model>, got {name!r}"
-        )
+        raise UnknownExtractorError(f"a network's name must be timm:<model> or torchvision:<model>, got {name!r}")
     given = parsed.settings()
     size = given.pop("size", None)
     if size is not None and not (size.isdecimal() and 32 <= int(size) <= 4096):
@@ -383,14 +363,11 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
             for classifier in torchvision_classifier(complete):
                 module.set_submodule(classifier, nn.Identity())
     if getattr(module, "aux_logits", False):
-        raise InvalidArgumentError(
-            f"{name} has side outputs that only its own training uses; choose another network"
-        )
+        raise InvalidArgumentError(f"{name} has side outputs that only its own training uses; choose another network")
     module.eval()
     size = settings.size or int(defaults["input_size"][-1])
     mean, std = (
-        getattr(settings, key) or optional_triple(metadata, key) or triple(defaults[key])
-        for key in ("mean", "std")
+        getattr(settings, key) or optional_triple(metadata, key) or triple(defaults[key]) for key in ("mean", "std")
     )
     with torch.no_grad():
         probe = module(torch.zeros(1, 3, size, size))

@@ -13,8 +13,6 @@ from PIL import Image
 from vidkin.errors import MissingPartError
 from vidkin.media import Frames
 
-__all__ = ["PHOTOGRAPHS", "background_frames", "open_photograph"]
-
 PHOTOGRAPHS: Mapping[str, str] = {
     "astronaut": "astronaut.png",
     "brick": "brick.png",

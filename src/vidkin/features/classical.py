@@ -25,16 +25,6 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = [
-    "REGIONS",
-    "SIDE",
-    "ClassicalExtractor",
-    "describe_regions",
-    "open_classical",
-    "raw_dimension",
-    "shipped_whitening",
-]
-
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
 
@@ -77,9 +67,7 @@ class ClassicalExtractor:
         of_views = "" if self.views == "none" else f"-{self.views}"
         return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}{grid_suffix(self.views)}"
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
             lambda images: self._whitening.apply(self.describe(images)),
@@ -104,9 +92,7 @@ class ClassicalExtractor:
                 # One frame at a time, so that it does not matter which frames are described together.
                 tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
                 pictures.append(
-                    functional.interpolate(
-                        tensor, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False
-                    )
+                    functional.interpolate(tensor, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
                 )
             parts.append(describe_regions(torch.cat(pictures)))
         return torch.cat(parts)
@@ -126,8 +112,7 @@ def open_classical(
     if parsed.path != "classical":
         hint = research_hint("classical features")
         raise UnknownExtractorError(
-            f"{name!r} is not an extractor; choose 'classical' or 'classical:<feature>'"
-            + (f"; {hint}" if hint else "")
+            f"{name!r} is not an extractor; choose 'classical' or 'classical:<feature>'" + (f"; {hint}" if hint else "")
         )
     views = check_views(parsed.typed_settings({"views": str}).get("views", "none"))
     if weights is not None:
@@ -245,9 +230,7 @@ def lab_from_rgb(images: torch.Tensor) -> torch.Tensor:
         [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
     ) / images.new_tensor([[0.9505], [1.0], [1.089]])
     x, y, z = torch.einsum("ij,tjhw->ithw", matrix, linear).unbind(0)
-    fx, fy, fz = (
-        torch.where(c > 0.008856, c.clamp_min(1e-6) ** (1 / 3), 7.787 * c + 16 / 116) for c in (x, y, z)
-    )
+    fx, fy, fz = (torch.where(c > 0.008856, c.clamp_min(1e-6) ** (1 / 3), 7.787 * c + 16 / 116) for c in (x, y, z))
     return torch.stack([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)], dim=1)
 
 
@@ -272,9 +255,7 @@ def _color(bins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _cosines(luminance: torch.Tensor, region: tuple[int, int, int], basis: torch.Tensor) -> torch.Tensor:
     top, left, length = (value * CELL for value in region)
-    patch = functional.interpolate(
-        luminance[:, :, top : top + length, left : left + length], (24, 24), mode="area"
-    )
+    patch = functional.interpolate(luminance[:, :, top : top + length, left : left + length], (24, 24), mode="area")
     values = (basis @ patch[:, 0] @ basis.T).flatten(1)[:, 1:]
     scaled: torch.Tensor = values / (values.norm(dim=1, keepdim=True) + 30)
     return scaled

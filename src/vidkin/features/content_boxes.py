@@ -17,8 +17,6 @@ from torch.nn import functional
 from vidkin.features.information import bar_boxes
 from vidkin.media.frames import LUMINANCE
 
-__all__ = ["MOST_BOXES", "find_content_boxes", "overlap"]
-
 _SIDE = 128
 _MOST_FRAMES = 24
 # Least contrast of a box's edge in gray levels, after blurring along the edge.
@@ -129,9 +127,7 @@ def _persistence(luma: torch.Tensor) -> torch.Tensor:
 def _lines(persistence: torch.Tensor) -> list[int]:
     """Positions of the lines with the most persistent pixels, and of the borders."""
     strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(1)
-    peak = (strength >= functional.max_pool1d(strength[None], 3, 1, 1)[0]) & (
-        strength >= _SMALLEST_SIDE * _SIDE * 0.5
-    )
+    peak = (strength >= functional.max_pool1d(strength[None], 3, 1, 1)[0]) & (strength >= _SMALLEST_SIDE * _SIDE * 0.5)
     places = peak.nonzero()[:, 0]
     best = places[strength[places].argsort(descending=True)[:_MOST_LINES]].tolist()
     return sorted({0, _SIDE, *best})
@@ -143,14 +139,10 @@ def _spans(lines: list[int]) -> NDArray[np.int64]:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _coverage(
-    persistence: torch.Tensor, lines: NDArray[np.int64], spans: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _coverage(persistence: torch.Tensor, lines: NDArray[np.int64], spans: NDArray[np.int64]) -> NDArray[np.float64]:
     """[N, M], mean persistence of lines [N] along spans [M, 2]; infinite for a border of the frame."""
     sums = functional.pad(persistence.double().cumsum(1), (1, 0)).numpy()[lines]
-    coverage: NDArray[np.float64] = (sums[:, spans[:, 1]] - sums[:, spans[:, 0]]) / (
-        spans[:, 1] - spans[:, 0]
-    )
+    coverage: NDArray[np.float64] = (sums[:, spans[:, 1]] - sums[:, spans[:, 0]]) / (spans[:, 1] - spans[:, 0])
     coverage[(lines == 0) | (lines == _SIDE)] = np.inf
     return coverage
 

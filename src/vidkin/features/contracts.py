@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vidkin.media import Frames
     from vidkin.similarity import FrameFeatures
 
-__all__ = ["ClipExtractor", "ClipPlan", "FrameExtractor", "Views"]
-
 Views = Literal["none", "query", "both"]
 """Which side is described in views: neither, the query only, or stored videos as well."""
 
@@ -56,9 +54,7 @@ class FrameExtractor(Protocol):
         """Which side of a comparison to describe in views, see :mod:`vidkin.features.views`."""
         ...
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3], or of their left-right mirror images if ``mirror``.
 
         Args:

@@ -18,8 +18,6 @@ from vidkin.media.frames import join_frames
 if TYPE_CHECKING:
     from vidkin.similarity import FrameFeatures
 
-__all__ = ["HANG_TIMEOUT", "Phase", "Silence", "describe_file"]
-
 Phase = Literal["decoding", "describing"]
 """What is happening to a file: its frames are being decoded, or the extractor is describing them."""
 
@@ -99,8 +97,7 @@ def describe_file(
     if isinstance(extractor, ClipExtractor):
         plan = extractor.plan(duration, rate=rate, start=start, end=end)
         streams = [
-            extractor.describe_clips(read(plan.rate, plan.start, plan.end), plan, mirror=mirror)
-            for mirror in mirrors
+            extractor.describe_clips(read(plan.rate, plan.start, plan.end), plan, mirror=mirror) for mirror in mirrors
         ]
         yield from zip(*streams, strict=True)
         return

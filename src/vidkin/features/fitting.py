@@ -18,8 +18,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features.whitening import Whitening
 from vidkin.media import EDITS, EditSetting, probe, read_frames
 
-__all__ = ["FITTING_EDITS", "DescribesImages", "fit_edit_whitening", "pictures_of"]
-
 Image = NDArray[np.uint8]
 
 FITTING_EDITS: tuple[str, ...] = (
@@ -74,9 +72,7 @@ def fit_edit_whitening(
             f"got {type(extractor).__name__}, whose vectors are used as they are"
         )
     if not 1 <= copies <= len(edits):
-        raise InvalidArgumentError(
-            f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}"
-        )
+        raise InvalidArgumentError(f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}")
 
     def pairs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         generator = np.random.default_rng(seed)

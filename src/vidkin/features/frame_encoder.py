@@ -19,8 +19,6 @@ from vidkin._base.files import PathLike, write_bytes
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["FrameEncoder", "FrameEncoderSettings", "load_frame_encoder", "save_frame_encoder"]
-
 NORMALIZATIONS = ("fixed", "image")
 
 _SHIPPED = Path(__file__).with_name("data") / "frame_encoder.safetensors"
@@ -84,9 +82,7 @@ class FrameEncoderSettings:
 
     def to_table(self) -> dict[str, Any]:
         """The settings as a table for JSON or TOML."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
-        }
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 class FrameEncoder(nn.Module):

@@ -27,8 +27,6 @@ from vidkin.similarity import WHOLE, FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["FrameEncoderExtractor", "open_frame_extractor"]
-
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
 # Side of the square that views are cut from: a view of half the side still has as many pixels as the encoder sees.
@@ -80,15 +78,11 @@ class FrameEncoderExtractor:
         for weight, tensor in sorted(encoder.state_dict().items()):
             digest.update(weight.encode())
             digest.update(tensor.detach().float().cpu().numpy().tobytes())
-        self.fingerprint: Final = (
-            f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}{grid_suffix(views)}"
-        )
+        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}{grid_suffix(views)}"
         # The most recently described frames: usually their mirror image is requested next.
         self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         boxes = torch.tensor([WHOLE]) if boxes is None else boxes
         canvas, information, pictures = self._prepare(frames)

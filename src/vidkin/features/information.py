@@ -16,14 +16,10 @@ from torch.nn import functional
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
 
-__all__ = ["bar_boxes", "detailed_cells", "frame_information", "information_of_share"]
-
 # frame_information
 _GRID = 16  # cells a side
 _CELL = 8  # samples per side of a cell
-_NOISE_FLOOR = (
-    1.0  # gray levels; sensor and compression noise on a flat background stays below it once averaged down
-)
+_NOISE_FLOOR = 1.0  # gray levels; sensor and compression noise on a flat background stays below it once averaged down
 _RELATIVE_CONTRAST = 0.01  # of the frame's brightness
 
 # bar_boxes: deviations from the bar's color in gray levels, lengths as shares of the side
@@ -66,10 +62,7 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
         return torch.zeros(0)
     weights = np.array(LUMINANCE, dtype=np.float32)
     # One frame at a time, because the numbers must not depend on the batch.
-    lumas = [
-        functional.adaptive_avg_pool2d(torch.from_numpy(image @ weights)[None], _GRID * _CELL)
-        for image in images
-    ]
+    lumas = [functional.adaptive_avg_pool2d(torch.from_numpy(image @ weights)[None], _GRID * _CELL) for image in images]
     return information_of_share(detailed_cells(torch.cat(lumas)).mean(dim=(1, 2)))
 
 
@@ -165,9 +158,7 @@ def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return few
 
 
-def _flat(
-    lines: NDArray[np.uint8], color: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
+def _flat(lines: NDArray[np.uint8], color: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
     """Whether each line [N] has the color, and the deviations [N, L] from it."""
     # Channel by channel, with sums as products: NumPy takes twenty times as long over an axis of three. Sums of so few
     # bytes are exact.

@@ -29,9 +29,6 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = ["OnnxExtractor", "OnnxNetwork", "import_onnxruntime", "open_onnx"]
-
-
 # ONNX files that take images: checked when they are opened, and run by onnxruntime.
 
 
@@ -145,11 +142,7 @@ class OnnxNetwork:
                 raise InvalidArgumentError(
                     f"{self._path}: does not run on images of {self.size} x {self.size} pixels: {_cause(error)}"
                 ) from error
-            if (
-                not isinstance(values, np.ndarray)
-                or values.ndim not in (2, 3, 4)
-                or len(values) != self._batch
-            ):
+            if not isinstance(values, np.ndarray) or values.ndim not in (2, 3, 4) or len(values) != self._batch:
                 raise InvalidArgumentError(
                     f"{self._path}: the output {self.output} must be [B, D], [B, N, D] or a map of four axes, got "
                     f"{list(np.shape(values))} for {self._batch} images; choose another with output=NAME"
@@ -168,9 +161,7 @@ def import_onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise MissingPartError(
-            "onnxruntime is not installed; install it with: pip install 'vidkin[onnx]'"
-        ) from error
+        raise MissingPartError("onnxruntime is not installed; install it with: pip install 'vidkin[onnx]'") from error
     return onnxruntime
 
 
@@ -229,9 +220,7 @@ def _digest(path: Path) -> str:
             )
         weights = path.parent / name
         if not weights.is_file():
-            raise InvalidArgumentError(
-                f"{path}: its weights are in {name!r}, which is not beside it; copy it there"
-            )
+            raise InvalidArgumentError(f"{path}: its weights are in {name!r}, which is not beside it; copy it there")
         with open(weights, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
@@ -261,9 +250,7 @@ def _size_of(path: Path, shape: list[Any], layout: InputLayout, size: int | None
     if not sides and size is None:
         raise InvalidArgumentError(f"{path}: takes images of any size; add the one to use, such as size=224")
     if sides and size not in (None, *sides):
-        raise InvalidArgumentError(
-            f"{path}: size must be {min(sides)}, as the input is {_text(shape)}, got {size}"
-        )
+        raise InvalidArgumentError(f"{path}: size must be {min(sides)}, as the input is {_text(shape)}, got {size}")
     return int(size or min(sides))
 
 
@@ -344,14 +331,10 @@ class OnnxExtractor:
         given = parsed.settings()
         unknown = [setting for setting in given if setting not in _ALLOWED]
         if unknown:
-            raise InvalidArgumentError(
-                f"onnx: has no setting {unknown[0]!r}; choose from {', '.join(_ALLOWED)}"
-            )
+            raise InvalidArgumentError(f"onnx: has no setting {unknown[0]!r}; choose from {', '.join(_ALLOWED)}")
         for setting, choices in _ALLOWED.items():
             if choices and setting in given and given[setting] not in choices:
-                raise InvalidArgumentError(
-                    f"{setting} must be {' or '.join(choices)}, got {given[setting]!r}"
-                )
+                raise InvalidArgumentError(f"{setting} must be {' or '.join(choices)}, got {given[setting]!r}")
         size = given.get("size")
         if size is not None and not (size.isdecimal() and 16 <= int(size) <= 4096):
             raise InvalidArgumentError(f"size must be a whole number of pixels from 16 to 4096, got {size!r}")
@@ -370,9 +353,7 @@ class OnnxExtractor:
         self.views: Final = check_views(given.get("views", "none"))
         self._whitening = None if whitening is None else Whitening.load(whitening)
         if self._whitening is not None:
-            self._whitening.check_length(
-                self._network.shape[0 if len(self._network.shape) == 3 else -1], name
-            )
+            self._whitening.check_length(self._network.shape[0 if len(self._network.shape) == 3 else -1], name)
         facts = {
             "revision": _REVISION,
             "file": self._network.digest,
@@ -388,9 +369,7 @@ class OnnxExtractor:
         self.fingerprint: Final = f"onnx-{short_digest(facts)}{grid_suffix(self.views)}"
         self.short_side: Final = self._network.size
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
 
         def describe(images: NDArray[np.uint8]) -> torch.Tensor:

@@ -24,19 +24,6 @@ from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUnavailableError
 from vidkin.features.whitening import read_safetensors
 
-__all__ = [
-    "Triple",
-    "import_timm",
-    "import_torchvision",
-    "open_timm_module",
-    "open_timm_network",
-    "open_torchvision_module",
-    "open_torchvision_network",
-    "torchvision_classifier",
-    "torchvision_stages",
-    "triple",
-]
-
 Triple = tuple[float, float, float]
 
 _STAGES = 4
@@ -92,9 +79,7 @@ def open_timm_network(
     module.eval()
 
     def maps(images: torch.Tensor) -> list[torch.Tensor]:
-        return list(
-            module.forward_intermediates(images, indices=indices, stop_early=True, intermediates_only=True)
-        )
+        return list(module.forward_intermediates(images, indices=indices, stop_early=True, intermediates_only=True))
 
     config = module.pretrained_cfg
     return Network(
@@ -147,15 +132,11 @@ def open_timm_module(
     except TypeError as error:
         if not options:
             raise
-        raise InvalidArgumentError(
-            f"{label} does not take these settings {dict(options)}: {error}"
-        ) from error
+        raise InvalidArgumentError(f"{label} does not take these settings {dict(options)}: {error}") from error
     return module, metadata
 
 
-def open_torchvision_network(
-    model: str, *, stages: tuple[str, ...] | None, weights: PathLike | None
-) -> Network:
+def open_torchvision_network(model: str, *, stages: tuple[str, ...] | None, weights: PathLike | None) -> Network:
     """Open an image classifier of torchvision.
 
     Args:
@@ -251,9 +232,7 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
                     cached = None  # an older repository with another file name, which timm knows
             if cached is not None:
                 overlay = {"file": cached, "custom_load": False}
-        module: nn.Module = timm.create_model(
-            model, pretrained=True, pretrained_cfg_overlay=overlay, **options
-        )
+        module: nn.Module = timm.create_model(model, pretrained=True, pretrained_cfg_overlay=overlay, **options)
     except OSError as error:
         place = config.hf_hub_id or config.url
         raise _unavailable(label, f"the local cache and the hub ({place}: {error})") from error
@@ -301,9 +280,7 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
         stages = tuple(last[side] for side in sides)
         # Attention weights are square, too; the maps of a pyramid halve from stage to stage.
         if len(sides) < 2 or any(fine < 1.7 * coarse for fine, coarse in itertools.pairwise(sides)):
-            raise InvalidArgumentError(
-                f"{label} has no pyramid of maps; choose another model, or one of timm:"
-            )
+            raise InvalidArgumentError(f"{label} has no pyramid of maps; choose another model, or one of timm:")
     # A module's name refers to its last node.
     known = set(nodes) | {name for name, _ in module.named_modules() if name}
     unknown = [stage for stage in stages if stage not in known]
@@ -315,9 +292,7 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
     return extractor.eval()
 
 
-def _load_weights(
-    module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]
-) -> dict[str, str]:
+def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]) -> dict[str, str]:
     """Load a file strictly; only the classifier can be absent or have other classes, and is then removed.
 
     Returns:

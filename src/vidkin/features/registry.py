@@ -12,15 +12,6 @@ from vidkin.errors import UnknownExtractorError
 if TYPE_CHECKING:
     from vidkin.features.contracts import FrameExtractor
 
-__all__ = [
-    "ExtractorFactory",
-    "absolute_name",
-    "available_extractors",
-    "default_extractor",
-    "open_extractor",
-    "register_extractor",
-]
-
 
 class ExtractorFactory(Protocol):
     """Makes the extractor for a name; the argument of :func:`register_extractor`."""

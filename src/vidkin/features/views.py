@@ -25,20 +25,6 @@ from vidkin.similarity import WHOLE, Box, FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-__all__ = [
-    "DISTINCT_VIEWS",
-    "GRID",
-    "ViewPlan",
-    "check_views",
-    "crop_box",
-    "describe_views",
-    "features_of_views",
-    "grid_suffix",
-    "mirror_boxes",
-    "place_boxes",
-    "shares_of_edges",
-]
-
 # Least intersection over union at which a box counts as one found before.
 _SAME = 0.8
 
@@ -249,9 +235,7 @@ def describe_views(
         Features [T, V, R, D] for each of ``mirrors``; the boxes are shares of the unflipped frame, bars included.
     """
     seen = (torch.arange(len(frames)) + begun) % stride == 0
-    stretches = [
-        (rows, frames[rows.numpy()], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()
-    ]
+    stretches = [(rows, frames[rows.numpy()], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()]
     results = []
     for mirror in mirrors:
         places = torch.cat([boxes[:_MIRRORED], boxes[len(GRID) :]]) if mirror else boxes

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vidkin.features.contracts import FrameExtractor
     from vidkin.media import Frames
 
-__all__ = ["Whitening", "fit_whitening"]
-
 EPSILON = 1e-7
 
 # A direction with less than this share of the largest variance holds only rounding errors of float32 descriptors.
@@ -164,8 +162,7 @@ class Whitening:
         for first, second in pairs:
             if first.shape != second.shape:
                 raise InvalidArgumentError(
-                    "the two sides of a pair must have one shape, "
-                    f"got {list(first.shape)} and {list(second.shape)}"
+                    f"the two sides of a pair must have one shape, got {list(first.shape)} and {list(second.shape)}"
                 )
             a, b = _rows(first), _rows(second)
             content = _with_content(a) & _with_content(b)
@@ -175,9 +172,7 @@ class Whitening:
         _, scatter = within.mean_and_covariance()
         scale = float(scatter.diagonal().mean())
         if scale == 0:
-            raise InvalidArgumentError(
-                "the two sides of every pair are equal; pair vectors with their edited copies"
-            )
+            raise InvalidArgumentError("the two sides of every pair are equal; pair vectors with their edited copies")
         scatter = (1 - shrinkage) * scatter + shrinkage * scale * torch.eye(len(scatter), dtype=scatter.dtype)
         values, vectors = torch.linalg.eigh(scatter)
         root = (vectors * values.rsqrt()) @ vectors.T
@@ -299,9 +294,7 @@ def read_safetensors(path: PathLike, *, purpose: str) -> tuple[dict[str, torch.T
         ) from error
     for key, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
-            raise InvalidArgumentError(
-                f"{name}: {key} has values that are not finite; use another {purpose} file"
-            )
+            raise InvalidArgumentError(f"{name}: {key} has values that are not finite; use another {purpose} file")
     return tensors, metadata
 
 
@@ -338,9 +331,7 @@ class _Moments:
     def mean_and_covariance(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean [D] and covariance [D, D]."""
         if self._count == 0:
-            raise InvalidArgumentError(
-                "a whitening must be fitted on at least one vector that is not zero, got none"
-            )
+            raise InvalidArgumentError("a whitening must be fitted on at least one vector that is not zero, got none")
         return self._mean, self._scatter / self._count
 
 

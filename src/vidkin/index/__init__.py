@@ -45,24 +45,10 @@ if TYPE_CHECKING:
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
-    from vidkin.index.duplicates.removal import FileAction, Journal, apply_plan, undo
+    from vidkin.index.duplicates.removal import FileAction, apply_plan, undo
+    from vidkin.index.duplicates.removal_log import Journal
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "vidkin.index.cluster.executor:RayExecutor",
-        "vidkin.index.cluster.ranker:RayRanker",
-        "vidkin.index.duplicates.plans:DuplicatePlan",
-        "vidkin.index.duplicates.plans:plan_removal",
-        "vidkin.index.duplicates.plans:read_plan",
-        "vidkin.index.duplicates.plans:write_plan",
-        "vidkin.index.duplicates.plans_signature:PlanKey",
-        "vidkin.index.duplicates.plans_signature:key_of_plan",
-        "vidkin.index.duplicates.plans_signature:sign_plan",
-        "vidkin.index.duplicates.removal:FileAction",
-        "vidkin.index.duplicates.removal:Journal",
-        "vidkin.index.duplicates.removal:apply_plan",
-        "vidkin.index.duplicates.removal:undo",
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "LINK_TO_FOLDER",

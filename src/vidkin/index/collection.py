@@ -54,8 +54,6 @@ from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import Scorer
 
-__all__ = ["Index", "IndexInfo", "create_index"]
-
 PathLike = str | os.PathLike[str]
 
 _logger = logging.getLogger(__name__)
@@ -475,15 +473,11 @@ class Index:
 
     def _describe(self, path: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
         rate = self.manifest.sampling_rate
-        return describe_query(
-            path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored
-        )
+        return describe_query(path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored)
 
     def _check_writable(self) -> None:
         if self._read_only:
-            raise CollectionError(
-                f"{self.place.uri} was opened read-only; open it with read_only=False to change it"
-            )
+            raise CollectionError(f"{self.place.uri} was opened read-only; open it with read_only=False to change it")
 
 
 # Numbers about an index.
@@ -577,9 +571,7 @@ def resolve_spec(
         CollectionMismatchError: The index was made with a different rate.
     """
     if rate is not None and not 0 < rate <= _HIGHEST_RATE:
-        raise InvalidArgumentError(
-            f"rate must be above 0 and at most {_HIGHEST_RATE:g} frames per second, got {rate}"
-        )
+        raise InvalidArgumentError(f"rate must be above 0 and at most {_HIGHEST_RATE:g} frames per second, got {rate}")
     if manifest is not None and rate not in (None, manifest.sampling_rate):
         raise CollectionMismatchError(
             f"the rate of the index is {manifest.sampling_rate:g} (frames per second), got {rate:g}; leave it out, or "

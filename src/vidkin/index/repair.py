@@ -17,8 +17,6 @@ from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location
 from vidkin.index.storage.table import LanceTable, new_session
 
-__all__ = ["DamagedPart", "check_files", "repair"]
-
 
 @dataclass(frozen=True, slots=True)
 class DamagedPart(Result):

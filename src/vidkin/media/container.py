@@ -151,9 +151,7 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
             with open_regular_file(name) as file:
                 head = file.read(_HEAD)
             if _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES):
-                return MediaError(
-                    name, "this is a list of other files, not a video; name the videos themselves"
-                )
+                return MediaError(name, "this is a list of other files, not a video; name the videos themselves")
     except OSError as problem:
         cause = f"the file cannot be read ({_reason(problem)})"
         return MediaError(name, cause, temporary=_is_temporary(problem))
@@ -220,11 +218,7 @@ def collect_complaints() -> Iterator[list[str]]:
     finally:
         av.logging.set_level(before)
         av.logging.set_skip_repeated(skipped)
-    said = (
-        f"{part}: {' '.join(message.splitlines()[0].split())}"
-        for _, part, message in captured
-        if message.strip()
-    )
+    said = (f"{part}: {' '.join(message.splitlines()[0].split())}" for _, part, message in captured if message.strip())
     complaints += dict.fromkeys(line.removesuffix(".") for line in said)
 
 

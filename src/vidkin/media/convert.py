@@ -184,9 +184,7 @@ def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) 
     light: NDArray[Any] = _linear_table(transfer)[image]
     if transfer == HLG:
         luminance = light @ np.array([0.2627, 0.6780, 0.0593], dtype=np.float32)
-        light = (
-            light * (np.maximum(luminance, 1e-6)[..., None] ** np.float32(0.2)) * np.float32(1000.0 / WHITE)
-        )
+        light = light * (np.maximum(luminance, 1e-6)[..., None] ** np.float32(0.2)) * np.float32(1000.0 / WHITE)
     if primaries == BT2020_PRIMARIES:
         light = np.maximum(light @ TO_709.T, 0)
     if transfer in (PQ, HLG):
@@ -232,9 +230,7 @@ _EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
 
 # Codecs of single pictures. PyAV's objects for the side data of a frame free the dictionary of a color profile
 # a second time when they are collected, which crashes the process, and these are the decoders that make such profiles.
-_PICTURE_CODECS = frozenset(
-    {"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"}
-)
+_PICTURE_CODECS = frozenset({"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"})
 
 
 class Orienter:

@@ -24,8 +24,6 @@ from vidkin.media.sampling import ChosenSampler, Sampler, Samples, SkippingDecod
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
-__all__ = ["iter_frames", "iter_frames_at", "read_frames", "thumbnail"]
-
 # Samples per second: enough for excerpts of a few milliseconds; more would only fill the memory.
 _MOST_SAMPLES = 100_000
 
@@ -81,8 +79,7 @@ def iter_frames(
     """
     if rate is not None and not 0 < rate <= _MOST_SAMPLES:
         raise InvalidArgumentError(
-            f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, "
-            f"got {rate}"
+            f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, got {rate}"
         )
     if not (start >= 0 and math.isfinite(start)):
         raise InvalidArgumentError(f"start must be at least 0 s, got {start}")
@@ -135,9 +132,7 @@ def read_frames(
     threads: int = 0,
 ) -> Frames:
     """Read a whole video: the frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
-    batches = iter_frames(
-        path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads
-    )
+    batches = iter_frames(path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads)
     return join_frames(list(batches))
 
 
@@ -149,9 +144,7 @@ def thumbnail(
     Raises:
         MediaError: The file cannot be read; see `iter_frames`.
     """
-    frames = read_frames(
-        path, rate=1.0, start=time, end=time + 0.5, short_side=short_side, batch=1, threads=threads
-    )
+    frames = read_frames(path, rate=1.0, start=time, end=time + 0.5, short_side=short_side, batch=1, threads=threads)
     image: NDArray[np.uint8] = frames.images[0]
     return image
 

@@ -70,19 +70,6 @@ from vidkin.media.picture_edits import (
 from vidkin.media.probe import probe
 from vidkin.media.time import is_before
 
-__all__ = [
-    "EDITS",
-    "Edit",
-    "EditFamily",
-    "EditPlan",
-    "EditResult",
-    "EditedSegment",
-    "TimeMap",
-    "apply_edit",
-    "endless_frames",
-    "steady_frames",
-]
-
 # What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
 # the source is shown small inside other footage.
 EditFamily = Literal["pixels", "geometry", "time", "inset"]
@@ -325,9 +312,7 @@ EDITS: dict[str, Edit] = {
         ),
         _placed("vertical_crop", "9:16 out of the center", turned_center),
         _placed("vertical_pan", "a 9:16 window that moves across", turned_pan),
-        _placed(
-            "blurred_borders", "inside 9:16, an enlarged blurred copy around it", turned_borders, blurred_copy
-        ),
+        _placed("blurred_borders", "inside 9:16, an enlarged blurred copy around it", turned_borders, blurred_copy),
         _placed("colored_borders", "inside a square of one color", square_borders, one_color),
         _split(
             "split_upper_lower",
@@ -444,9 +429,7 @@ def apply_edit(
     if image is None:
         raise MediaError(source, f"there is no frame between {first:.1f} s and {last:.1f} s")
     boxes = edit.boxes((image.shape[1], image.shape[0]), setting)
-    write_video(
-        target, edit.transform(chain([image], frames), setting), rate=rate, crf=edit.crf, threads=threads
-    )
+    write_video(target, edit.transform(chain([image], frames), setting), rate=rate, crf=edit.crf, threads=threads)
     return EditResult(
         path=os.fspath(target),
         segments=plan.segments(*boxes),

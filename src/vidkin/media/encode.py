@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["open_media_output", "write_clip", "write_thumbnail", "write_video"]
-
 Image = NDArray[np.uint8]
 
 _WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
@@ -83,9 +81,7 @@ def write_video(
     except av.codec.codec.UnknownCodecError:
         known = False
     if not known:
-        raise InvalidArgumentError(
-            f"codec must be a video encoder of FFmpeg, for example 'libx264', got {codec!r}"
-        )
+        raise InvalidArgumentError(f"codec must be a video encoder of FFmpeg, for example 'libx264', got {codec!r}")
     try:
         av.VideoFormat(pixel_format, 2, 2)
     except ValueError:
@@ -254,9 +250,7 @@ def _encode(
             )
             convert = _color_converter(stream)
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-            raise InvalidArgumentError(
-                f"frames must be [H, W, 3] uint8, got {list(image.shape)} {image.dtype}"
-            )
+            raise InvalidArgumentError(f"frames must be [H, W, 3] uint8, got {list(image.shape)} {image.dtype}")
         if image.shape != shape:
             raise InvalidArgumentError(
                 f"frames must all have the size of the first, {list(shape)}, got {list(image.shape)}"

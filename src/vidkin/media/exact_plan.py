@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["LostFrameError", "Material", "PieceStretch", "decoding_times", "iter_material", "plan_piece"]
-
 
 class PieceStretch(NamedTuple):
     """Consecutive frames of a piece.

@@ -12,8 +12,6 @@ from PIL import Image
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["LUMINANCE", "Fit", "Frames", "fit_to_square", "join_frames"]
-
 LUMINANCE = (0.299, 0.587, 0.114)
 
 """Shares of red, green and blue in the luminance (ITU-R BT.601), as codecs and image tools use them."""
@@ -60,9 +58,7 @@ def join_frames(parts: Sequence[Frames]) -> Frames:
     """Consecutive batches of one video, at least one, as one; a single one is not copied."""
     if len(parts) == 1:
         return parts[0]
-    return Frames(
-        np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts])
-    )
+    return Frames(np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts]))
 
 
 # Images of any shape as squares, for networks.

@@ -219,9 +219,7 @@ def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image
     columns, rows = layout.canvas[0] // width, layout.canvas[1] // height
     others = split_parts((width, height), layout.canvas, columns, rows)
     others.remove(layout.place)
-    streams = [
-        islice(setting.footage(width, height), number * _FILLER_STEP, None) for number in range(len(others))
-    ]
+    streams = [islice(setting.footage(width, height), number * _FILLER_STEP, None) for number in range(len(others))]
 
     def canvas(image: Image) -> Image:
         result = np.empty((layout.canvas[1], layout.canvas[0], 3), dtype=np.uint8)

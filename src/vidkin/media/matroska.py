@@ -14,14 +14,11 @@ from typing import BinaryIO
 
 from vidkin._base.files import PathLike, open_regular_file
 
-__all__ = ["find_matroska_damage"]
-
 _HEADER, _SEGMENT, _CLUSTER, _TRACKS = 0x1A45DFA3, 0x18538067, 0x1F43B675, 0x1654AE6B
 _CHECKSUM, _VOID = 0xBF, 0xEC
 # Seek head, information, tracks, cues, tags, chapters, attachments.
 _PARTS = frozenset(
-    {0x114D9B74, 0x1549A966, _TRACKS, _CLUSTER, 0x1C53BB6B, 0x1254C367, 0x1043A770, 0x1941A469}
-    | {_CHECKSUM, _VOID}
+    {0x114D9B74, 0x1549A966, _TRACKS, _CLUSTER, 0x1C53BB6B, 0x1254C367, 0x1043A770, 0x1941A469} | {_CHECKSUM, _VOID}
 )
 _TRACK, _TRACK_NUMBER = 0xAE, 0xD7
 _SIMPLE_BLOCK, _BLOCK_GROUP = 0xA3, 0xA0
@@ -63,9 +60,7 @@ def find_matroska_damage(path: PathLike, *, on_read: Callable[[], None] = lambda
     if not damaged:
         return ""
     if damaged > _MOST_DAMAGED:
-        return (
-            f"the file is damaged: more than {_MOST_DAMAGED} parts (clusters) changed after they were written"
-        )
+        return f"the file is damaged: more than {_MOST_DAMAGED} parts (clusters) changed after they were written"
     return f"the file is damaged: {damaged} of about {count} parts (clusters) changed after they were written"
 
 

@@ -175,9 +175,7 @@ def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         turn = (a, b, x - a * x - b * y, -b, a, y + b * x - a * y)
         picture = PILImage.fromarray(image)
         yield np.asarray(
-            picture.transform(
-                picture.size, PILImage.Transform.AFFINE, turn, resample=PILImage.Resampling.BILINEAR
-            )
+            picture.transform(picture.size, PILImage.Transform.AFFINE, turn, resample=PILImage.Resampling.BILINEAR)
         )
 
 
@@ -230,9 +228,7 @@ def covering(image: Image, width: int, height: int) -> Image:
     box_width, box_height = width * factor, height * factor
     left, top = (own_width - box_width) / 2, (own_height - box_height) / 2
     box = (left, top, left + box_width, top + box_height)
-    return np.asarray(
-        PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box)
-    )
+    return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box))
 
 
 def _overlaid(frames: Iterator[Image], draw: Callable[[tuple[int, int]], PILImage.Image]) -> Iterator[Image]:
@@ -254,9 +250,7 @@ def _caption(size: tuple[int, int], lines: list[str]) -> PILImage.Image:
     step = (height - top) / 2
     for index, line in enumerate(lines):
         place = (width / 2, top + step * (index + 0.5))
-        pen.text(
-            place, line, font=_font(line, 0.94 * width, 0.7 * step), fill=(255, 255, 255, 255), anchor="mm"
-        )
+        pen.text(place, line, font=_font(line, 0.94 * width, 0.7 * step), fill=(255, 255, 255, 255), anchor="mm")
     return overlay
 
 
@@ -269,9 +263,7 @@ def _logo(size: tuple[int, int], corner: int) -> PILImage.Image:
     top = height - side if corner // 2 else 0.0
     pen.rectangle((left, top, left + side, top + side), fill=(210, 30, 60, 255))
     inset = 0.12 * side
-    pen.ellipse(
-        (left + inset, top + inset, left + side - inset, top + side - inset), fill=(250, 210, 40, 255)
-    )
+    pen.ellipse((left + inset, top + inset, left + side - inset, top + side - inset), fill=(250, 210, 40, 255))
     font = _font("KINO", 0.6 * side, 0.4 * side)
     pen.text((left + side / 2, top + side / 2), "KINO", font=font, fill=(20, 20, 90, 255), anchor="mm")
     text = "watch more at kino.example"

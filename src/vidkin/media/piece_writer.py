@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-__all__ = ["PieceWriter", "SoundReader", "encoder_of"]
-
 # In these formats players expect parameter sets of HEVC only in the head, which this name states.
 _HEVC_NAME = "hvc1"
 
@@ -115,9 +113,7 @@ class PieceWriter:
                         self._mux(output, video, self._fitted(packet))
             self._finish_stretch(output, video)
             if self._written != len(self._order):
-                raise LostFrameError(
-                    str(path), f"only {self._written} of its {len(self._order)} frames can be read"
-                )
+                raise LostFrameError(str(path), f"only {self._written} of its {len(self._order)} frames can be read")
             self._packets += self._sound.copy_until(end)
         return self._packets
 
@@ -378,9 +374,7 @@ class SoundReader:
             is_first: Whether to copy packets before the start, too.
         """
         self._output = output
-        self._outputs = {
-            stream.index: output.add_stream_from_template(stream, opaque=True) for stream in self._streams
-        }
+        self._outputs = {stream.index: output.add_stream_from_template(stream, opaque=True) for stream in self._streams}
         self._start, self._shift = None if is_first else start, start
 
     def copy_until(self, time: Fraction) -> int:
@@ -393,9 +387,7 @@ class SoundReader:
                 self._newest = self._latest.get(place, Fraction(0))
                 self._waiting.append((self._newest, packet))
         ready = [
-            packet
-            for stamp, packet in self._waiting
-            if stamp < time and (self._start is None or stamp >= self._start)
+            packet for stamp, packet in self._waiting if stamp < time and (self._start is None or stamp >= self._start)
         ]
         self._waiting = deque(entry for entry in self._waiting if entry[0] >= time)
         assert self._output is not None or not ready  # begin() comes first

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
-__all__ = ["Piece", "PieceForm", "SplitReport", "choose_form", "piece_paths"]
-
 
 @dataclass(frozen=True, slots=True)
 class Piece(Result):
@@ -110,9 +108,7 @@ class PieceForm(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def choose_form(
-    name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None
-) -> PieceForm:
+def choose_form(name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None) -> PieceForm:
     """The format of the source, or Matroska if that cannot be written, and the streams that it can hold.
 
     Args:

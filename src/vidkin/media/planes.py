@@ -20,8 +20,6 @@ from vidkin.media.reader import PictureReader
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
-__all__ = ["PLANE_HEIGHT", "PLANE_WIDTH", "FramePlanes", "iter_planes"]
-
 PLANE_HEIGHT, PLANE_WIDTH = 36, 64
 """Default grid: fine enough to tell shots apart, small enough to cost almost nothing."""
 
@@ -57,9 +55,7 @@ class FramePlanes:
         ):
             plane = getattr(self, name)
             if plane.shape != shape or plane.dtype != np.uint8:
-                raise InvalidArgumentError(
-                    f"{name} must be {list(shape)} uint8, got {list(plane.shape)} {plane.dtype}"
-                )
+                raise InvalidArgumentError(f"{name} must be {list(shape)} uint8, got {list(plane.shape)} {plane.dtype}")
 
     def __len__(self) -> int:
         return len(self.timestamps)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["ProbedVideo", "VideoInfo", "open_at_start", "open_probed", "probe", "time_in"]
-
 # A frame number counts from this share of a frame before it, because formats such as Matroska round times.
 _EARLIER = 0.25
 # Seconds before the stated end at which reading packets starts, to find the true end.
@@ -106,9 +104,7 @@ class ProbedVideo:
         info: Properties of the file.
     """
 
-    def __init__(
-        self, info: VideoInfo, container: InputContainer, stream: VideoStream, first: PacketIdentity
-    ) -> None:
+    def __init__(self, info: VideoInfo, container: InputContainer, stream: VideoStream, first: PacketIdentity) -> None:
         self.info = info
         self._opened: tuple[InputContainer, VideoStream] | None = (container, stream)
         self._first = first
@@ -155,9 +151,7 @@ def open_probed(
 
 
 @contextmanager
-def open_at_start(
-    source: PathLike | ProbedVideo, *, threads: int
-) -> Iterator[tuple[InputContainer, VideoStream]]:
+def open_at_start(source: PathLike | ProbedVideo, *, threads: int) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The container and the video stream of a file at its start, as from `open_video`; a probed file that can be
     rewound is not reopened."""
     if not isinstance(source, ProbedVideo):
@@ -287,11 +281,7 @@ def _goes_on(container: InputContainer, seconds: float) -> bool:
     try:
         container.seek(int(seconds * av.time_base))
         for packet in container.demux():
-            if (
-                packet.pts is not None
-                and packet.time_base is not None
-                and packet.pts * packet.time_base >= seconds
-            ):
+            if packet.pts is not None and packet.time_base is not None and packet.pts * packet.time_base >= seconds:
                 return True
     except av.error.FFmpegError:
         return False

@@ -215,9 +215,7 @@ class PictureReader:
 
     def _note_damage(self, time: int) -> None:
         if self._damaged_at is None:
-            self._damaged_at = (
-                max(0.0, (time - (self.base or 0)) * self.tick) if self.base is not None else 0.0
-            )
+            self._damaged_at = max(0.0, (time - (self.base or 0)) * self.tick) if self.base is not None else 0.0
 
     def _note(self, time: int, duration: int | None) -> None:
         # Only the latest counts: with B-frames, durations are differences of decoding times.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from vidkin.media.reader import PictureReader
 
-__all__ = ["find_packet_check"]
-
 # No format decodes more pictures than this before one that is shown before them (H.264 and HEVC: 16).
 OVERTAKERS = 17
 
@@ -370,9 +368,7 @@ class Sampler:
         base: Time of the first picture in units.
     """
 
-    def __init__(
-        self, rate: float | None, start: float, end: float | None, *, tick: float, base: int
-    ) -> None:
+    def __init__(self, rate: float | None, start: float, end: float | None, *, tick: float, base: int) -> None:
         self._rate = rate
         self._start = start
         self._end = math.inf if end is None else end

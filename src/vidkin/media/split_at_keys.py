@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
-__all__ = ["SplitPlan", "plan_split", "split_video"]
-
 
 def split_video(
     source: PathLike,
@@ -208,9 +206,7 @@ def plan_split(
         if packet.stream_index != main.index:
             continue
         if stamp is None:
-            raise MediaError(
-                name, "its pictures have no times, so it cannot be split; put it into a container first"
-            )
+            raise MediaError(name, "its pictures have no times, so it cannot be split; put it into a container first")
         if packet.is_keyframe:
             keys.append(len(times))
         times.append(stamp)

@@ -22,8 +22,6 @@ from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, piec
 from vidkin.media.probe import probe
 from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
 
-__all__ = ["Span", "split_exactly"]
-
 OnSplitProgress = Callable[[float, float | None], None]
 
 # Constant quality on the scale of x264: 0 would be lossless, which the profiles of most videos do not allow.

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
-__all__ = [
-    "ParameterSets",
-    "StoredPictures",
-    "free_number",
-    "is_instant_refresh",
-    "read_stored_pictures",
-    "split_units",
-    "to_lengths",
-]
-
 # Formats whose packets carry the times at which pictures are shown.
 _WITH_TIMES = ("mov,", "matroska,", "mpegts", "flv")
 
@@ -282,9 +272,7 @@ def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
 
 def to_lengths(units: list[bytes]) -> bytes:
     """The NAL units of a picture without parameter sets, each preceded by its length in four bytes."""
-    return b"".join(
-        len(unit).to_bytes(4, "big") + unit for unit in units if unit[0] & 31 not in (_SEQUENCE, _PICTURE)
-    )
+    return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units if unit[0] & 31 not in (_SEQUENCE, _PICTURE))
 
 
 def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:

@@ -10,8 +10,6 @@ from fractions import Fraction
 from vidkin._base.values import check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["SAME_TIME", "Time", "is_before", "is_frame_number", "is_same_time"]
-
 SAME_TIME = 1e-6
 """Times closer together than this, in seconds, count as equal, because sums of thirds are not exact."""
 

@@ -47,8 +47,7 @@ class ClipEncoder(BackboneEncoder):
         """
         if features.ndim != 3 or features.shape[1] == 0 or features.shape[2] != self.feature_dimension:
             raise InvalidArgumentError(
-                f"features must be [B, T, {self.feature_dimension}] with at least one frame, got "
-                f"{list(features.shape)}"
+                f"features must be [B, T, {self.feature_dimension}] with at least one frame, got {list(features.shape)}"
             )
         hidden = self.fully_connected(features)
         if self.config.activation == "relu":

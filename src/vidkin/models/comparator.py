@@ -84,9 +84,7 @@ class ComparatorConfig(ModelConfig):
         if self.unrelated is not None:
             ordered = len(self.unrelated) == 2 and self.unrelated[0] < self.unrelated[1]
             if not ordered or not all(map(math.isfinite, self.unrelated)):
-                raise InvalidArgumentError(
-                    f"unrelated must be two numbers, the smaller first, got {self.unrelated}"
-                )
+                raise InvalidArgumentError(f"unrelated must be two numbers, the smaller first, got {self.unrelated}")
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -320,9 +318,7 @@ class Comparator(nn.Module):
 
     def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
-        return frame_similarity(
-            query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
-        )
+        return frame_similarity(query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric)
 
     def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
         """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
@@ -378,9 +374,7 @@ class Comparator(nn.Module):
             target_mask=masks[1],
             longest=self.config.temporal_span or None,
         )
-        return ClipComparison(
-            scores.view(-1, count) / 2 + 0.5, frame_maps, learned.view(-1, count, *learned.shape[1:])
-        )
+        return ClipComparison(scores.view(-1, count) / 2 + 0.5, frame_maps, learned.view(-1, count, *learned.shape[1:]))
 
     def _learned_maps(self, maps: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """Learned maps [P, T', T'] of P maps [P, T, T] with their valid lengths."""

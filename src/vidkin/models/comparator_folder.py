@@ -197,16 +197,12 @@ class ComparatorExtractor:
         self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
         self.short_side: Final = extractor.short_side
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
         A comparator compares whole pictures, so only the whole frame is described, whatever the ``boxes``.
         """
-        return replace(
-            self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint
-        )
+        return replace(self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint)
 
     def open_scorer(self) -> LearnedScorer:
         """The scorer of this comparator, opened once."""
@@ -230,10 +226,7 @@ def measure_unrelated(comparator: Comparator, extractor: FrameExtractor) -> tupl
     """
     features = extractor.extract(background_frames()).views([0])
     groups = torch.split(torch.arange(len(features)), _CUTS)
-    clips = [
-        replace(features.frames(rows), timestamps=torch.arange(len(rows), dtype=torch.float64))
-        for rows in groups
-    ]
+    clips = [replace(features.frames(rows), timestamps=torch.arange(len(rows), dtype=torch.float64)) for rows in groups]
     scorer = LearnedScorer(comparator, (-1.0, 1.0), identity="")
     scores = torch.tensor([
         scorer.raw_score(first, second)
@@ -270,7 +263,5 @@ def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorE
     if settings:
         # The scores of unrelated videos depend on the shares.
         comparator.config = replace(comparator.config, **settings, unrelated=None)
-    extractor = open_extractor(
-        info.config.extractor, weights=info.weights, whitening=info.whitening, device=device
-    )
+    extractor = open_extractor(info.config.extractor, weights=info.weights, whitening=info.whitening, device=device)
     return ComparatorExtractor(comparator, extractor, name=name)

@@ -119,9 +119,7 @@ def import_comparator(
     if not isinstance(weights_of, dict) or not all(isinstance(w, torch.Tensor) for w in weights_of.values()):
         raise InvalidArgumentError(f"{os.fspath(path)}: must hold a state dictionary, got something else")
     state = {name.removeprefix("module."): value for name, value in weights_of.items()}
-    if not any(
-        name.removeprefix(LAYOUTS[layout].outer).startswith(LAYOUTS[layout].network) for name in state
-    ):
+    if not any(name.removeprefix(LAYOUTS[layout].outer).startswith(LAYOUTS[layout].network) for name in state):
         raise InvalidArgumentError(
             f"{os.fspath(path)}: a checkpoint of layout {layout} must hold weights named {LAYOUTS[layout].network}*, "
             f"got {', '.join(sorted(state)[:4]) or 'none'}"
@@ -133,9 +131,7 @@ def import_comparator(
         positions = Path(scratch)
         network = None if weights is None else _as_safetensors(weights, positions / "network.safetensors")
         white = (
-            None
-            if whitening is None
-            else _as_whitening(whitening, config.dimension, positions / "white.safetensors")
+            None if whitening is None else _as_whitening(whitening, config.dimension, positions / "white.safetensors")
         )
         if weights is not None or extractor is not None:
             describes = open_extractor(config.extractor, weights=network, whitening=white)
@@ -198,9 +194,7 @@ def _check_pickle(file: IO[bytes] | mmap.mmap) -> None:
     try:
         for step, (operation, argument, _) in enumerate(pickletools.genops(file)):  # type: ignore[arg-type]
             if step > _MOST_STEPS:
-                raise ValueError(
-                    f"a checkpoint must have at most {_MOST_STEPS:,} steps beside tensors, got more"
-                )
+                raise ValueError(f"a checkpoint must have at most {_MOST_STEPS:,} steps beside tensors, got more")
             if operation.name == "STACK_GLOBAL":
                 _check_called(" ".join(recent))
             elif operation.name in ("GLOBAL", "INST"):
@@ -246,9 +240,7 @@ def _understand(
     """The configuration implied by the weights, and the weights under the names of :class:`Comparator`."""
     if layout.outer and any(name.startswith(layout.outer) for name in state):
         state = {
-            name.removeprefix(layout.outer): value
-            for name, value in state.items()
-            if name.startswith(layout.outer)
+            name.removeprefix(layout.outer): value for name, value in state.items() if name.startswith(layout.outer)
         }
     named = {}
     for name, value in state.items():
@@ -281,9 +273,7 @@ def _as_safetensors(path: PathLike, target: Path) -> PathLike:
         return path
     state = _read_torch(path)
     if not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise InvalidArgumentError(
-            f"{os.fspath(path)}: must hold the weights of a network, got something else"
-        )
+        raise InvalidArgumentError(f"{os.fspath(path)}: must hold the weights of a network, got something else")
     save_file({name: value.contiguous().clone() for name, value in state.items()}, target)
     return target
 
@@ -319,6 +309,4 @@ def _check_arrays(path: str) -> None:
         needed = sum(part.file_size for part in archive.infolist())
     size = os.path.getsize(path)
     if needed > _MOST_EXPANSION * size:
-        raise ValueError(
-            f"the arrays must take at most {_MOST_EXPANSION} times the {size:,} bytes of the file"
-        )
+        raise ValueError(f"the arrays must take at most {_MOST_EXPANSION} times the {size:,} bytes of the file")

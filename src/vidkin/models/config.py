@@ -158,9 +158,7 @@ class EncoderConfig(ModelConfig):
                 f"local_normalization must be 0 for kind {self.kind!r}, got {self.local_normalization}"
             )
         if self.is_classifier and self.classes < 2:
-            raise InvalidArgumentError(
-                f"classes must be at least 2 for kind {self.kind!r}, got {self.classes}"
-            )
+            raise InvalidArgumentError(f"classes must be at least 2 for kind {self.kind!r}, got {self.classes}")
         if self.network is not None and self.kind != "frame_encoder":
             raise InvalidArgumentError(f"network must not be set for kind {self.kind!r}")
         if self.kind != "two_head" and (self.embedding_from or self.motion):

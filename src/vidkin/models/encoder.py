@@ -66,9 +66,7 @@ class Encoder(nn.Module, ABC):
         head = [parameter for parameter in self.head_parameters() if parameter.requires_grad]
         in_head = {id(parameter) for parameter in head}
         rest = [
-            parameter
-            for parameter in self.parameters()
-            if parameter.requires_grad and id(parameter) not in in_head
+            parameter for parameter in self.parameters() if parameter.requires_grad and id(parameter) not in in_head
         ]
         if not rest:
             return [{"params": head, "lr": learning_rate, "name": "head"}]

@@ -55,9 +55,7 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
     if not target.absolute().parent.is_dir():
         raise InvalidArgumentError(f"{target.absolute().parent}: is not a folder; create it first")
     if target.is_dir():
-        raise InvalidArgumentError(
-            f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}"
-        )
+        raise InvalidArgumentError(f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}")
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if format == "onnx" and missing:
         raise MissingPartError(
@@ -84,9 +82,7 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
             else:
                 _save_onnx(program, model, target, about)
     except OSError as error:
-        raise InvalidArgumentError(
-            f"{target}: {error.strerror or error}; choose a file that can be written"
-        ) from error
+        raise InvalidArgumentError(f"{target}: {error.strerror or error}; choose a file that can be written") from error
     return target
 
 

@@ -64,9 +64,7 @@ class ClipBuffer:
         self._made = 0
         self._started = self._covered = float("-inf")
 
-    def push(
-        self, items: torch.Tensor, times: list[float], information: list[float]
-    ) -> Iterator[PlannedClip]:
+    def push(self, items: torch.Tensor, times: list[float], information: list[float]) -> Iterator[PlannedClip]:
         """Add frames [n, ...] with their times and yield the clips that are complete now."""
         self._times += times
         self._items += list(items)
@@ -83,9 +81,7 @@ class ClipBuffer:
             begin, end = self._times[0], self._times[-1]
             parts = [begin + (end - begin) * (index + 0.5) / self._frames for index in range(self._frames)]
             yield self._clip(self._rows(parts), (begin + end) / 2)
-        elif self._times and (
-            self._covered == float("-inf") or self._times[-1] - self._covered > self._plan.step / 2
-        ):
+        elif self._times and (self._covered == float("-inf") or self._times[-1] - self._covered > self._plan.step / 2):
             rows = range(max(0, len(self._times) - self._frames), len(self._times))
             yield self._clip(list(rows), (self._times[rows[0]] + self._times[-1]) / 2)
 
@@ -160,9 +156,7 @@ class ModelExtractor:
         self.fingerprint: Final = f"model-{model.config.kind}-{model_digest(model)[:12]}"
         self.short_side: Final = model.config.size
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Embeddings of single frames [T, H, W, 3], or of their mirror images if ``mirror``.
 
         Scores of kinds compare whole pictures, so only the whole frame is described, whatever the ``boxes``.
@@ -235,9 +229,7 @@ class ClipModelExtractor(ModelExtractor):
         if waiting:
             yield self._describe(waiting)
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """The embedding of the clip around each frame.
 
         A clip consists of the frames nearest in order, as many as the model takes, or all if there are fewer.

@@ -90,9 +90,7 @@ class LocalNormalization(nn.Module):
     def _over_blocks(self, maps: torch.Tensor, *, share: bool = False) -> torch.Tensor:
         """Means over the part of each block on the map; with ``share`` and maps of ones, the number of places in that
         part."""
-        means = functional.avg_pool2d(
-            maps, self.side, stride=1, padding=self.side // 2, count_include_pad=share
-        )
+        means = functional.avg_pool2d(maps, self.side, stride=1, padding=self.side // 2, count_include_pad=share)
         return means * self.side**2 if share else means
 
     def extra_repr(self) -> str:

@@ -229,9 +229,7 @@ def write_model_folder(folder: PathLike, module: nn.Module, document: Mapping[st
         write_bytes(path / WEIGHTS_FILE, save(state))
         write_text(path / CONFIG_FILE, text)
     except OSError as error:
-        raise InvalidArgumentError(
-            f"{path}: {error.strerror or error}; choose a folder that can be written"
-        ) from error
+        raise InvalidArgumentError(f"{path}: {error.strerror or error}; choose a folder that can be written") from error
     return path
 
 

@@ -82,21 +82,13 @@ class Checkpoint:
 
     def below(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose names start with the prefix; the prefix is removed from the names."""
-        return {
-            name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)
-        }
+        return {name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
 
 
 def learned_state(model: nn.Module) -> dict[str, Tensor]:
     """State of a model by name, without a backbone of which nothing learns, as that is loaded from elsewhere."""
-    learns = any(
-        weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone.")
-    )
-    return {
-        name: tensor
-        for name, tensor in model.state_dict().items()
-        if learns or not name.startswith("backbone.")
-    }
+    learns = any(weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone."))
+    return {name: tensor for name, tensor in model.state_dict().items() if learns or not name.startswith("backbone.")}
 
 
 def load_learned(model: nn.Module, state: dict[str, Tensor]) -> None:
@@ -245,9 +237,7 @@ class StepStore:
         default=lambda values: "an unfinished training with another recipe, other labels or other weights"
     )
 
-    def restore(
-        self, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None = None
-    ) -> int:
+    def restore(self, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None = None) -> int:
         """Restore model, optimizer and random generators; return the number of steps taken, 0 without a checkpoint.
 
         Raises:

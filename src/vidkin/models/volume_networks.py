@@ -59,9 +59,7 @@ class VolumeNetwork(Encoder):
         """The second hidden layer [B, D], not normalized, of volumes [B, 3, T, S, S] from 0 to 1."""
         check_frames("volumes", volumes, 5, "[B, 3, T, S, S]", 1)
         if not self._mean_over_time and volumes.shape[2] != self.config.frames:
-            raise InvalidArgumentError(
-                f"volumes must have {self.config.frames} frames, got {volumes.shape[2]}"
-            )
+            raise InvalidArgumentError(f"volumes must have {self.config.frames} frames, got {volumes.shape[2]}")
         images = self.normalize(volumes.transpose(1, 2)).transpose(1, 2)
         first = self.fully_connected(self._flat(self.volume(images)))
         second: torch.Tensor = self.fully_connected_2(self.dropout(first))

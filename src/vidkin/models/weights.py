@@ -53,9 +53,7 @@ def fit_state(
     """
     for name, tensor in state.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise InvalidArgumentError(
-                f"{os.fspath(source)}: {name} has values that are not finite; train it again"
-            )
+            raise InvalidArgumentError(f"{os.fspath(source)}: {name} has values that are not finite; train it again")
     own = module.state_dict()
     problems = [
         f"{title} {len(names)} ({', '.join(sorted(names)[:_LISTED])}{', ...' if len(names) > _LISTED else ''})"
@@ -67,9 +65,7 @@ def fit_state(
         if names
     ]
     if problems:
-        raise InvalidArgumentError(
-            f"{os.fspath(source)}: these are not the weights of {label}: {'; '.join(problems)}"
-        )
+        raise InvalidArgumentError(f"{os.fspath(source)}: these are not the weights of {label}: {'; '.join(problems)}")
     module.load_state_dict(state)
 
 

@@ -14,8 +14,6 @@ from vidkin.datasets import LabelledItem, LabelledSet, read_item
 from vidkin.rendering.pictures import new_figure, set_text, short_name, write_figure
 from vidkin.training import DescribedParts, nearest
 
-__all__ = ["draw_classifier"]
-
 _QUERIES, _RESULTS, _WRONG = 6, 5, 9
 _RIGHT_COLOR, _WRONG_COLOR = "#2ca02c", "#d62728"
 _SIDE = 112
@@ -23,9 +21,7 @@ _SIDE = 112
 _MOST_POINTS = 1000
 
 
-def draw_classifier(
-    parts: DescribedParts, folder: str | os.PathLike[str], *, seed: int = 0
-) -> tuple[Path, ...]:
+def draw_classifier(parts: DescribedParts, folder: str | os.PathLike[str], *, seed: int = 0) -> tuple[Path, ...]:
     """Draw ``retrieval.png``, ``misclassified.png`` and ``embedding.png`` into a folder.
 
     ``retrieval``: test items, evenly spread, and their nearest training items, green of the same class, red otherwise.
@@ -76,9 +72,7 @@ def _draw_wrong(parts: DescribedParts, path: Path) -> None:
         figure.suptitle("All test items are classified correctly.")
     names = parts.test.labelled.subcategories()
     for position, query in enumerate(wrong[positions].tolist()):
-        _, nearest_places = nearest(
-            parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1
-        )
+        _, nearest_places = nearest(parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1)
         row, column = divmod(position, 3)
         result = int(nearest_places[0, 0])
         said = names[int(predicted[query])]
@@ -100,9 +94,7 @@ def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
     vectors = parts.test_outputs.embeddings[::step]
     labels: Tensor = parts.test.labels[::step, 1]
     perplexity = min(30.0, max(1.0, (len(vectors) - 1) / 3))
-    points = manifold.TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(
-        vectors.numpy()
-    )
+    points = manifold.TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(vectors.numpy())
     figure = new_figure(6.5, 5.0)
     axis = figure.subplots()
     names = parts.test.labelled.subcategories()
@@ -111,9 +103,7 @@ def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
         mine = (labels == number).numpy()
         label = short_name(names[number], room=24) if len(shown) <= 20 else None
         color = f"C{order % 10}"
-        axis.scatter(
-            points[mine, 0], points[mine, 1], s=8, color=color, marker="os^vDP"[order // 10 % 6], label=label
-        )
+        axis.scatter(points[mine, 0], points[mine, 1], s=8, color=color, marker="os^vDP"[order // 10 % 6], label=label)
     axis.set_xticks([])
     axis.set_yticks([])
     if len(shown) <= 20:
@@ -122,9 +112,7 @@ def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
 
 
 def _show(axis: Axes, labeled: LabelledSet, item: LabelledItem, color: str) -> None:
-    frames = read_item(
-        item, labeled.kind, size=_SIDE, frames=None if labeled.kind == "image" else 1, fit="crop"
-    )
+    frames = read_item(item, labeled.kind, size=_SIDE, frames=None if labeled.kind == "image" else 1, fit="crop")
     axis.imshow(frames if frames.ndim == 3 else frames[0])
     axis.set_xticks([])
     axis.set_yticks([])

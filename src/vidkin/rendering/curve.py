@@ -15,8 +15,6 @@ from vidkin.rendering.pictures import (
 )
 from vidkin.shots import ShotDetection, ShotFormat
 
-__all__ = ["PLOT", "draw_curve"]
-
 _CUT_COLOR = "#d62728"
 _CRITICAL_COLOR = "#ff7f0e"
 

@@ -15,8 +15,6 @@ from vidkin.index import DuplicateGroup, DuplicateMember
 from vidkin.media import thumbnail
 from vidkin.rendering.text import clock, file_size, number, printable
 
-__all__ = ["describe_member", "duplicate_cells", "write_duplicate_page"]
-
 _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
     *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt"),
@@ -153,11 +151,7 @@ def _pictures(member: DuplicateMember, short_side: int) -> str:
         except MediaError as error:
             return f"<small>{html.escape(printable(error.cause))}</small>"
         held = io.BytesIO()
-        Image.fromarray(image[:, ::-1] if member.mirrored else image).save(
-            held, "JPEG", quality=_JPEG_QUALITY
-        )
+        Image.fromarray(image[:, ::-1] if member.mirrored else image).save(held, "JPEG", quality=_JPEG_QUALITY)
         data = base64.b64encode(held.getvalue()).decode("ascii")
-        pictures.append(
-            f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">'
-        )
+        pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
     return "".join(pictures)

@@ -23,8 +23,6 @@ from vidkin.index.storage.opening import open_place
 from vidkin.media import Frames
 from vidkin.rendering.text import number
 
-__all__ = ["INDEX_FILES", "describe_machine", "inspect_index", "inspect_machine"]
-
 PartState = Literal["ok", "missing", "broken"]
 
 _PACKAGES = (
@@ -73,9 +71,7 @@ def inspect_machine() -> tuple[Finding, ...]:
             missing.append(name)
     packages = Finding("packages", "ok", ", ".join(installed))
     if missing:
-        packages = Finding(
-            "packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin"
-        )
+        packages = Finding("packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin")
     return (
         Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         packages,

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from vidkin.index import Comparison
     from vidkin.similarity import Box, Segment
 
-__all__ = ["FramePair", "describe_box", "describe_parts", "frame_pairs"]
-
 # A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
 _FULL, _WHOLE = 0.9, 0.8
 

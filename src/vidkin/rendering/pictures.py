@@ -21,17 +21,6 @@ from vidkin.rendering.matches import FramePair, describe_box
 from vidkin.rendering.text import clock, printable
 from vidkin.similarity import Box
 
-__all__ = [
-    "draw_map",
-    "draw_pairs",
-    "new_figure",
-    "pool_map",
-    "require_picture_name",
-    "set_text",
-    "short_name",
-    "write_figure",
-]
-
 PathLike = str | os.PathLike[str]
 
 _LONGEST_NAME = 40
@@ -42,9 +31,7 @@ def require_picture_name(path: PathLike) -> None:
     name = printable(os.fspath(path))
     formats = sorted(FigureCanvasBase.get_supported_filetypes())
     if Path(path).suffix.lower().lstrip(".") not in formats:
-        raise InvalidArgumentError(
-            f"{name}: not a picture format; choose a name that ends in .{', .'.join(formats)}"
-        )
+        raise InvalidArgumentError(f"{name}: not a picture format; choose a name that ends in .{', .'.join(formats)}")
     folder = Path(path).parent
     if not folder.is_dir():
         raise InvalidArgumentError(f"{printable(os.fspath(folder))}: no such folder; create it first")
@@ -138,9 +125,7 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
     axes.set_ylim(max(down), max(rows[0], 0.0))
     set_text(axes.set_xlabel("", size=9), f"{short_name(target)}, seconds")
     set_text(axes.set_ylabel("", size=9), f"{short_name(query, room=axis_room)}, seconds")
-    set_text(
-        axes.set_title("", size=10), f"score {comparison.score:.2f}, segments {len(comparison.segments)}"
-    )
+    set_text(axes.set_title("", size=10), f"score {comparison.score:.2f}, segments {len(comparison.segments)}")
     figure.colorbar(mesh, ax=axes, label="frame similarity")
     write_figure(figure, path)
 

@@ -13,19 +13,6 @@ from vidkin._base.values import as_json
 if TYPE_CHECKING:
     from vidkin.index import Match
 
-__all__ = [
-    "clock",
-    "clock_range",
-    "file_size",
-    "json_text",
-    "match_as_json",
-    "matches_as_json",
-    "number",
-    "percent",
-    "print_json",
-    "printable",
-]
-
 
 def clock(seconds: float, *, digits: int = 1) -> str:
     """Format seconds as ``m:ss.s``, or ``h:mm:ss.s`` from one hour: 75.25 is ``1:15.3``.
@@ -86,8 +73,7 @@ def printable(text: str) -> str:
     if any("\ud800" <= char <= "\udfff" for char in text):
         # Those that stand for bytes of a name of a file; others come from JSON, and no file is named so.
         text = "".join(
-            char if char < "\ud800" or "\udc80" <= char <= "\udcff" or char > "\udfff" else "�"
-            for char in text
+            char if char < "\ud800" or "\udc80" <= char <= "\udcff" or char > "\udfff" else "�" for char in text
         )
         text = os.fsencode(text).decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "�" for char in text)

@@ -12,8 +12,6 @@ from vidkin.training import FirstBatch
 from vidkin.training.evaluation import embed_set
 from vidkin.training.inputs import OnItem
 
-__all__ = ["draw_first_batch", "draw_quadlets"]
-
 _MOST_ROWS = 8
 
 # Of a batch that has no tuples.

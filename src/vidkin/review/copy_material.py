@@ -21,21 +21,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import EDITS, EditedSegment, apply_edit, probe, steady_frames, write_video
 from vidkin.media.picture_edits import covering
 
-__all__ = [
-    "FULL",
-    "QUICK",
-    "REAL_COPY",
-    "ClipSize",
-    "CopyMaterial",
-    "GalleryVideo",
-    "QueryClip",
-    "Recording",
-    "choose_queries",
-    "find_recordings",
-    "make_copies",
-    "write_query",
-]
-
 REAL_COPY, DISTRACTOR = "real copy", "distractor"
 
 # Incremented when an edit would give different pictures or a different truth, so that stored copies are not used.
@@ -160,9 +145,7 @@ def _make_filler(work: Path, recordings: Iterable[Recording]) -> Path:
     def frames() -> Iterator[NDArray[np.uint8]]:
         for recording in short:
             count = max(1, round(recording.duration * _FILLER_RATE))
-            for image in steady_frames(
-                recording.path, 0.0, 1 / _FILLER_RATE, count, _FILLER_HEIGHT, threads=1
-            ):
+            for image in steady_frames(recording.path, 0.0, 1 / _FILLER_RATE, count, _FILLER_HEIGHT, threads=1):
                 yield covering(image, _FILLER_WIDTH, _FILLER_HEIGHT)
 
     pictures = frames() if short else camera_flight(

@@ -24,28 +24,6 @@ from vidkin.metric.measures import mean_average_precision, micro_average_precisi
 from vidkin.review.copy_material import REAL_COPY, CopyMaterial
 from vidkin.similarity import UNRELATED, Segment
 
-__all__ = [
-    "THRESHOLD",
-    "AveragePrecisions",
-    "BoxOverlaps",
-    "CopyFigures",
-    "CopyPeer",
-    "GroupFigures",
-    "PairScores",
-    "PlacedSegment",
-    "SearchCosts",
-    "TimeErrors",
-    "UnrelatedFigures",
-    "box_overlap",
-    "copy_peers",
-    "place_segments",
-    "relevance_of",
-    "search_scores",
-    "summarize_boxes",
-    "summarize_copies",
-    "summarize_times",
-]
-
 # Pairs of unrelated videos should stay below this score.
 THRESHOLD = UNRELATED
 
@@ -296,12 +274,8 @@ def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSeg
             # The segment that overlaps most in both videos; among equals the first, which is the best.
             best, most = None, 0.0
             for segment in segments:
-                in_copy = _overlap(
-                    segment.target_start, segment.target_end, truth.edited_start, truth.edited_end
-                )
-                in_query = _overlap(
-                    segment.query_start, segment.query_end, truth.source_start, truth.source_end
-                )
+                in_copy = _overlap(segment.target_start, segment.target_end, truth.edited_start, truth.edited_end)
+                in_query = _overlap(segment.query_start, segment.query_end, truth.source_start, truth.source_end)
                 if in_copy * in_query > most:
                     best, most = segment, in_copy * in_query
             placed.append(PlacedSegment(video.edit, video.edit_family, truth, best))
@@ -439,9 +413,7 @@ def search_scores(
     shutil.rmtree(folder, ignore_errors=True)
     with Index.open(folder, extractor=extractor, weights=weights, whitening=whitening, create=True) as index:
         started = time.perf_counter()
-        ingested = index.add(
-            [video.path for video in gallery], on_progress=lambda step: report(step.done, step.path)
-        )
+        ingested = index.add([video.path for video in gallery], on_progress=lambda step: report(step.done, step.path))
         if ingested.broken:
             raise MediaError(ingested.broken[0].path, ingested.broken[0].cause)
         index_seconds = time.perf_counter() - started

@@ -30,16 +30,6 @@ from vidkin.review.copy_scores import (
     summarize_copies,
 )
 
-__all__ = [
-    "CopyReport",
-    "CopyResults",
-    "CopyStudy",
-    "ExtractorChoice",
-    "as_picture_page",
-    "choose_extractors",
-    "run_copy_study",
-]
-
 Box = tuple[float, float, float, float]
 
 _SIDE = 200
@@ -74,9 +64,7 @@ class _Example:
     place: PlacedSegment
 
 
-def as_picture_page(
-    results: CopyResults, *, title: str = "Copies of your videos", system: str | None = None
-) -> str:
+def as_picture_page(results: CopyResults, *, title: str = "Copies of your videos", system: str | None = None) -> str:
     """A self-contained HTML page.
 
     For each edit a frame of a copy beside the frame of its source: the copy with the lowest score, so that misses
@@ -174,9 +162,7 @@ def _picture(image: NDArray[np.uint8], boxes: Sequence[tuple[Box, str]], alt: st
     pen = ImageDraw.Draw(picture)
     for box, color in boxes:
         if box != _WHOLE:
-            left, top, right, bottom = (
-                share * (side - 1) for share, side in zip(box, 2 * picture.size, strict=True)
-            )
+            left, top, right, bottom = (share * (side - 1) for share, side in zip(box, 2 * picture.size, strict=True))
             pen.rectangle((left, top, right, bottom), outline=color, width=2)
     buffer = io.BytesIO()
     picture.save(buffer, "JPEG", quality=_QUALITY)
@@ -314,8 +300,7 @@ def run_copy_study(
     )
     scores = {name: measure() for name, measure in _systems(study, peers, material, work, report_step)}
     figures = tuple(
-        summarize_copies(name, pair_scores, material, threshold=study.threshold)
-        for name, pair_scores in scores.items()
+        summarize_copies(name, pair_scores, material, threshold=study.threshold) for name, pair_scores in scores.items()
     )
     report = CopyReport(
         machine=machine,

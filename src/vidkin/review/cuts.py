@@ -18,16 +18,6 @@ from vidkin.review.labels import REVIEW_FOLDER, CutLabel, CutVerdict, Labels, is
 from vidkin.review.measure import Judgment, store_review
 from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
 
-__all__ = [
-    "CutReview",
-    "forget_corrected",
-    "read_corrected",
-    "read_detector",
-    "train_cuts",
-    "use_detector",
-    "write_corrected",
-]
-
 
 def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
     """Corrected cuts of a video; None if nobody corrected them.
@@ -235,9 +225,7 @@ def _near(chances: Mapping[int, float], frame: int) -> float:
 
 def _fit(examples: Sequence[tuple[float, bool]]) -> float:
     """Threshold with the highest F1; .5 if the verdicts are unrelated to the probabilities."""
-    rule = fit_rule(
-        [{"chance": chance} for chance, _ in examples], [truth for _, truth in examples], names=["chance"]
-    )
+    rule = fit_rule([{"chance": chance} for chance, _ in examples], [truth for _, truth in examples], names=["chance"])
     weight = rule.weights["chance"]
     if weight <= 0:
         return 0.5

@@ -19,8 +19,6 @@ from vidkin._base.values import Result, check_at_least, check_choice, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.opening import open_place
 
-__all__ = ["REVIEW_FOLDER", "CutLabel", "CutVerdict", "Labels", "PairLabel", "PairVerdict", "is_held_back"]
-
 PairVerdict = Literal["same", "same kind", "different"]
 CutVerdict = Literal["cut", "no cut"]
 REVIEW_FOLDER = "review"
@@ -47,9 +45,7 @@ class PairLabel(Result):
     def __post_init__(self) -> None:
         check_choice("verdict", self.verdict, get_args(PairVerdict))
         if not self.first < self.second:
-            raise InvalidArgumentError(
-                "a pair must be of two videos with different content, the smaller hash first"
-            )
+            raise InvalidArgumentError("a pair must be of two videos with different content, the smaller hash first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,19 +30,6 @@ from vidkin.similarity.reviewed import (
     pair_numbers,
 )
 
-__all__ = [
-    "Judgment",
-    "MeasureReview",
-    "SuggestedPair",
-    "interval_of_difference",
-    "judge_difference",
-    "ordering",
-    "read_reviews",
-    "suggest_pairs",
-    "train_measure",
-    "use_measure",
-]
-
 Judgment = Literal["better", "no clear difference", "worse"]
 
 _RUNS_FILE = "runs.jsonl"
@@ -259,9 +246,7 @@ class _Head(nn.Module):
         first, second, third = nn.functional.softplus(self.raw.detach()).tolist()
         kind, same = (float(value.detach()) for value in self.thresholds())
         weights = self.scales.detach().exp().tolist()
-        return ReviewMeasure(
-            fingerprint, tuple(center.tolist()), tuple(weights), (first, second, third), kind, same
-        )
+        return ReviewMeasure(fingerprint, tuple(center.tolist()), tuple(weights), (first, second, third), kind, same)
 
 
 def _objective(model: _Head, batch: tuple[Tensor, Tensor, Tensor, Tensor]) -> Mapping[str, Tensor]:

@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from vidkin._base.values import Result, parse_json, read_json
 
-__all__ = ["Curves", "FigureTable", "StoredRun", "find_runs", "read_curves", "read_tables"]
-
 _LOG, _REPORT, _LOCK = "run.jsonl", "report.json", ".training.lock"
 _MOST_RUNS, _MOST_FOLDERS, _DEPTH = 300, 5000, 4
 _MOST_BYTES = 64_000_000
@@ -223,11 +221,7 @@ def _flatten(row: Mapping[str, Any]) -> dict[str, str | int | float]:
     """The texts and numbers of an entry, and those one level below, named after both levels."""
     cells: dict[str, str | int | float] = {}
     for name, value in row.items():
-        inner = (
-            {f"{name} {key}": part for key, part in value.items()}
-            if isinstance(value, dict)
-            else {name: value}
-        )
+        inner = {f"{name} {key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}
         cells |= {key: part for key, part in inner.items() if isinstance(part, str | int | float)}
     return cells
 

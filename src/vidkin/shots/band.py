@@ -22,23 +22,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 
-__all__ = [
-    "BAND_CHANNELS",
-    "BAND_LAGS",
-    "BandDetector",
-    "BandFeatures",
-    "Probabilities",
-    "TransitionNetwork",
-    "TransitionThresholds",
-    "band_features",
-    "cuts_from_probabilities",
-    "find_stretches",
-    "one_thread",
-    "read_network",
-    "refuse_unreadable",
-    "write_network",
-]
-
 BAND_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 """Distances, in frames, at which frames are compared."""
@@ -338,9 +321,7 @@ def write_network(network: TransitionNetwork, path: PathLike, notes: Mapping[str
     save_file(state, os.fspath(path), {name: json.dumps(note) for name, note in notes.items()})
 
 
-def read_network(
-    path: PathLike, *, outputs: int | None = None
-) -> tuple[TransitionNetwork, Mapping[str, str]]:
+def read_network(path: PathLike, *, outputs: int | None = None) -> tuple[TransitionNetwork, Mapping[str, str]]:
     """The network in a safetensors file, in eval mode, and the file's metadata; use it in `refuse_unreadable`.
 
     Args:
@@ -354,12 +335,8 @@ def read_network(
         metadata = file.metadata() or {}
     for name, tensor in state.items():
         if not bool(tensor.isfinite().all()):
-            raise InvalidArgumentError(
-                f"{os.fspath(path)}: {name} has values that are not finite; train it again"
-            )
-    network = TransitionNetwork(
-        width=state["enter.weight"].shape[0], outputs=outputs or state["leave.weight"].shape[0]
-    )
+            raise InvalidArgumentError(f"{os.fspath(path)}: {name} has values that are not finite; train it again")
+    network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=outputs or state["leave.weight"].shape[0])
     network.load_state_dict(state)
     return network.eval(), metadata
 
@@ -410,9 +387,7 @@ Probabilities = NDArray[np.float32]
 """[T, 2], probabilities of a hard cut at the frame, and of the frame being inside a gradual transition."""
 
 
-def cuts_from_probabilities(
-    probabilities: Probabilities, thresholds: TransitionThresholds
-) -> tuple[DetectedCut, ...]:
+def cuts_from_probabilities(probabilities: Probabilities, thresholds: TransitionThresholds) -> tuple[DetectedCut, ...]:
     """Cuts in order of frames.
 
     Args:
@@ -462,9 +437,7 @@ def find_stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
     firsts = frames[np.concatenate([[0], breaks + 1])]
     lasts = frames[np.concatenate([breaks, [len(frames) - 1]])]
     return [
-        (int(first), int(last))
-        for first, last in zip(firsts, lasts, strict=True)
-        if last - first + 1 >= _MIN_FRAMES
+        (int(first), int(last)) for first, last in zip(firsts, lasts, strict=True) if last - first + 1 >= _MIN_FRAMES
     ]
 
 
@@ -512,9 +485,7 @@ class BandDetector:
         """The cuts of all frames pushed."""
         probabilities = self._network.probabilities(self._features.finish()).numpy()
         cuts = cuts_from_probabilities(probabilities, self._thresholds)
-        curve = Curve(
-            np.array(self._times), probabilities.max(1).astype(np.float64), "transition probability"
-        )
+        curve = Curve(np.array(self._times), probabilities.max(1).astype(np.float64), "transition probability")
         return DetectedCuts(cuts, curve)
 
 

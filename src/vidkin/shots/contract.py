@@ -22,22 +22,6 @@ from vidkin.shots.timecode import timeline_rate
 if TYPE_CHECKING:
     from vidkin.media import FramePlanes
 
-__all__ = [
-    "TRANSITIONS",
-    "Curve",
-    "Cut",
-    "DetectedCut",
-    "DetectedCuts",
-    "KnownCutsDetector",
-    "Opening",
-    "PlanesDetector",
-    "RgbFrame",
-    "Shot",
-    "ShotDetection",
-    "ShotDetector",
-    "Transition",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RgbFrame:
@@ -261,13 +245,10 @@ class Shot(Result):
             check_share(critical=self.critical)
         if not 0 <= self.start_frame < self.end_frame:
             raise InvalidArgumentError(
-                "frames of a shot must be 0 <= start_frame < end_frame, "
-                f"got {self.start_frame} and {self.end_frame}"
+                f"frames of a shot must be 0 <= start_frame < end_frame, got {self.start_frame} and {self.end_frame}"
             )
         if not 0.0 <= self.start < self.end:
-            raise InvalidArgumentError(
-                f"times of a shot must be 0 <= start < end, got {self.start} and {self.end} s"
-            )
+            raise InvalidArgumentError(f"times of a shot must be 0 <= start < end, got {self.start} and {self.end} s")
 
     @property
     def is_critical(self) -> bool:

@@ -14,21 +14,6 @@ from vidkin._base.registry import import_part
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "TREND_TESTS",
-    "FittedRule",
-    "MannKendall",
-    "TrendTest",
-    "critical_score",
-    "end_rise",
-    "fit_rule",
-    "fit_trend",
-    "mann_kendall",
-    "rise_moment",
-    "theil_sen",
-    "trend_numbers",
-]
-
 TrendTest = Literal["mann-kendall", "theil-sen", "end-rise", "combined"]
 
 TREND_TESTS: Mapping[TrendTest, tuple[str, ...]] = {

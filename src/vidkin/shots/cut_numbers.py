@@ -13,26 +13,6 @@ from numpy.typing import NDArray
 from vidkin.media import FramePlanes
 from vidkin.shots.band import BAND_LAGS, one_thread
 
-__all__ = [
-    "AROUND",
-    "GRADUAL_NUMBERS",
-    "GRID",
-    "HARD_NUMBERS",
-    "SIDE",
-    "BandGrid",
-    "FrameVectors",
-    "VectorNetwork",
-    "changed_blocks",
-    "compare_regions",
-    "logit",
-    "measure_cut",
-    "measure_rectangle",
-    "measure_transition",
-    "measure_wipe",
-    "squares_of_planes",
-    "usual_distance",
-]
-
 GRID = (128, 128)
 
 """Rows and columns of sampled luma: four samples for each pixel that the encoder sees."""
@@ -137,16 +117,13 @@ def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDA
     total = total[:, :, ::2] + total[:, :, 1::2]
     bright = (total.astype(np.float32) / 4 - 16) / 219
     blue, red = np.moveaxis((chroma.astype(np.float32) - 128) / 224, 1, 0)
-    squares = np.stack(
-        [bright + 1.402 * red, bright - 0.344136 * blue - 0.714136 * red, bright + 1.772 * blue], 1
-    )
+    squares = np.stack([bright + 1.402 * red, bright - 0.344136 * blue - 0.714136 * red, bright + 1.772 * blue], 1)
     return squares.clip(0, 1, out=squares)
 
 
 def _places(few: tuple[int, int], many: tuple[int, int]) -> NDArray[np.intp]:
     rows, columns = (
-        ((np.arange(count) + 0.5) * whole / count).astype(np.intp)
-        for count, whole in zip(few, many, strict=True)
+        ((np.arange(count) + 0.5) * whole / count).astype(np.intp) for count, whole in zip(few, many, strict=True)
     )
     return (rows[:, None] * many[1] + columns).ravel()
 
@@ -285,9 +262,7 @@ def measure_cut(
     others = np.sort(others[~np.isnan(others)])
     # The largest is left out because it can be the next cut.
     quiet = float(np.median(others)) + float(others[-2]) / 2 if len(others) > 1 else 0.0
-    motion = np.r_[
-        rows[max(1, place - AROUND) : place, _STRUCTURE], rows[place + 1 : place + 1 + AROUND, _STRUCTURE]
-    ]
+    motion = np.r_[rows[max(1, place - AROUND) : place, _STRUCTURE], rows[place + 1 : place + 1 + AROUND, _STRUCTURE]]
     beyond = np.r_[answers[max(0, frame - 6) : frame - 1, 0], answers[frame + 2 : frame + 7, 0]]
     # Repeated or shaking frames change just as much again soon after.
     apart = [range(max(1, place - AROUND), max(1, place - 1)), range(place + 2, place + 1 + AROUND)]
@@ -328,16 +303,12 @@ def measure_cut(
     return tuple(float(number) for number in numbers)
 
 
-def usual_distance(
-    distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004
-) -> float:
+def usual_distance(distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004) -> float:
     """Reference for a distance: ``times * (median + maximum / 2 + floor)`` over three distances to either side.
 
     Near the ends fewer distances are used; NaN means an unknown distance.
     """
-    around = np.concatenate(
-        [distances[max(1, frame - SIDE) : frame], distances[frame + 1 : frame + 1 + SIDE]]
-    )
+    around = np.concatenate([distances[max(1, frame - SIDE) : frame], distances[frame + 1 : frame + 1 + SIDE]])
     around = around[~np.isnan(around)]
     if not len(around):
         return times * floor
@@ -395,8 +366,7 @@ def measure_transition(
     inside, around = seen[first : last + 1], seen[max(0, first - 3) : last + 4, 1] * 128
     stays, filled = compare_regions(vectors.luma(one), vectors.luma(other))
     stayed = min(
-        compare_regions(vectors.luma(start), vectors.luma(start + _FOLLOWED))[0]
-        for start in (one - _FOLLOWED, other)
+        compare_regions(vectors.luma(start), vectors.luma(start + _FOLLOWED))[0] for start in (one - _FOLLOWED, other)
     )
     kinds = own[:, 2:].mean(0)
     wiped = measure_wipe([vectors.luma(mark) for mark in marks])
@@ -440,8 +410,6 @@ def measure_wipe(frames: Sequence[NDArray[np.uint8]]) -> tuple[float, float, flo
     differ = changed_blocks(before, after)
     if not differ.any():
         return 0.0, 0.0, 0.0
-    old, new = (
-        np.array([~changed_blocks(shot, frame)[differ] for frame in frames[2:-2]]) for shot in (before, after)
-    )
+    old, new = (np.array([~changed_blocks(shot, frame)[differ] for frame in frames[2:-2]]) for shot in (before, after))
     over = (new & ~old).mean(1)
     return float(differ.mean()), float((new ^ old).mean()), float(max(0.0, over[-1] - over[0]))

@@ -22,8 +22,6 @@ from vidkin.shots.cut_numbers import (
     usual_distance,
 )
 
-__all__ = ["LEAST_PICTURE", "Proposal", "ProposalMaker", "propose_stretches"]
-
 LEAST_PICTURE = 3.0
 
 """Least contrast of luma (deviation, of 255) of a frame that shows a picture rather than a plain background."""
@@ -75,10 +73,7 @@ def _divide_at_ground(first: int, last: int, contrasts: NDArray[np.float32]) -> 
             continue
         start, end = int(run[0]), int(run[-1])
         shown = (contrasts[max(0, first - 3) : start + 1], contrasts[end : last + 4])
-        if (
-            start - first + 1 >= _SHORTEST <= last - end + 1
-            and min(part.max() for part in shown) >= LEAST_PICTURE
-        ):
+        if start - first + 1 >= _SHORTEST <= last - end + 1 and min(part.max() for part in shown) >= LEAST_PICTURE:
             return [(first, start), *_divide_at_ground(end, last, contrasts)]
     return [(first, last)]
 
@@ -217,15 +212,11 @@ class ProposalMaker:
         vectors = self.vectors
         vectors.encode(frame - side for frame in chosen for side in (0, 1))
         chosen = [frame for frame in chosen if vectors.distance(frame - 1, frame) > LEAST_DISTANCE]
-        unclear = {
-            frame for frame in chosen if answers[frame] < _CLEAR or vectors.distance(frame - 1, frame) < _FAR
-        }
+        unclear = {frame for frame in chosen if answers[frame] < _CLEAR or vectors.distance(frame - 1, frame) < _FAR}
         vectors.encode(frame + side for frame in unclear for side in range(-SIDE - 1, SIDE + 1))
         for frame in chosen:
             side = SIDE if frame in unclear else 0
-            numbers = measure_cut(
-                frame, vectors, self._rows, self._answers.rows, first_row=self._from, side=side
-            )
+            numbers = measure_cut(frame, vectors, self._rows, self._answers.rows, first_row=self._from, side=side)
             self.hard.append(Proposal(frame, frame, numbers, "hard"))
             self._distances[frame] = vectors.distance(frame - 1, frame)
 
@@ -233,9 +224,7 @@ class ProposalMaker:
         if until <= self._open:
             return
         begin = self._open
-        stretches = propose_stretches(
-            self._answers.rows[begin:until, 1], self._seen.rows[begin:until, 1] * 128
-        )
+        stretches = propose_stretches(self._answers.rows[begin:until, 1], self._seen.rows[begin:until, 1] * 128)
         settled = until if last else until - 16
         for start, stop in stretches:
             first, end = begin + start, begin + stop

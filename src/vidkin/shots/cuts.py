@@ -21,8 +21,6 @@ from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, GRID, HARD_NUMBERS
 from vidkin.shots.cut_proposals import LEAST_PICTURE, Proposal, ProposalMaker
 
-__all__ = ["CutDetector", "CutModel", "CutRules", "ProposalScore", "decide"]
-
 # Standardized numbers are clipped to this.
 _FURTHEST = 4.0
 
@@ -143,9 +141,7 @@ class CutRules:
             ("gradual", self.gradual, GRADUAL_NUMBERS),
         ):
             if len(rule.weights) != len(numbers):
-                raise InvalidArgumentError(
-                    f"{name} must have {len(numbers)} weights, got {len(rule.weights)}"
-                )
+                raise InvalidArgumentError(f"{name} must have {len(numbers)} weights, got {len(rule.weights)}")
         for name in ("hard_threshold", "gradual_threshold"):
             if not 0 < getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} must be above 0 and below 1, got {getattr(self, name)}")
@@ -314,9 +310,7 @@ class CutDetector:
             hard_threshold=stored.hard_threshold if hard is None else hard,
             gradual_threshold=stored.gradual_threshold if gradual is None else gradual,
         )
-        self._proposals = ProposalMaker(
-            model.network, _shipped_encoder() if encoder is None else encoder.fold()
-        )
+        self._proposals = ProposalMaker(model.network, _shipped_encoder() if encoder is None else encoder.fold())
         self._times: list[float] = []
 
     def push_planes(self, planes: FramePlanes) -> None:

@@ -34,15 +34,6 @@ from vidkin.shots.contract import (
 )
 from vidkin.shots.registry import open_detector
 
-__all__ = [
-    "build_detection",
-    "detect",
-    "detect_many",
-    "detect_shots",
-    "drop_short_shots",
-    "merge_short_shots",
-]
-
 # Seconds for which the only frame of a video is shown if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
 
@@ -202,9 +193,7 @@ class _Pushed(NamedTuple):
     is_last: bool
 
 
-def _push_frames(
-    name: str, worker: ShotDetector | PlanesDetector, start: float, end: float
-) -> Iterator[_Pushed]:
+def _push_frames(name: str, worker: ShotDetector | PlanesDetector, start: float, end: float) -> Iterator[_Pushed]:
     """Push the frames of a part of a video."""
     offset: float | None = 0.0 if start <= 0 else None
     count = 0
@@ -223,9 +212,7 @@ def _push_frames(
             shown = times[first:last] - offset
             if isinstance(worker, PlanesDetector):
                 assert isinstance(batch, FramePlanes)
-                worker.push_planes(
-                    FramePlanes(batch.luma[first:last], batch.chroma[first:last], shown, batch.end)
-                )
+                worker.push_planes(FramePlanes(batch.luma[first:last], batch.chroma[first:last], shown, batch.end))
             else:
                 assert isinstance(batch, Frames)
                 for image, time in zip(batch.images[first:last], shown.tolist(), strict=True):

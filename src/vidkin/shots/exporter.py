@@ -19,8 +19,6 @@ from vidkin.shots.images import IMAGE_FORMATS, ImageFormat, NameTemplate, write_
 if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
 
-__all__ = ["ExportSettings", "ExportedShots", "ShotExporter", "copy_shots", "split_shots"]
-
 _TABLE = "csv"
 _FOLDERS = ("thumbnails", "split")
 _WORST = 51
@@ -204,9 +202,7 @@ class ShotExporter:
             absolute = target.absolute()
             parent = next(path for path in (absolute, *absolute.parents) if os.path.isdir(path))
             if not os.access(parent, os.W_OK):
-                raise InvalidArgumentError(
-                    f"{name}: {os.fspath(parent)!r} cannot be written to; choose another folder"
-                )
+                raise InvalidArgumentError(f"{name}: {os.fspath(parent)!r} cannot be written to; choose another folder")
             return
         if is_folder:
             if name == _TABLE:
@@ -289,9 +285,7 @@ def split_shots(
     )
 
 
-def copy_shots(
-    detection: ShotDetection, folder: PathLike, *, template: NameTemplate | None = None
-) -> SplitReport:
+def copy_shots(detection: ShotDetection, folder: PathLike, *, template: NameTemplate | None = None) -> SplitReport:
     """Split the video before its shots without encoding, see `vidkin.media.split_video`.
 
     A piece begins at a key frame, at or before its shot, and has the number of the first shot in it. ``parts`` of the
@@ -311,8 +305,7 @@ def copy_shots(
     starts, named, shots = zip(*parts, strict=True)
     report = split_video(detection.path, folder, starts, names=named)
     pieces = tuple(
-        replace(piece, parts=tuple(shots[part] for part in piece.parts if shots[part] >= 0))
-        for piece in report.pieces
+        replace(piece, parts=tuple(shots[part] for part in piece.parts if shots[part] >= 0)) for piece in report.pieces
     )
     return replace(report, pieces=pieces)
 

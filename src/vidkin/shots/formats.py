@@ -28,22 +28,6 @@ from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeli
 if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
 
-__all__ = [
-    "SHOT_FORMATS",
-    "ShotFormat",
-    "ShotTable",
-    "find_shot_format",
-    "find_shot_formats",
-    "import_otio",
-    "match_shot_format",
-    "shot_format_names",
-    "write_chapters",
-    "write_edl",
-    "write_otio",
-    "write_shots_csv",
-    "write_stats_csv",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ShotFormat:
@@ -390,16 +374,12 @@ def _score(value: float | None) -> str:
 
 SHOT_FORMATS: Mapping[str, ShotFormat] = {
     "edl": ShotFormat(".edl", write_edl, "edit decision list (EDL)", "text/plain"),
-    "otio": ShotFormat(
-        ".otio", write_otio, "OpenTimelineIO timeline", "application/json", require=import_otio
-    ),
+    "otio": ShotFormat(".otio", write_otio, "OpenTimelineIO timeline", "application/json", require=import_otio),
     "chapters": ShotFormat(".chapters.txt", write_chapters, "chapters", "text/plain"),
     "csv": ShotFormat(
         ".csv", lambda detection, path: write_shots_csv([detection], path), "shots as a table", "text/csv"
     ),
-    "stats": ShotFormat(
-        ".csv", write_stats_csv, "the curve as a table", "text/csv", suffixes=(".stats.csv",)
-    ),
+    "stats": ShotFormat(".csv", write_stats_csv, "the curve as a table", "text/csv", suffixes=(".stats.csv",)),
     "html": ShotFormat(".html", write_contact_sheet, "contact sheet", "text/html", reads_video=True),
 }
 """Formats of this package by name, in the order in which they are written and shown."""

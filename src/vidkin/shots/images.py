@@ -26,17 +26,6 @@ from vidkin.media.time import SAME_TIME
 if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
 
-__all__ = [
-    "IMAGE_FORMATS",
-    "NAME_FIELDS",
-    "ImageFormat",
-    "NameTemplate",
-    "ShotImage",
-    "iter_shot_images",
-    "write_contact_sheet",
-    "write_thumbnails",
-]
-
 ImageFormat = Literal["jpg", "png", "webp"]
 
 IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
@@ -106,9 +95,7 @@ def write_thumbnails(
     return tuple(paths)
 
 
-def iter_shot_images(
-    detection: ShotDetection, *, short_side: int | None = 160, count: int = 1
-) -> Iterator[ShotImage]:
+def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, count: int = 1) -> Iterator[ShotImage]:
     """Images of every shot, in order.
 
     A shot is divided into as many stretches as it gets images; each image is the frame in the middle of its stretch
@@ -185,17 +172,11 @@ class NameTemplate:
                 raise InvalidArgumentError(f"{shown}: {error}") from None
             for field, spec, conversion in parts:
                 if field not in NAME_FIELDS:
-                    raise InvalidArgumentError(
-                        f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}"
-                    )
+                    raise InvalidArgumentError(f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}")
                 if conversion is not None or not _SPEC.fullmatch(spec or ""):
-                    raise InvalidArgumentError(
-                        f"{shown}: {field} cannot be written as {spec or conversion!r}"
-                    )
+                    raise InvalidArgumentError(f"{shown}: {field} cannot be written as {spec or conversion!r}")
             if not {"shot", "start_frame"} & {str(field) for field, _, _ in parts}:
-                raise InvalidArgumentError(
-                    "template must hold {shot} or {start_frame}, or shots would share a name"
-                )
+                raise InvalidArgumentError("template must hold {shot} or {start_frame}, or shots would share a name")
             try:
                 sample = text.format(**_SAMPLE)
             except ValueError as error:

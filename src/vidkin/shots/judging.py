@@ -24,19 +24,6 @@ from vidkin.shots.contract import Cut, DetectedCut
 from vidkin.shots.critical import FittedRule, critical_score, rise_moment
 from vidkin.shots.shot_windows import ShotWindows
 
-__all__ = [
-    "BoundaryLabels",
-    "CriticalScores",
-    "JudgedShot",
-    "TrueShot",
-    "cut_boundaries",
-    "evaluate_cuts",
-    "judge_shots",
-    "read_boundary_labels",
-    "score_critical",
-    "score_detected_critical",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class BoundaryLabels:
@@ -238,9 +225,7 @@ def score_critical(
             )
     scores = [shot.score for video in judged for shot in video]
     critical = [shot.moment is not None for video in truth for shot in video]
-    ranked = average_precision(
-        torch.tensor(scores), torch.tensor(critical, dtype=torch.int64), ties="expected"
-    )
+    ranked = average_precision(torch.tensor(scores), torch.tensor(critical, dtype=torch.int64), ties="expected")
     return CriticalScores(
         clip_scores([score >= 0.5 for score in scores], critical),
         float(ranked),
@@ -290,12 +275,7 @@ def _spotting(
     judged: Sequence[Sequence[JudgedShot]], truth: Sequence[Sequence[TrueShot]], tolerances: Sequence[float]
 ) -> dict[float, float]:
     moments = [(number, shot.moment, shot.score) for number, video in enumerate(judged) for shot in video]
-    events = [
-        (number, shot.moment)
-        for number, video in enumerate(truth)
-        for shot in video
-        if shot.moment is not None
-    ]
+    events = [(number, shot.moment) for number, video in enumerate(truth) for shot in video if shot.moment is not None]
     return {
         tolerance: temporal_average_precision(
             torch.tensor([moment for _, moment, _ in moments]),

@@ -41,19 +41,6 @@ if TYPE_CHECKING:
 
     from vidkin.media.frames import Fit
 
-__all__ = [
-    "CUT_RULES",
-    "CutRule",
-    "LearnedDetector",
-    "ShotModel",
-    "ShotRules",
-    "encode_with",
-    "find_shots",
-    "fit_shot_rules",
-    "open_learned",
-    "video_features",
-]
-
 CutRule = Literal["extended", "slope"]
 
 """How cuts are found. ``slope``, the published rule: a sudden change in the slope of the curve, over full windows.

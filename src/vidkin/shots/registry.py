@@ -11,14 +11,6 @@ from vidkin._base.registry import Registry, parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import PlanesDetector, ShotDetector
 
-__all__ = [
-    "DetectorFactory",
-    "available_detectors",
-    "open_detector",
-    "register_detector",
-    "with_threshold",
-]
-
 DetectorFactory = Callable[..., ShotDetector | PlanesDetector]
 """Makes a detector; usually the class itself.
 
@@ -63,9 +55,7 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     if folder is not None and model is None:
         raise InvalidArgumentError(f"{prefix} must be named without a folder, got {name!r}")
     if folder is None and model is not None and model.default is model.empty:
-        raise InvalidArgumentError(
-            f"{prefix} must be named with the folder of a model, {prefix}:FOLDER, got {name!r}"
-        )
+        raise InvalidArgumentError(f"{prefix} must be named with the folder of a model, {prefix}:FOLDER, got {name!r}")
     settings = parsed.typed_settings(_setting_types(factory))
     detector = factory(**settings) if folder is None else factory(model=Path(folder), **settings)
     detector.name = name
@@ -88,9 +78,7 @@ def with_threshold(name: str, threshold: float) -> str:
                 raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold:g}")
             joint = "&" if "?" in name else "?"
             return name + joint + "&".join(f"{setting}={threshold:g}" for setting in settings)
-    raise InvalidArgumentError(
-        f"detector {name!r} has no threshold; its settings are {', '.join(known) or 'none'}"
-    )
+    raise InvalidArgumentError(f"detector {name!r} has no threshold; its settings are {', '.join(known) or 'none'}")
 
 
 def available_detectors() -> tuple[str, ...]:

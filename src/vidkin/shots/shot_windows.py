@@ -15,22 +15,6 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import FittedRule
 
-__all__ = [
-    "CUT_NUMBERS",
-    "SIDE_NUMBERS",
-    "SLOPE_NUMBERS",
-    "Encode",
-    "GradualTransition",
-    "ShotWindows",
-    "cut_examples",
-    "find_cuts",
-    "find_gradual",
-    "find_slope_cuts",
-    "gradual_candidates",
-    "gradual_examples",
-    "slope_examples",
-]
-
 # T frames, F length of a frame's features, W frames per window, D length of an embedding, B clips in a batch.
 
 Array = NDArray[np.float32]
@@ -93,9 +77,7 @@ class ShotWindows:
         edge = self.window - 1
         if start == 0:
             return self.embeddings[: min(edge, len(self))]
-        return self._encode_windows(
-            np.pad(self.features[start : start + edge], ((edge, 0), (0, 0)), mode="edge")
-        )
+        return self._encode_windows(np.pad(self.features[start : start + edge], ((edge, 0), (0, 0)), mode="edge"))
 
     def curve(self, start: int, end: int) -> NDArray[np.float64]:
         """c over the full windows of a shot [start, end), [max(0, end - start - W + 1)]: distances to the first.
@@ -386,9 +368,7 @@ def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple
     apart = _NEAR + _FAR
     for place in np.argsort(-novelty, kind="stable").tolist():
         low, high = max(0, place - apart), place + apart + 1
-        if novelty[place] >= novelty[low:high].max() and all(
-            abs(place - other) > apart for other, _ in peaks
-        ):
+        if novelty[place] >= novelty[low:high].max() and all(abs(place - other) > apart for other, _ in peaks):
             peaks.append((place, {"near": float(near[place]), "far": float(far[place]), "usual": usual}))
     return sorted((start + place, numbers) for place, numbers in peaks)
 

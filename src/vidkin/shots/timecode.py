@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from vidkin._base.values import check_not_negative
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["STANDARD_RATES", "frame_at", "require_drop_frame", "timecode", "timeline_rate"]
-
 STANDARD_RATES = (
     *(Fraction(rate) for rate in (12, 15, 24, 25, 30, 48, 50, 60, 100, 120)),
     *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60, 120)),

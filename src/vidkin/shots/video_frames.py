@@ -19,8 +19,6 @@ from vidkin.media.time import SAME_TIME
 if TYPE_CHECKING:
     from vidkin.media.frames import Fit
 
-__all__ = ["Squares", "VideoFrames", "iter_squares", "read_video_frames"]
-
 _BATCH = 16
 
 
@@ -41,9 +39,7 @@ class Squares:
     read: int
 
 
-def iter_squares(
-    path: PathLike, *, size: int, fit: Fit = "stretch", rate: float | None = None
-) -> Iterator[Squares]:
+def iter_squares(path: PathLike, *, size: int, fit: Fit = "stretch", rate: float | None = None) -> Iterator[Squares]:
     """Yield frames of a video in pieces: all of them, or at most ``rate`` per second.
 
     Frame k at a rate is the first one at or after k / rate seconds that was not taken before, which is how the learned

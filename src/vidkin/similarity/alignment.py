@@ -22,8 +22,6 @@ from vidkin.similarity.lines import (
     clear_adjoining,
 )
 
-__all__ = ["align", "shorten_gaps"]
-
 SPEEDS = (0.5, 0.667, 0.8, 1.0, 1.25, 1.5, 2.0)
 
 # Seconds of unrelated frames that split a match into two.
@@ -114,9 +112,7 @@ def align(
     times = shorten_gaps(query_times, target_times, speeds)
     # Nothing here is ever trained, and small operations are faster without gradient bookkeeping.
     with torch.inference_mode():
-        evidence, weights = _evidence(
-            similarity, times.query, times.target, query_weights, target_weights, threshold
-        )
+        evidence, weights = _evidence(similarity, times.query, times.target, query_weights, target_weights, threshold)
         shortest = min(
             minimum_duration,
             _duration(weights[0], evidence.query_period),
@@ -176,9 +172,7 @@ def _evidence(
     query_times = check_times("query_times", query_times, similarity.shape[0])
     target_times = check_times("target_times", target_times, similarity.shape[1])
     # Median distances of frames; a single frame takes the other side's, two single ones take a second.
-    known = [
-        times.diff().median().item() if times.numel() > 1 else None for times in (query_times, target_times)
-    ]
+    known = [times.diff().median().item() if times.numel() > 1 else None for times in (query_times, target_times)]
     query_period, target_period = known[0] or known[1] or 1.0, known[1] or known[0] or 1.0
     sides = []
     for name, given, times in (
@@ -187,9 +181,7 @@ def _evidence(
     ):
         if given is not None and given.shape != times.shape:
             raise InvalidArgumentError(f"{name} must be {list(times.shape)}, got {list(given.shape)}")
-        sides.append(
-            torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32).contiguous()
-        )
+        sides.append(torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32).contiguous())
     excess = similarity.detach().to("cpu", torch.float32).contiguous() - threshold
     if query_weights is not None or target_weights is not None:
         excess *= torch.minimum(sides[0][:, None], sides[1])

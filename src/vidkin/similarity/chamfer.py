@@ -16,8 +16,6 @@ from vidkin.similarity.frame_maps import (
     split_targets,
 )
 
-__all__ = ["length_mask", "temporal_chamfer", "video_similarity", "video_similarity_pairwise"]
-
 # Maps of several queries with all targets are computed together up to this size.
 _MAP_BYTES = 128 << 20
 
@@ -108,9 +106,7 @@ def video_similarity_pairwise(
             block_bytes=block_bytes,
         )
         lengths = [query.shape[0] for query in group]
-        rows.append(
-            _pairwise_chamfer(torch.cat(maps, dim=1), lengths, target_lengths, temporal_share, symmetric)
-        )
+        rows.append(_pairwise_chamfer(torch.cat(maps, dim=1), lengths, target_lengths, temporal_share, symmetric))
     return torch.cat(rows)
 
 
@@ -130,9 +126,7 @@ def _pairwise_chamfer(
         pieces = []
         for target_length, target_frames, _ in target_kinds:
             part = stripe if len(target_kinds) == 1 else stripe[:, target_frames]
-            maps = part.reshape(-1, query_length, part.shape[1] // target_length, target_length).transpose(
-                1, 2
-            )
+            maps = part.reshape(-1, query_length, part.shape[1] // target_length, target_length).transpose(1, 2)
             pieces.append(temporal_chamfer(maps, temporal_share=share, symmetric=symmetric))
         rows.append(torch.cat(pieces, dim=1))
     order = [torch.cat([items for _, _, items in kinds]).argsort() for kinds in (query_kinds, target_kinds)]
@@ -200,9 +194,7 @@ def temporal_chamfer(
     for name, mask, size in (("query_mask", query_mask, -2), ("target_mask", target_mask, -1)):
         expected = (*similarity.shape[:-2], similarity.shape[size])
         if mask is not None and (tuple(mask.shape) != expected or mask.dtype != torch.bool):
-            raise InvalidArgumentError(
-                f"{name} must be {list(expected)} boolean, got {list(mask.shape)} {mask.dtype}"
-            )
+            raise InvalidArgumentError(f"{name} must be {list(expected)} boolean, got {list(mask.shape)} {mask.dtype}")
     if longest is not None and longest < 1:
         raise InvalidArgumentError(f"longest must be at least 1 or None, got {longest}")
     forward = _one_way(similarity, temporal_share, query_mask, target_mask, longest)

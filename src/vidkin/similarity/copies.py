@@ -29,8 +29,6 @@ from vidkin.similarity.evidence import (
 from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
 from vidkin.similarity.scorer import UNRELATED, PairScore
 
-__all__ = ["CopyScorer", "follow_window", "side_by_side"]
-
 # Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5
 
@@ -190,9 +188,7 @@ class _ComparedPair:
             for views in side_by_side(features):
                 places = [at for at in of_side if self.pairs.views[at][side] in views]
                 maps = self.pairs.maps[places] if side == 0 else self.pairs.maps[places].transpose(1, 2)
-                window, frame_map = follow_window(
-                    features, [self.pairs.views[at][side] for at in places], maps
-                )
+                window, frame_map = follow_window(features, [self.pairs.views[at][side] for at in places], maps)
                 frame_map = frame_map if side == 0 else frame_map.T.contiguous()
                 view = (1, 0) if side == 0 else (0, 1)
                 moving = float(self._promise(frame_map[None], [view]))
@@ -212,9 +208,7 @@ class _ComparedPair:
         return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
 
 
-def _of_every_frame(
-    frame_map: torch.Tensor, rows: torch.Tensor | None, columns: torch.Tensor | None
-) -> torch.Tensor:
+def _of_every_frame(frame_map: torch.Tensor, rows: torch.Tensor | None, columns: torch.Tensor | None) -> torch.Tensor:
     """The map [Tq, Tt] in which frames that were not described ([T] bool; None: all were) repeat the nearest described
     one."""
     for axis, described in enumerate((rows, columns)):
@@ -271,9 +265,7 @@ def _score(
         total = total.plus(doubted, changes.agreement)
         best = max(best, doubted.score(changes.agreement, settings), total.score(1.0, settings))
         left = doubted.similarity / part.similarity if part.similarity > 0 else 0.0
-        scored.append(
-            replace(segment, score=stretch_score(min(1.0, segment.score * left * changes.agreement)))
-        )
+        scored.append(replace(segment, score=stretch_score(min(1.0, segment.score * left * changes.agreement))))
     # Long segments count more than short ones that are slightly more certain.
     ranked = sorted(
         (segment for segment in scored if segment.score > 0),
@@ -319,9 +311,7 @@ def side_by_side(features: FrameFeatures) -> list[list[int]]:
     return [views for views in groups.values() if len(views) >= _FEWEST_PLACES]
 
 
-def follow_window(
-    features: FrameFeatures, views: list[int], maps: torch.Tensor
-) -> tuple[FrameFeatures, torch.Tensor]:
+def follow_window(features: FrameFeatures, views: list[int], maps: torch.Tensor) -> tuple[FrameFeatures, torch.Tensor]:
     """Features of the window in the place that each frame shows best, and their map.
 
     Args:

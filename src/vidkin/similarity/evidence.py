@@ -15,20 +15,6 @@ from vidkin.similarity.alignment import align
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
 
-__all__ = [
-    "Evidence",
-    "PairMaps",
-    "ScoreSettings",
-    "background_baseline",
-    "calibrated_map",
-    "compare_changes",
-    "find_news",
-    "match_frames",
-    "pair_maps",
-    "split_by_changes",
-    "stretch_score",
-]
-
 # Tolerance in seconds for rounding of computed times.
 ROUNDING = 1e-6
 
@@ -146,9 +132,7 @@ class Evidence:
         return stretch_score(self.similarity / self.seconds * believed * agreement)
 
 
-def match_frames(
-    query: FrameFeatures, target: FrameFeatures, segment: Segment
-) -> tuple[torch.Tensor, torch.Tensor]:
+def match_frames(query: FrameFeatures, target: FrameFeatures, segment: Segment) -> tuple[torch.Tensor, torch.Tensor]:
     """Indices [n] of the query's frames in a segment, and indices of the nearest frames of the target."""
     places = segment.target_start + segment.speed * (query.timestamps - segment.query_start)
     begun = query.timestamps >= segment.query_start - ROUNDING
@@ -413,9 +397,7 @@ def pair_maps(
     return results
 
 
-def _compare(
-    query: torch.Tensor, targets: Sequence[torch.Tensor], spatial_share: float | None
-) -> list[torch.Tensor]:
+def _compare(query: torch.Tensor, targets: Sequence[torch.Tensor], spatial_share: float | None) -> list[torch.Tensor]:
     """Similarities [Vq, Vt, Tq, Tt] of every view [Tq, Vq, R, D] with every view [Tt, Vt, R, D]."""
     if not targets:
         return []

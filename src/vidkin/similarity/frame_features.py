@@ -13,8 +13,6 @@ import torch
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["WHOLE", "Box", "FrameFeatures", "Segment"]
-
 
 @dataclass(frozen=True, slots=True)
 class FrameFeatures:
@@ -153,11 +151,7 @@ class FrameFeatures:
     @property
     def described_parts(self) -> torch.Tensor:
         """[T] bool: whether parts of the picture were described in each frame."""
-        return (
-            self.values[:, 1:].abs().amax((1, 2, 3)) > 0
-            if self.values.shape[1] > 1
-            else torch.zeros(len(self)) > 0
-        )
+        return self.values[:, 1:].abs().amax((1, 2, 3)) > 0 if self.values.shape[1] > 1 else torch.zeros(len(self)) > 0
 
     def frames(self, rows: torch.Tensor) -> FrameFeatures:
         """Only the chosen frames: [T] bool, or indices in increasing order."""

@@ -14,15 +14,6 @@ from torch.utils.checkpoint import checkpoint
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "check_top_share",
-    "frame_similarity",
-    "frame_similarity_many",
-    "mean_of_largest",
-    "mean_of_valid",
-    "top_count",
-]
-
 _MEBIBYTE = 1 << 20
 
 # The product of a block stays in the last-level cache of a processor; a GPU wants fewer, larger launches.
@@ -129,9 +120,7 @@ def split_targets(
     """The targets as separate tensors, whether they were given joined or one by one."""
     if not isinstance(targets, torch.Tensor):
         if lengths is not None:
-            raise InvalidArgumentError(
-                "lengths must be None for a sequence of targets, each of which has its own"
-            )
+            raise InvalidArgumentError("lengths must be None for a sequence of targets, each of which has its own")
         if not targets:
             raise InvalidArgumentError("targets must not be empty")
         return targets
@@ -318,9 +307,7 @@ def _join(parts: list[torch.Tensor]) -> torch.Tensor:
 
 def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: torch.Tensor | None) -> None:
     if values.ndim != 3 or not values.is_floating_point():
-        raise InvalidArgumentError(
-            f"{name} must be [T, R, D] floating point, got {list(values.shape)} {values.dtype}"
-        )
+        raise InvalidArgumentError(f"{name} must be [T, R, D] floating point, got {list(values.shape)} {values.dtype}")
     if 0 in values.shape:
         raise InvalidArgumentError(f"{name} must not be empty, got {list(values.shape)}")
     if values.shape[2] != query.shape[2] or values.dtype != query.dtype or values.device != query.device:
@@ -404,9 +391,7 @@ def mean_of_largest(
         return values.topk(count, dim=dim, sorted=False).values.mean(dim, dtype=_mean_type(values))
     available = valid.sum(dim, keepdim=True)
     # The table holds k for every number of valid values, so that nothing has to be copied back from the device.
-    table = torch.tensor(
-        [top_count(share, number, longest) for number in range(size + 1)], device=values.device
-    )
+    table = torch.tensor([top_count(share, number, longest) for number in range(size + 1)], device=values.device)
     wanted = table[available]
     largest = values.masked_fill(~valid, -torch.inf).topk(count, dim=dim).values
     rank = torch.arange(count, device=values.device).view([-1 if d == dim else 1 for d in range(values.ndim)])

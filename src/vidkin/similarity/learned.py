@@ -19,8 +19,6 @@ from vidkin.similarity.frame_features import FrameFeatures, Segment
 from vidkin.similarity.frame_maps import frame_similarity
 from vidkin.similarity.scorer import UNRELATED, PairScore
 
-__all__ = ["LEARNED", "LEAST_INFORMATION", "LearnedScorer", "VideoComparator"]
-
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
 
@@ -92,9 +90,7 @@ class LearnedScorer:
     ) -> list[PairScore]:
         """Scores, segments and maps [Tq, Tt]; see :class:`vidkin.similarity.Scorer`."""
         side = _InformativeFrames.of(query, self.comparator)
-        return [
-            self._score(side, _InformativeFrames.of(target, self.comparator), mirrored) for target in targets
-        ]
+        return [self._score(side, _InformativeFrames.of(target, self.comparator), mirrored) for target in targets]
 
     def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
         """The comparator's own score in [-1, 1]; -1 if a side has no informative frame."""

@@ -14,19 +14,6 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "PREFERENCE",
-    "EvidenceMap",
-    "Line",
-    "LineSearch",
-    "NearestFrame",
-    "Run",
-    "best_run",
-    "best_runs",
-    "check_times",
-    "clear_adjoining",
-]
-
 # Cells processed at once, which limits temporaries to some tens of megabytes.
 _CELLS = 1 << 20
 
@@ -150,9 +137,7 @@ class _Lines:
         begin, end = evidence.target_times[0].item(), evidence.target_times[-1].item()
         slopes = sorted(speeds, key=lambda speed: abs(speed - 1.0))
         lowest = [begin - speed * last - _SHIFT * step for speed in slopes]
-        counts = [
-            int((end - speed * first - low) / step) + 3 for speed, low in zip(slopes, lowest, strict=True)
-        ]
+        counts = [int((end - speed * first - low) / step) + 3 for speed, low in zip(slopes, lowest, strict=True)]
         starts = [0, *itertools.accumulate(counts)]
         preferences = [1.0 if speed == 1.0 else PREFERENCE for speed in slopes]
         columns = torch.tensor([slopes, lowest, starts[:-1], preferences], dtype=torch.float64)

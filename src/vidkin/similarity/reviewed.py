@@ -18,15 +18,6 @@ from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.scorer import PairScore, Scorer
 from vidkin.similarity.scorers import KindScorer
 
-__all__ = [
-    "MEASURE_FILE",
-    "PAIR_NUMBERS",
-    "ReviewMeasure",
-    "ReviewedScorer",
-    "describe_video_whole",
-    "pair_numbers",
-]
-
 MEASURE_FILE = "review/measure.json"
 """Path of the measure within an index folder."""
 
@@ -60,9 +51,7 @@ class ReviewMeasure:
     def __post_init__(self) -> None:
         values = (*self.center, *self.weights, *self.coefficients, self.kind, self.same)
         if not all(math.isfinite(value) for value in values) or min((*self.weights, *self.coefficients)) < 0:
-            raise InvalidArgumentError(
-                "numbers of a review measure must be finite, and its weights at least 0"
-            )
+            raise InvalidArgumentError("numbers of a review measure must be finite, and its weights at least 0")
         if len(self.center) != len(self.weights) or len(self.coefficients) != len(PAIR_NUMBERS):
             raise InvalidArgumentError(
                 f"center and weights must be of one length, coefficients of {len(PAIR_NUMBERS)}, got "
@@ -172,8 +161,6 @@ def pair_numbers(
         return torch.zeros(0, len(PAIR_NUMBERS))
     kinds = KindScorer().score(query, targets)
     means = torch.stack([describe_video_whole(target) for target in targets]) - center
-    cosines = torch.cosine_similarity(
-        means * weights, ((describe_video_whole(query) - center) * weights)[None]
-    )
+    cosines = torch.cosine_similarity(means * weights, ((describe_video_whole(query) - center) * weights)[None])
     columns = [[pair.score for pair in scores], [pair.score for pair in kinds], cosines.tolist()]
     return torch.tensor(columns).T

@@ -10,8 +10,6 @@ import torch
 
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 
-__all__ = ["SCORE_REVISION", "UNRELATED", "PairScore", "Scorer", "fingerprint_of_scores"]
-
 SCORE_REVISION = 4
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""

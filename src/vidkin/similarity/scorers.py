@@ -17,9 +17,6 @@ from vidkin.similarity.frame_maps import frame_similarity_many
 from vidkin.similarity.learned import LEARNED
 from vidkin.similarity.scorer import PairScore, Scorer
 
-__all__ = ["KindScorer", "available_scorers", "finds_segments", "open_scorer", "scorer_of"]
-
-
 # The score of a trained model: graded, without evidence of a copy.
 
 

@@ -55,12 +55,7 @@ class TrainingItems:
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
         damage = None
-        if (
-            embeddings.ndim != 2
-            or labels.ndim != 1
-            or labels.is_floating_point()
-            or not isinstance(keys, list)
-        ):
+        if embeddings.ndim != 2 or labels.ndim != 1 or labels.is_floating_point() or not isinstance(keys, list):
             damage = "no list of vectors with a class and a file each"
         elif len(embeddings) != len(labels) or len(labels) != len(keys):
             damage = "lists of different lengths"
@@ -71,9 +66,7 @@ class TrainingItems:
         return cls(embeddings, labels, tuple(map(str, keys)))
 
 
-def store_training_items(
-    model: TwoHeadNetwork, train: Inputs, folder: PathLike, *, device: torch.device
-) -> None:
+def store_training_items(model: TwoHeadNetwork, train: Inputs, folder: PathLike, *, device: torch.device) -> None:
     """Embed the training items and write them beside the model.
 
     Raises:
@@ -320,12 +313,9 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
         top_1=accuracy(logits, labels),
         macro=accuracy(logits, labels, average="macro"),
         per_class={
-            names[number]: (int(counts[number]), share)
-            for number, share in accuracy_per_class(logits, labels).items()
+            names[number]: (int(counts[number]), share) for number, share in accuracy_per_class(logits, labels).items()
         },
-        embedding=_retrieval(
-            parts.test_outputs.embeddings, labels, parts.train_outputs.embeddings, train_labels, seed
-        ),
+        embedding=_retrieval(parts.test_outputs.embeddings, labels, parts.train_outputs.embeddings, train_labels, seed),
         penultimate=_retrieval(
             normal(parts.test_outputs.pooled), labels, normal(parts.train_outputs.pooled), train_labels, seed
         ),
@@ -335,9 +325,7 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
     )
 
 
-def _retrieval(
-    vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int
-) -> RetrievalFigures:
+def _retrieval(vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int) -> RetrievalFigures:
     clustering = import_part("sklearn.cluster", extra="train")
     scores = -squared_distances(vectors, vectors)
     relevance = (labels[:, None] == labels[None, :]).long()

@@ -48,9 +48,7 @@ class ClipBatch:
     def to(self, device: torch.device) -> ClipBatch:
         """The same batch on a device."""
         tensors: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return replace(
-            self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None}
-        )
+        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None})
 
 
 def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | None = None) -> ClipBatch:
@@ -82,9 +80,7 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
 
 def _any_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
     """[N, N] bool, whether both have a number in common."""
-    rows = torch.nn.utils.rnn.pad_sequence(
-        [torch.tensor(own) for own in numbers], batch_first=True, padding_value=-1
-    )
+    rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(own) for own in numbers], batch_first=True, padding_value=-1)
     equal = (rows[:, None, :, None] == rows[None, :, None, :]) & (rows >= 0)[:, None, :, None]
     return equal.flatten(2).any(2)
 
@@ -197,9 +193,7 @@ class ClipData:
 _FEWEST, _MOST = 12, 64
 
 
-def raise_unrelated(
-    unrelated: tuple[float, float], comparator: Comparator, data: ClipData
-) -> tuple[float, float]:
+def raise_unrelated(unrelated: tuple[float, float], comparator: Comparator, data: ClipData) -> tuple[float, float]:
     """Raise the scores of unrelated photographs to those of unrelated training videos, where these are higher.
 
     A clip of each of up to 64 videos is compared with those of all others. Pairs closer to the median score of a clip
@@ -218,15 +212,11 @@ def raise_unrelated(
     if len(windows) < _FEWEST:
         return unrelated
     chosen = (
-        [windows[position * len(windows) // _MOST] for position in range(_MOST)]
-        if len(windows) > _MOST
-        else windows
+        [windows[position * len(windows) // _MOST] for position in range(_MOST)] if len(windows) > _MOST else windows
     )
     stored = data.stored
     clips = [
-        data.maker.describe(data.maker.edit(window, 0, [window]))
-        if stored is None
-        else stored[window.number][0]
+        data.maker.describe(data.maker.edit(window, 0, [window])) if stored is None else stored[window.number][0]
         for window in chosen
     ]
     batch = make_batch(clips)

@@ -149,18 +149,14 @@ class ViewMaker:
             number: Number of the view; each number gives a different view.
             donors: Windows that can be inserted into the picture; at least one.
         """
-        generator = torch.Generator().manual_seed(
-            (self.seed * 1_000_003 + window.number) * 1_000_003 + number
-        )
+        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + window.number) * 1_000_003 + number)
         clip = self._frames(window)
         if number % 2 == 0:
             return EditedClip(window, weak_view(clip, generator, length=self.settings.length))
         lent = [donors[position % len(donors)] for position in range(_DONORS)]
         rows = torch.arange(len(clip))
         others = torch.stack([frames[rows % len(frames)] for frames in map(self._frames, lent)])
-        view = strong_view(
-            clip, others, generator, settings=self.settings.strong, length=self.settings.length
-        )
+        view = strong_view(clip, others, generator, settings=self.settings.strong, length=self.settings.length)
         shown = dict.fromkeys(lent[position] for position in view.donors)
         return EditedClip(window, view, tuple(shown))
 
@@ -220,9 +216,7 @@ def store_views(
         InvalidArgumentError: The descriptors are larger than ``most_bytes``.
     """
     facts = [_REVISION, maker.extractor.fingerprint, maker.seed, asdict(maker.settings)]
-    facts += [
-        (window.number, maker.videos[window.video].key, window.start, window.stop) for window in windows
-    ]
+    facts += [(window.number, maker.videos[window.video].key, window.start, window.stop) for window in windows]
     run = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
     by_video: dict[int, list[Window]] = defaultdict(list)
     for window in windows:

@@ -63,9 +63,7 @@ def divide_data(recipe: Recipe) -> Division:
     """
     original, data = recipe, recipe.data
     if data.kind == "unlabeled":
-        raise InvalidArgumentError(
-            "data.kind must be 'labeled' to be opened as a labeled set, got 'unlabeled'"
-        )
+        raise InvalidArgumentError("data.kind must be 'labeled' to be opened as a labeled set, got 'unlabeled'")
     labelled = open_labelled(data.source, reader=data.reader, **data.options)
     recipe, notes = _fit_model(recipe, labelled)
     if data.split:
@@ -144,9 +142,7 @@ def _split_choices(recipe: Recipe, labelled: LabelledSet) -> Iterator[DataRecipe
 def _split(labelled: LabelledSet, data: DataRecipe) -> LabelledSet:
     """The items with a new split."""
     assert data.split_by != "auto"
-    return make_split(
-        labelled, by=data.split_by, test=data.test, validation=data.validation, seed=data.split_seed
-    )
+    return make_split(labelled, by=data.split_by, test=data.test, validation=data.validation, seed=data.split_seed)
 
 
 def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
@@ -192,11 +188,7 @@ def _settle_validation(division: Division, original: Recipe) -> Division:
         rules = replace(rules, measure="accuracy")
     if rules.measure == "auto":
         measure: Measure = "qp"
-        if (
-            rules.every
-            and has_items
-            and not can_measure("qp", labelled.part("validation"), labelled.part("train"))
-        ):
+        if rules.every and has_items and not can_measure("qp", labelled.part("validation"), labelled.part("train")):
             measure = "map"
             notes.append(
                 "the validation items have no quadlets (two of a subcategory, another subcategory, another category), "

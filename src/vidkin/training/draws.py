@@ -41,9 +41,7 @@ RelevanceOfImages = Callable[[str, NDArray[np.uint8], Tensor], Tensor]
 
 """Relevance [N, N], 0 or more, for the full name, images [N, S, S, 3] and categories [N]."""
 
-_RELEVANCES: Registry[RelevanceOfImages] = Registry(
-    "relevance", {}, group="vidkin.relevances", researched=True
-)
+_RELEVANCES: Registry[RelevanceOfImages] = Registry("relevance", {}, group="vidkin.relevances", researched=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +243,11 @@ def index_stream(
         return islice((positions[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "online_triplets":
         settings = online or OnlineSettings()
-        stream = online_triplets(
-            labels, relevance, steps=steps, triplets=quadlets, settings=settings, seed=seed
-        )
+        stream = online_triplets(labels, relevance, steps=steps, triplets=quadlets, settings=settings, seed=seed)
         return islice(stream, start, None)
     if draw == "uniform":
         size = (4 * quadlets,)
-        return islice(
-            (torch.randint(len(labels), size, generator=generator) for _ in range(steps)), start, None
-        )
+        return islice((torch.randint(len(labels), size, generator=generator) for _ in range(steps)), start, None)
     sampler = QuadletSampler(labels, batch_size=quadlets, batches=steps, seed=seed, ineligible="skip")
     if draw == "quadlets":
         return islice((tuples.stacked().T.flatten() for tuples in sampler), start, None)
@@ -267,9 +261,7 @@ def has_one_level(labels: Tensor) -> bool:
     return len(torch.unique(labels, dim=0)) == len(torch.unique(labels[:, 0]))
 
 
-def check_drawable(
-    train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1
-) -> None:
+def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1) -> None:
     """Raise an error that names the labels before any step, if no item can start a draw that needs an order.
 
     Args:
@@ -358,9 +350,7 @@ def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple
     return across, max(2, min(fewest, items // (across * each))), each
 
 
-def _second_negatives(
-    quadlets: Quadlets, labels: Tensor, generator: torch.Generator, *, inside: bool
-) -> Tensor:
+def _second_negatives(quadlets: Quadlets, labels: Tensor, generator: torch.Generator, *, inside: bool) -> Tensor:
     first = quadlets.negative
     if inside:
         coin = torch.rand(len(quadlets), generator=generator) < 0.5

@@ -98,15 +98,11 @@ def measure_embeddings(
     if gallery is not None and gallery_labels is not None:
         crossed = queries @ gallery.T, measures.graded_relevance(query_labels, gallery_labels), None
     # The gallery protocol: the same figures with p, i and n from the gallery.
-    figures |= {
-        f"{name}_gallery": value for name, value in measure_scores(*crossed, names=("qp", "tp")).items()
-    }
+    figures |= {f"{name}_gallery": value for name, value in measure_scores(*crossed, names=("qp", "tp")).items()}
     return figures | measure_scores(*crossed, names=ranked)
 
 
-def measure_one(
-    name: Measure, queries: Tensor, query_labels: Tensor, gallery: Tensor, gallery_labels: Tensor
-) -> float:
+def measure_one(name: Measure, queries: Tensor, query_labels: Tensor, gallery: Tensor, gallery_labels: Tensor) -> float:
     """Compute one figure: ``qp`` and ``tp`` among the queries, all others on the gallery."""
     if name in ("qp", "tp"):
         return measure_scores(*_among(queries, query_labels), names=[name])[name]
@@ -114,9 +110,7 @@ def measure_one(
     return measure_scores(queries @ gallery.T, relevance, names=[name])[name]
 
 
-def _rank_once(
-    scores: Tensor, relevance: Tensor, valid: Tensor | None, names: Sequence[str]
-) -> dict[str, float]:
+def _rank_once(scores: Tensor, relevance: Tensor, valid: Tensor | None, names: Sequence[str]) -> dict[str, float]:
     """Figures of a ranked gallery, which is sorted once for all that have the same positives."""
     figures: dict[str, float] = {}
     finest = max(1, int(relevance.max())) if relevance.numel() else 1

@@ -57,9 +57,7 @@ def open_evaluation_set(
     if recipe is not None and recipe.kind == "unlabeled":
         recipe = None
     if data is None and recipe is None:
-        raise InvalidArgumentError(
-            f"{model}: has no recipe.toml that names labeled data; name the data as well"
-        )
+        raise InvalidArgumentError(f"{model}: has no recipe.toml that names labeled data; name the data as well")
     if recipe is not None and data is not None and _resolve(data) != _resolve(recipe.source):
         recipe = None
     source, used, settings = data, reader or "tree", dict(options or {})
@@ -139,9 +137,7 @@ def explain_missing(
                 "another category"
             )
         elif name in TUPLES:
-            reasons[name] = (
-                f"no quadlets among the {len(queries)} {names[0]} items: {_without_quadlets(queries)}"
-            )
+            reasons[name] = f"no quadlets among the {len(queries)} {names[0]} items: {_without_quadlets(queries)}"
         else:
             level = "category" if name in _OF_CATEGORIES else "subcategory"
             others = "other " if gallery is None else ""

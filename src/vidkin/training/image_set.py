@@ -68,9 +68,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
     if path.suffix.lower() in VIDEO_EXTENSIONS:
         duration = max(probe(path).duration, 1e-3)
         step = duration / settings.frames_per_video
-        frames = read_frames(
-            path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * side, threads=1
-        )
+        frames = read_frames(path, rate=1.0 / step, start=step / 2, end=duration, short_side=2 * side, threads=1)
         squares = [to_square(Image.fromarray(image), side) for image in frames.images]
         if not settings.neighbor_seconds:
             return [(square, None) for square in squares]
@@ -78,9 +76,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
         return [
             (
                 square,
-                _read_neighbor(
-                    path, time, np.random.default_rng([position, *os.fsencode(path.name)]), settings
-                ),
+                _read_neighbor(path, time, np.random.default_rng([position, *os.fsencode(path.name)]), settings),
             )
             for position, (square, time) in enumerate(zip(squares, times, strict=True))
         ]
@@ -90,9 +86,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
         return [(to_square(ImageOps.exif_transpose(image).convert("RGB"), side), None)]
 
 
-def _read_neighbor(
-    path: Path, time: float, random: np.random.Generator, settings: ImageSettings
-) -> Square | None:
+def _read_neighbor(path: Path, time: float, random: np.random.Generator, settings: ImageSettings) -> Square | None:
     reach = settings.neighbor_seconds + SAME_TIME
     neighbor = None
     others = 0
@@ -282,19 +276,13 @@ class ImageSet(Dataset[torch.Tensor]):
             with safe_open(path, "pt") as file:
                 notes = file.metadata() or {}
                 if key is not None and notes.get("key") != key:
-                    raise DatasetError(
-                        f"{path}: made from other files or settings; delete it to read them again"
-                    )
+                    raise DatasetError(f"{path}: made from other files or settings; delete it to read them again")
                 images, groups, sources = (file.get_tensor(name) for name in ("images", "groups", "sources"))
                 neighbors = None
                 if "neighbors" in set(file.keys()):
-                    neighbors = FrameNeighbors(
-                        file.get_tensor("neighbors"), file.get_tensor("neighbor_places")
-                    )
+                    neighbors = FrameNeighbors(file.get_tensor("neighbors"), file.get_tensor("neighbor_places"))
             broken = [BrokenImage(**entry) for entry in parse_json(notes.get("broken", "[]"))]
-            group_names, source_names = (
-                parse_json(notes.get(name, "[]")) for name in ("group_names", "source_names")
-            )
+            group_names, source_names = (parse_json(notes.get(name, "[]")) for name in ("group_names", "source_names"))
         except (OSError, SafetensorError, ValueError, TypeError) as error:
             raise DatasetError(f"{path}: {error}; delete it to read the images again") from error
         return cls(images, groups, group_names, sources, source_names, broken, neighbors)

@@ -365,9 +365,7 @@ class Inputs:
                 inputs = augment(inputs, self.augmentation, generator)
         return inputs.to(device), None if lengths is None else lengths.to(device)
 
-    def embed(
-        self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None
-    ) -> Tensor:
+    def embed(self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None) -> Tensor:
         """Embeddings [N, D] on the CPU, computed by the model in eval mode; its mode is restored afterwards.
 
         Args:
@@ -391,9 +389,7 @@ class Inputs:
             for indices in torch.split(torch.arange(len(self)), chunk):
                 inputs, _ = self.take(indices, device=device)
                 outputs = model.outputs(inputs) if self.are_features else model(inputs)
-                parts.append(
-                    [part.float().cpu() for part in (outputs.logits, outputs.embeddings, outputs.pooled)]
-                )
+                parts.append([part.float().cpu() for part in (outputs.logits, outputs.embeddings, outputs.pooled)])
         return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
@@ -486,9 +482,7 @@ def prepare_inputs(
     if features and not config.has_fixed_features:
         raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features that could be cached")
     if moving and not (config.takes_clips and config.rate is not None):
-        raise InvalidArgumentError(
-            "moving clips need a model that takes clips, with a rate in frames a second"
-        )
+        raise InvalidArgumentError("moving clips need a model that takes clips, with a rate in frames a second")
     path = None
     if features and cache is not None:
         path = Path(cache) / f"{feature_key(model, labelled, whole=moving)}.safetensors"

@@ -250,8 +250,7 @@ def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any
         if is_number and isinstance(value, str | bool):
             raise InvalidArgumentError(f"objective {name!r}: {key} must be a number, got {value!r}")
     settled = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in {**defaults, **parameters}.items()
+        key: tuple(value) if isinstance(value, list) else value for key, value in {**defaults, **parameters}.items()
     }
     make_loss(name, settled)
     return settled
@@ -295,9 +294,7 @@ class WeightedObjective(nn.Module):
         InvalidArgumentError: An objective needs labels, but there are none.
     """
 
-    def __init__(
-        self, parts: Sequence[ObjectiveRecipe], model: Encoder, *, classes: int, seed: int = 0
-    ) -> None:
+    def __init__(self, parts: Sequence[ObjectiveRecipe], model: Encoder, *, classes: int, seed: int = 0) -> None:
         super().__init__()
         self._parts = tuple(parts)
         self._entries = tuple(find_loss(part.name) for part in parts)

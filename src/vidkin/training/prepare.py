@@ -40,9 +40,7 @@ from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
 logger = logging.getLogger(__name__)
 
 
-def prepare_comparator(
-    recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None
-) -> TrainingRun:
+def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None) -> TrainingRun:
     """Read the videos, prepare stored views and teacher vectors, and build the comparator.
 
     Raises:
@@ -108,9 +106,7 @@ def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
         device=device.type,
     )
     if isinstance(extractor, ClipExtractor):
-        raise InvalidArgumentError(
-            f"model.extractor must describe frames, got {config.extractor!r}, which takes clips"
-        )
+        raise InvalidArgumentError(f"model.extractor must describe frames, got {config.extractor!r}, which takes clips")
     side = extractor.short_side
     values = extractor.extract(Frames(np.zeros((1, side, side, 3), np.uint8), np.zeros(1))).whole
     if values.shape[-1] != config.dimension:
@@ -164,9 +160,7 @@ def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]
         )
     count = len(data.windows)
     if count < recipe.schedule.pairs:
-        notes.append(
-            f"{count} clips a step instead of {recipe.schedule.pairs} (schedule.pairs): there are no more"
-        )
+        notes.append(f"{count} clips a step instead of {recipe.schedule.pairs} (schedule.pairs): there are no more")
         recipe = replace(recipe, schedule=replace(recipe.schedule, pairs=count))
     return recipe, tuple(notes)
 
@@ -213,9 +207,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     if recipe.data.kind == "unlabeled":
         recipe = replace(recipe, validation=replace(recipe.validation, measure="recall_at_1"))
         model = build_encoder(recipe, classes=2).to(device)
-        data: TrainingData[Encoder, Batch] = read_unlabeled(
-            recipe, model.config.size, folder, device, on_item
-        )
+        data: TrainingData[Encoder, Batch] = read_unlabeled(recipe, model.config.size, folder, device, on_item)
         return _assemble(recipe, folder, model, data, device, classes=0)
     division = divide_data(recipe)
     for text in division.notes:

@@ -101,16 +101,12 @@ class DataRecipe:
             _check_least(f"data.{name}", getattr(self, name), 1)
         _check_seed("data.split_seed", self.split_seed)
         if not 0.0 < self.excerpt_share <= 1.0:
-            raise InvalidArgumentError(
-                f"data.excerpt_share must be above 0 and at most 1, got {self.excerpt_share}"
-            )
+            raise InvalidArgumentError(f"data.excerpt_share must be above 0 and at most 1, got {self.excerpt_share}")
         _check_least("data.memory", self.memory, 0)
         if self.kind == "unlabeled" and self.moving:
             raise InvalidArgumentError("data.moving must be false for unlabeled data, whose items are images")
         if self.kind == "labeled" and self.folders:
-            raise InvalidArgumentError(
-                "data.folders must be empty for labeled data; use data.kind = 'unlabeled'"
-            )
+            raise InvalidArgumentError("data.folders must be empty for labeled data; use data.kind = 'unlabeled'")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,8 +101,7 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
             document = parse_toml(shipped.read_text("utf-8"))
         else:
             raise InvalidArgumentError(
-                f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of "
-                f"{', '.join(available_recipes())}"
+                f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of {', '.join(available_recipes())}"
             )
         return _parse(document, path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -139,17 +138,13 @@ def _without_none(value: Any) -> Any:
 
 def _document(recipe: Recipe) -> dict[str, Any]:
     config = recipe.comparator() if recipe.is_comparator else recipe.config()
-    model = {
-        entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name not in _DECIDED
-    }
+    model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name not in _DECIDED}
     files = {"weights": recipe.weights, **({"whitening": recipe.whitening} if recipe.is_comparator else {})}
     return {
         "name": recipe.name,
         "data": _values(recipe.data),
         "model": {**model, **files},
-        "objective": [
-            {"name": part.name, "weight": part.weight, **part.parameters} for part in recipe.objectives
-        ],
+        "objective": [{"name": part.name, "weight": part.weight, **part.parameters} for part in recipe.objectives],
         "schedule": _values(recipe.schedule),
         "validation": _values(recipe.validation),
     }
@@ -172,9 +167,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     changed = dict(document)
     schedule, data = document.get("schedule"), document["data"]
     if isinstance(schedule, Mapping):
-        changed["schedule"] = {
-            "optimizer" if name == "optimiser" else name: schedule[name] for name in schedule
-        }
+        changed["schedule"] = {"optimizer" if name == "optimiser" else name: schedule[name] for name in schedule}
     if isinstance(data.get("augmentation"), list | tuple):
         names = ["color" if name == "colour" else name for name in data["augmentation"]]
         changed["data"] = {**data, "augmentation": names}
@@ -209,9 +202,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
         return _settle_comparator(recipe)
     config = recipe.config()
     _check_together(recipe, config)
-    return replace(
-        recipe, model={name: value for name, value in config.to_mapping().items() if name not in _DECIDED}
-    )
+    return replace(recipe, model={name: value for name, value in config.to_mapping().items() if name not in _DECIDED})
 
 
 def _settle_comparator(recipe: Recipe) -> Recipe:
@@ -224,9 +215,7 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
                 f"the objective for a comparator must be one of {', '.join(usable)}, got {part.name!r}"
             )
     if recipe.data.kind != "unlabeled":
-        raise InvalidArgumentError(
-            f"data.kind must be 'unlabeled' for a comparator, got {recipe.data.kind!r}"
-        )
+        raise InvalidArgumentError(f"data.kind must be 'unlabeled' for a comparator, got {recipe.data.kind!r}")
     if config.network == "none" and config.weighting in ("none", "signs"):
         raise InvalidArgumentError(
             f"model.network 'none' with model.weighting {config.weighting!r} has no weights to train; use network "

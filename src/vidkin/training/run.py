@@ -141,9 +141,7 @@ class RunLog:
         MissingPartError: TensorBoard is requested but not installed.
     """
 
-    def __init__(
-        self, folder: Path | None, *, resume_after: int | None = None, tensorboard: bool = False
-    ) -> None:
+    def __init__(self, folder: Path | None, *, resume_after: int | None = None, tensorboard: bool = False) -> None:
         self.path = Path(os.devnull) if folder is None else folder / LOG_FILE
         kept = "" if resume_after is None else _lines_up_to(self.path, resume_after)
         self._writer: Any = None
@@ -160,9 +158,7 @@ class RunLog:
             self.path.write_text(kept, encoding="utf-8")
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as error:
-            raise InvalidArgumentError(
-                f"{self.path}: cannot be written: {error.strerror or error}"
-            ) from error
+            raise InvalidArgumentError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
     def write(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
         """Add one line; NaN and infinity become null."""
@@ -260,9 +256,7 @@ def train(
 
         def on_item(done: int, total: int) -> None:
             if interrupt:
-                raise TrainingInterrupted(
-                    TrainingReport(output=folder, steps=0, planned=recipe.schedule.steps)
-                )
+                raise TrainingInterrupted(TrainingReport(output=folder, steps=0, planned=recipe.schedule.steps))
             tell(TrainingProgress(phase="reading", done=done, total=total))
 
         with read_in_turn():
@@ -329,9 +323,7 @@ class _Recorder:
         """Measure the validation items and report the result."""
         measured: dict[str, float] = {self.run.recipe.validation.measure: self.run.validate()}
         self.log.write(self.run.step, "validation", measured)
-        self.tell(
-            TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured)
-        )
+        self.tell(TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured))
 
     def _watch(self, step: int, terms: Mapping[str, float]) -> str:
         watch = self.run.watch

@@ -189,9 +189,7 @@ def choose_device(schedule: ScheduleRecipe) -> torch.device:
     """
     available = torch.cuda.is_available()
     if schedule.device == "cuda" and not available:
-        raise InvalidArgumentError(
-            "schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'"
-        )
+        raise InvalidArgumentError("schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'")
     return torch.device("cuda" if available and schedule.device != "cpu" else "cpu")
 
 
@@ -209,9 +207,7 @@ def make_schedule(schedule: ScheduleRecipe) -> Schedule:
     )
 
 
-def make_optimizer(
-    schedule: ScheduleRecipe, groups: list[dict[str, Any]], objective: nn.Module
-) -> optim.Optimizer:
+def make_optimizer(schedule: ScheduleRecipe, groups: list[dict[str, Any]], objective: nn.Module) -> optim.Optimizer:
     """The optimizer of a recipe for groups of weights and for the weights of the objective."""
     own = list(objective.parameters())
     if own:

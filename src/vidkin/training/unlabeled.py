@@ -50,9 +50,7 @@ class UnlabeledData:
 
     def __post_init__(self) -> None:
         if self.scene_images < 1:
-            raise InvalidArgumentError(
-                f"data.options.scene_images must be at least 1, got {self.scene_images}"
-            )
+            raise InvalidArgumentError(f"data.options.scene_images must be at least 1, got {self.scene_images}")
         if len(self.images) < self.schedule.pairs:
             raise InvalidArgumentError(
                 f"schedule.pairs must be at most {len(self.images)}, the number of images, got {self.schedule.pairs}"
@@ -149,9 +147,7 @@ def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
     Raises:
         InvalidArgumentError: A setting is unknown or not allowed.
     """
-    check_names(
-        options, ("mirror_both", "scene_images", "neighbor_seconds", "plain", "heavy"), "data.options"
-    )
+    check_names(options, ("mirror_both", "scene_images", "neighbor_seconds", "plain", "heavy"), "data.options")
     settings = PairSettings(side=side)
     if "mirror_both" in options:
         settings = replace(settings, mirror_both=float(options["mirror_both"]))

@@ -13,8 +13,6 @@ from vidkin.rendering.text import json_text
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site
 
-__all__ = ["api_page"]
-
 router = APIRouter(tags=["jobs"])
 api_page = Page(router, "API", "/api")
 

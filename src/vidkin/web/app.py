@@ -38,8 +38,6 @@ from vidkin.web.search import search_page
 from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
 
-__all__ = ["create_app"]
-
 # In the order of the navigation.
 _PAGES = (
     library_page,

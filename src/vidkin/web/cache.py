@@ -15,8 +15,6 @@ from pathlib import Path
 
 from vidkin._base.files import replace_file
 
-__all__ = ["DiskCache"]
-
 _logger = logging.getLogger(__name__)
 # After so many bytes written the folder is measured again, as a share of what it may hold.
 _MEASURE_AFTER = 0.05

@@ -16,8 +16,6 @@ from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.place import Place
 
-__all__ = ["Listing", "SharedIndex"]
-
 # Seconds for which a list of videos is shown without asking the store whether another process wrote.
 _FRESH = 1.0
 

@@ -31,8 +31,6 @@ from vidkin.web.site import (
     thumbnail_address,
 )
 
-__all__ = ["duplicates_page"]
-
 router = APIRouter(tags=["duplicates"])
 duplicates_page = Page(router, "Duplicates", "/duplicates")
 
@@ -244,7 +242,7 @@ async def export_plan(site: CurrentSite) -> Response:
 
     def work() -> bytes:
         plan = plan_removal(_current(site))
-        plan = sign_plan(plan, site.collection.place, create=not site.settings.read_only)
+        plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
         with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
             path = Path(folder, "plan.json")
             write_plan(plan, path)
@@ -254,9 +252,7 @@ async def export_plan(site: CurrentSite) -> Response:
 
 
 def _download(content: bytes, name: str, kind: str) -> Response:
-    return Response(
-        content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
+    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def _current(site: Site) -> tuple[DuplicateGroup, ...]:
@@ -304,8 +300,6 @@ def _member_values(
         "folder": printable(os.path.dirname(member.path)),
         "words": describe_member(member, group),
         "spare": member.is_spare,
-        "pictures": []
-        if video is None
-        else [thumbnail_address(site.index.record(video), time) for time in times],
+        "pictures": [] if video is None else [thumbnail_address(site.index.record(video), time) for time in times],
         "moments": [clock(time) for time in times],
     }

@@ -11,8 +11,6 @@ from vidkin._base.files import open_regular_file
 from vidkin.review.stored_runs import Curves, FigureTable, StoredRun, find_runs, read_curves, read_tables
 from vidkin.web.site import CurrentSite, Page, Site
 
-__all__ = ["experiments_page"]
-
 router = APIRouter(tags=["experiments"])
 experiments_page = Page(router, "Experiments", "/experiments")
 

@@ -17,8 +17,6 @@ from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane
 
-__all__ = ["media_type", "open_record", "stream_file", "stream_path"]
-
 _PIECE = 256 * 1024
 # Positions of more digits than any file has bytes are refused: reading them would fail in Python.
 _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
@@ -74,11 +72,7 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
     headers = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-cache"}
     start, end, status = 0, size, 200
     requested = _RANGE.fullmatch(request.headers.get("range", ""))
-    if (
-        requested is not None
-        and requested.group() != "bytes=-"
-        and request.headers.get("if-range", tag) == tag
-    ):
+    if requested is not None and requested.group() != "bytes=-" and request.headers.get("if-range", tag) == tag:
         first, last = requested.groups()
         # Nothing is behind the end: the last position may be any, a first one there leads to 416.
         first, last = (digits.lstrip("0")[: _MOST_DIGITS + 1] or digits[:1] for digits in (first, last))
@@ -97,9 +91,7 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
 
 async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
     """Answer with a file that the server itself made, whole or a range of it."""
-    return await stream_file(
-        request, lane, await lane.run(partial(open_regular_file, path)), media_type(path)
-    )
+    return await stream_file(request, lane, await lane.run(partial(open_regular_file, path)), media_type(path))
 
 
 async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIterator[bytes]:

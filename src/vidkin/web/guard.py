@@ -18,8 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vidkin._base.values import check_at_least, check_positive
 
-__all__ = ["Guard", "Settings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

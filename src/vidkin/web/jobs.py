@@ -14,8 +14,6 @@ from vidkin._base.values import as_json
 from vidkin.errors import VidkinError
 from vidkin.rendering.text import printable
 
-__all__ = ["Job", "JobRunningError", "JobState", "JobStoppedError", "Jobs"]
-
 _logger = logging.getLogger(__name__)
 JobStatus = Literal["running", "done", "failed", "stopped"]
 # Finished jobs that are remembered, and notes of one.

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["BusyError", "Lane", "StuckError"]
-
 _Value = TypeVar("_Value")
 # Calls of a lane that were given up and still run; more of them mean that something below is broken for good.
 _MOST_ABANDONED = 16

@@ -29,8 +29,6 @@ from vidkin.web.site import (
     thumbnail_address,
 )
 
-__all__ = ["VideoModel", "library_page", "video_values"]
-
 router = APIRouter(tags=["library"])
 library_page = Page(router, "Library", "/")
 
@@ -157,12 +155,8 @@ async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLRes
 class Folders(BaseModel):
     """Folders to add to the index."""
 
-    paths: list[str] = Field(
-        min_length=1, max_length=100, description="Folders or files of the server's computer."
-    )
-    images: bool | None = Field(
-        None, description="Also take photographs; remembered. None leaves it as it was."
-    )
+    paths: list[str] = Field(min_length=1, max_length=100, description="Folders or files of the server's computer.")
+    images: bool | None = Field(None, description="Also take photographs; remembered. None leaves it as it was.")
 
 
 @router.post("/api/index", status_code=202)
@@ -206,7 +200,5 @@ def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> di
     job.report(0, 0, "looking for videos")
     with site.index.writer() as index:
         report = index.add(paths, images=images, on_progress=report_progress)
-    counts = {
-        kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")
-    }
+    counts = {kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")}
     return {**counts, "files": report.broken[:_MOST_BROKEN]}

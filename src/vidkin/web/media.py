@@ -17,8 +17,6 @@ from vidkin.media import write_clip, write_thumbnail
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
 from vidkin.web.site import CurrentSite, Page, Site, base_name
 
-__all__ = ["Source", "media_page", "open_source", "source_item"]
-
 # Where in a video its picture is from, as a share: the begin is often black.
 _SHARE = 1 / 3
 
@@ -86,9 +84,7 @@ def open_source(site: Site, *, video: int | None = None, upload: str | None = No
     """
     if upload is not None:
         dropped = site.uploads.get(upload)
-        return Source(
-            str(dropped.path), f"upload\0{dropped.id}", 0.0 if dropped.info.still else dropped.info.duration
-        )
+        return Source(str(dropped.path), f"upload\0{dropped.id}", 0.0 if dropped.info.still else dropped.info.duration)
     record = site.index.record(-1 if video is None else video)
     return Source(record.path, f"{record.path}\0{record.size}\0{record.mtime_ns}", record.duration, record)
 
@@ -193,23 +189,17 @@ Moment = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; defau
 
 Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
 
-PieceNumber = Annotated[
-    int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")
-]
+PieceNumber = Annotated[int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")]
 
 
 @router.get("/videos/{video}/thumbnail", responses=_IMAGE)
-async def get_thumbnail(
-    site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180
-) -> Response:
+async def get_thumbnail(site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180) -> Response:
     """A picture of a video."""
     return await _thumbnail(site, partial(open_source, site, video=video), time, side)
 
 
 @router.get("/uploads/{upload}/thumbnail", responses=_IMAGE)
-async def get_upload_thumbnail(
-    site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180
-) -> Response:
+async def get_upload_thumbnail(site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180) -> Response:
     """A picture of a dropped file."""
     return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
 
@@ -228,17 +218,13 @@ async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId)
 
 
 @router.get("/videos/{video}/preview", responses=_RANGES)
-async def get_preview(
-    request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0
-) -> Response:
+async def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
     """Ten seconds of a video, converted to what every browser plays; small and without sound."""
     return await _preview(request, site, partial(open_source, site, video=video), piece)
 
 
 @router.get("/uploads/{upload}/preview", responses=_RANGES)
-async def get_upload_preview(
-    request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0
-) -> Response:
+async def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0) -> Response:
     """Ten seconds of a dropped file, converted in the same way."""
     return await _preview(request, site, partial(open_source, site, upload=upload), piece)
 

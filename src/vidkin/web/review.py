@@ -27,8 +27,6 @@ from vidkin.web.jobs import Job, JobState
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
 
-__all__ = ["review_page"]
-
 router = APIRouter(tags=["review"])
 review_page = Page(router, "Review", "/review")
 

@@ -25,8 +25,6 @@ from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import Source, open_source, source_item
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
 
-__all__ = ["SearchQuery", "SegmentModel", "search_page", "segment_values"]
-
 router = APIRouter(tags=["search"])
 search_page = Page(router, "Search", "/search")
 
@@ -42,9 +40,7 @@ class SearchQuery(BaseModel):
     start: float | None = Field(None, ge=0, description="Begin of a stretch, seconds.")
     end: float | None = Field(None, gt=0, description="End of a stretch, seconds.")
     time: float = Field(0.0, ge=0, description="Moment of the frame on which a rectangle is, seconds.")
-    box: Box | None = Field(
-        None, description="Rectangle: left, top, right, bottom, as shares of the picture."
-    )
+    box: Box | None = Field(None, description="Rectangle: left, top, right, bottom, as shares of the picture.")
 
     def check(self) -> None:
         """Raise InvalidArgumentError unless it names one thing, and one part of it."""
@@ -53,9 +49,7 @@ class SearchQuery(BaseModel):
         if self.box is not None:
             left, top, right, bottom = self.box
             if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-                raise InvalidArgumentError(
-                    f"box must be left < right and top < bottom in [0, 1], got {list(self.box)}"
-                )
+                raise InvalidArgumentError(f"box must be left < right and top < bottom in [0, 1], got {list(self.box)}")
             if self.start is not None or self.end is not None:
                 raise InvalidArgumentError("a search must have a box or a stretch, not both")
 
@@ -170,9 +164,7 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
     """
     frame = thumbnail(source.path, seconds, short_side=None, threads=1)
     height, width = frame.shape[:2]
-    left, top, right, bottom = (
-        round(share * side) for share, side in zip(box, (width, height) * 2, strict=True)
-    )
+    left, top, right, bottom = (round(share * side) for share, side in zip(box, (width, height) * 2, strict=True))
     if min(right - left, bottom - top) < _LEAST_SIDE:
         raise InvalidArgumentError(
             f"a rectangle must have at least {_LEAST_SIDE} pixels a side, got {right - left}x{bottom - top}"
@@ -243,9 +235,7 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
     for either in (source, target):
         either.open().close()  # what is not the file that was indexed is not looked at
     with site.index.reader() as index:
-        comparison = index.match(
-            source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored
-        )
+        comparison = index.match(source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored)
     values, rows, columns = pool_map(comparison)
     cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()
     frame_map = FrameMap(

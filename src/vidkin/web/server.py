@@ -17,8 +17,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.web.app import create_app
 from vidkin.web.guard import Settings
 
-__all__ = ["serve"]
-
 # Connections at a time: pages hold a few each; nobody needs more than this.
 _MOST_CONNECTIONS = 200
 # Of these so many may be without a whole request; whoever has waited longest makes room for the next.

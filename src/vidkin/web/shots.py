@@ -46,8 +46,6 @@ from vidkin.web.site import (
     thumbnail_address,
 )
 
-__all__ = ["shots_page"]
-
 router = APIRouter(tags=["shots"])
 shots_page = Page(router, "Shots", "/shots")
 
@@ -122,9 +120,7 @@ async def choose_video(
         records = [
             record
             for record in site.index.listing().records
-            if record.status == "ok"
-            and record.frames > 1
-            and all(word in record.path.casefold() for word in words)
+            if record.status == "ok" and record.frames > 1 and all(word in record.path.casefold() for word in words)
         ]
         videos = [video_values(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
         return {
@@ -214,9 +210,7 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Re
             old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
             nearest[frame] = old or DetectedCut(frame, cut.kind)
         cuts = [nearest[frame] for frame in sorted(nearest)]
-        write_corrected(
-            site.index.folder, record.content_hash, cuts, detected=stored.detected, source="shots page"
-        )
+        write_corrected(site.index.folder, record.content_hash, cuts, detected=stored.detected, source="shots page")
         return _list(site, record)
 
     return ResultResponse(await site.lists.run(work))
@@ -297,9 +291,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
             float(table["end"]),
             list(table["critical"]),
         )
-        curve = table["curve"] and Curve(
-            np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2]
-        )
+        curve = table["curve"] and Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
     except (ValueError, TypeError, LookupError):
         # Damaged from outside. What is cached can be made again.
         path.unlink(missing_ok=True)
@@ -323,13 +315,11 @@ def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
     duration = detection.shots[-1].end
     points: tuple[tuple[float, float], ...] = ()
     if detection.curve is not None and len(detection.curve.times):
-        edges = np.linspace(
-            0, len(detection.curve.times), min(_MOST_POINTS, len(detection.curve.times)) + 1
-        ).astype(int)
-        tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
-        points = tuple(
-            (float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops
+        edges = np.linspace(0, len(detection.curve.times), min(_MOST_POINTS, len(detection.curve.times)) + 1).astype(
+            int
         )
+        tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
+        points = tuple((float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops)
     return {
         **detection.to_dict(),
         "corrected": stored.corrected,

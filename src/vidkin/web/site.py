@@ -29,17 +29,6 @@ from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane
 from vidkin.web.uploads import Uploads
 
-__all__ = [
-    "CurrentSite",
-    "Page",
-    "ResultResponse",
-    "Site",
-    "answer_model",
-    "base_name",
-    "result_model",
-    "thumbnail_address",
-]
-
 CACHE_FOLDER = "web-cache"
 
 
@@ -198,7 +187,5 @@ def result_model(result: type, *, leave_out: Sequence[str] = (), **fields: Any) 
 
 
 def _model(name: str, about: str, types: Mapping[str, Any], texts: Mapping[str, str]) -> type[BaseModel]:
-    fields: dict[str, Any] = {
-        field: (kind, Field(description=texts.get(field))) for field, kind in types.items()
-    }
+    fields: dict[str, Any] = {field: (kind, Field(description=texts.get(field))) for field, kind in types.items()}
     return create_model(name, __doc__=about, **fields)

@@ -22,8 +22,6 @@ from vidkin.rendering.text import file_size, printable
 from vidkin.web.guard import Settings
 from vidkin.web.lanes import Lane
 
-__all__ = ["Upload", "Uploads"]
-
 # A sender is given up after so many seconds without a byte, and when the server waited for it in all as long and a
 # second more for each so many bytes: one that sends drops would block the others.
 _PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
@@ -79,9 +77,7 @@ class Uploads:
         if size is not None and size > most:
             raise _too_large(most)
         if self._arriving >= self._settings.uploads:
-            raise InvalidArgumentError(
-                f"at most {self._settings.uploads} files may arrive at a time; try again"
-            )
+            raise InvalidArgumentError(f"at most {self._settings.uploads} files may arrive at a time; try again")
         number = secrets.token_urlsafe(12)
         ending = os.path.splitext(name)[1].lower()
         path = self._folder / f"{number}{ending if ending in VIDEO_EXTENSIONS | IMAGE_EXTENSIONS else ''}"

@@ -60,9 +60,7 @@ def test_lost_segments_are_cut_out_or_covered() -> None:
     black = sum(int((plan.filled == 1).sum()) for plan in plans)
     assert black == pytest.approx(sum(int((plan.filled == 2).sum()) for plan in plans), rel=0.4)
     everything = TemporalSettings(dropped=1.0)
-    assert all(
-        len(plan_frames(5, generator(s), settings=everything, edit="shuffle").sources) for s in range(30)
-    )
+    assert all(len(plan_frames(5, generator(s), settings=everything, edit="shuffle").sources) for s in range(30))
 
 
 @pytest.mark.parametrize(

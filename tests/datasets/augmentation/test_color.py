@@ -43,9 +43,7 @@ def test_some_are_gray_and_the_others_are_untouched() -> None:
 
 def test_contrast_zero_is_the_mean_and_two_doubles_the_distance_from_it() -> None:
     given = torch.tensor([0.3, 0.5, 0.7, 0.5]).expand(1, 3, 4).reshape(1, 3, 2, 2)
-    assert torch.allclose(
-        color.change_contrast(given, seeded(), factors=(0.0, 0.0)), torch.full_like(given, 0.5)
-    )
+    assert torch.allclose(color.change_contrast(given, seeded(), factors=(0.0, 0.0)), torch.full_like(given, 0.5))
     doubled = color.change_contrast(given, seeded(), factors=(2.0, 2.0))
     assert torch.allclose(doubled[0, 0].flatten(), torch.tensor([0.1, 0.5, 0.9, 0.5]))
     # Clipped at black and white.

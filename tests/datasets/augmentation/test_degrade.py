@@ -36,9 +36,7 @@ def test_a_blurred_point_is_a_gaussian() -> None:
     places = torch.arange(21) - 10.0
     # The variance of rows, a little less than 2.25: the kernel ends at four pixels.
     assert float((spread.sum(1) * places.square()).sum()) == pytest.approx(2.1, abs=0.1)
-    assert float(spread[10, 12] / spread[10, 10]) == pytest.approx(
-        torch.tensor(-2 / 2.25).exp().item(), abs=1e-4
-    )
+    assert float(spread[10, 12] / spread[10, 10]) == pytest.approx(torch.tensor(-2 / 2.25).exp().item(), abs=1e-4)
 
 
 def test_down_sampling_to_half_takes_means_of_blocks() -> None:

@@ -108,8 +108,6 @@ class TestOfAll:
         images = torch.rand(3, 3, 8, 8)
         assert function(images, seeded(), share=1.0, **{option: (0.0, 0.0)}) is images
 
-    def test_limits_out_of_order_are_refused(
-        self, function: Callable[..., torch.Tensor], option: str
-    ) -> None:
+    def test_limits_out_of_order_are_refused(self, function: Callable[..., torch.Tensor], option: str) -> None:
         with pytest.raises(InvalidArgumentError, match=rf"{option} must be \(low, high\)"):
             function(torch.rand(3, 3, 8, 8), seeded(), share=1.0, **{option: (0.5, 0.4)})

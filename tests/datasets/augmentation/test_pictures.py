@@ -129,9 +129,7 @@ def test_split_screens_and_insets_by_area() -> None:
         halves = split_screen(own, torch.stack(others[:1]), generator(seed))
         assert float((halves == 1).float().mean()) == 0.5
         quarters = split_screen(own, torch.stack(others), generator(seed), parts=4)
-        assert [float((quarters - value).abs().lt(1e-6).float().mean()) for value in (1, 0.1, 0.2, 0.3)] == [
-            0.25
-        ] * 4
+        assert [float((quarters - value).abs().lt(1e-6).float().mean()) for value in (1, 0.1, 0.2, 0.3)] == [0.25] * 4
         small = picture_in_picture(own, others[0], generator(seed), side=(0.5, 0.5))
         assert float((small == 1).float().mean()) == 0.25
         both = video_in_video(others[0], own, generator(seed), share=(0.75, 0.75))
@@ -150,9 +148,7 @@ def test_a_filmed_screen_is_seen_at_an_angle_with_moving_lines() -> None:
 def test_views_depend_on_the_seed_alone() -> None:
     frames, donors = clip(40), torch.stack([clip(10, seed=seed) for seed in (5, 6, 7)])
     before = frames.clone()
-    everything = StrongSettings(
-        arranged=1.0, compressed=1.0, captions=1.0, stickers=1.0, blurred=1.0, inset=1.0
-    )
+    everything = StrongSettings(arranged=1.0, compressed=1.0, captions=1.0, stickers=1.0, blurred=1.0, inset=1.0)
     for seed in range(10):
         first, second = (strong_view(frames, donors, seed, settings=everything, length=28) for _ in range(2))
         assert torch.equal(first.frames, second.frames)
@@ -171,9 +167,7 @@ def test_frames_keep_their_identity() -> None:
     for seed in range(10):
         view = strong_view(grays, grays.expand(3, 30, 3, 16, 16), seed, settings=quiet)
         shown = view.filled == 0
-        torch.testing.assert_close(
-            view.frames[shown].mean((1, 2, 3)), view.sources[shown] / 30, atol=1e-4, rtol=0
-        )
+        torch.testing.assert_close(view.frames[shown].mean((1, 2, 3)), view.sources[shown] / 30, atol=1e-4, rtol=0)
     weak = weak_view(grays, 4, length=28)
     torch.testing.assert_close(weak.frames.mean((1, 2, 3)), torch.arange(28) / 30, atol=1e-4, rtol=0)
 
@@ -181,8 +175,7 @@ def test_frames_keep_their_identity() -> None:
 def test_the_shares_are_those_of_the_settings() -> None:
     frames, donors = clip(4, 8), torch.stack([clip(4, 8, seed) for seed in (1, 2, 3)])
     views = [
-        strong_view(frames, donors, seed, settings=StrongSettings(temporal=STILL, inset=0.3))
-        for seed in range(400)
+        strong_view(frames, donors, seed, settings=StrongSettings(temporal=STILL, inset=0.3)) for seed in range(400)
     ]
     assert sum(view.shows_donor for view in views) / 400 == pytest.approx(0.3, abs=0.07)
 

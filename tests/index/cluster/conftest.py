@@ -22,9 +22,7 @@ def cluster() -> Iterator[Any]:
     ray = import_ray()
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **LOOPBACK}
-    )
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **LOOPBACK})
     cluster.add_node(num_cpus=2, **LOOPBACK)
     ray.init(
         address=cluster.address,

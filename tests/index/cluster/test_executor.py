@@ -110,9 +110,7 @@ def test_a_hang_ends_the_file_and_its_worker(cluster: Any, tmp_path: Path) -> No
     assert isinstance(event, Unreadable)
     assert event.temporary
     # Before its first sign of life the worker counts as decoding.
-    assert re.fullmatch(
-        r"the extractor hung: no progress for 2\.5 s|the decoder hung: .* 0\.5 s", event.cause
-    )
+    assert re.fullmatch(r"the extractor hung: no progress for 2\.5 s|the decoder hung: .* 0\.5 s", event.cause)
 
 
 def test_nodes_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
@@ -220,9 +218,7 @@ def test_what_ended_a_worker_is_one_sentence() -> None:
         "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
         "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: ..."
     )
-    assert module._cause_of(RuntimeError(report)) == (
-        "Worker unexpectedly exits with a connection error code 2"
-    )
+    assert module._cause_of(RuntimeError(report)) == ("Worker unexpectedly exits with a connection error code 2")
     report = "The actor died unexpectedly. The actor is dead because its node has died. Node Id: 5"
     assert module._cause_of(RuntimeError(report)) == "its node has died"
     assert module._cause_of(StopIteration()) == "StopIteration"

@@ -93,9 +93,7 @@ def _pid_of(ranker: RayRanker) -> int:
     return int(pid)
 
 
-def test_the_cluster_raises_what_a_store_raises_for_a_video_that_is_gone(
-    cluster: Any, collection: Collection
-) -> None:
+def test_the_cluster_raises_what_a_store_raises_for_a_video_that_is_gone(cluster: Any, collection: Collection) -> None:
     index = collection.index
     query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
     with RayRanker(index.path, shards=1) as ranker, pytest.raises(NotIndexedError):

@@ -58,9 +58,7 @@ def test_takes_before_one_camera_are_doubtful_and_a_copy_is_not(tmp_path: Path) 
 def test_edited_copies_are_not_doubtful(tmp_path: Path, late: int) -> None:
     """A gray, darker copy, also if the times of the match are a little off."""
     frames = list(pan("coffee", COUNT + late, width=256, height=192))
-    edited = [
-        (frame.mean(axis=2, keepdims=True) * 0.7).astype(np.uint8).repeat(3, axis=2) for frame in frames
-    ]
+    edited = [(frame.mean(axis=2, keepdims=True) * 0.7).astype(np.uint8).repeat(3, axis=2) for frame in frames]
     assert doubt(tmp_path, frames[:COUNT], edited[late:]) == ""
 
 
@@ -78,9 +76,7 @@ def test_a_letterboxed_copy_whose_box_is_known_is_not_doubtful(tmp_path: Path) -
     boxed = [np.pad(frame, ((40, 40), (0, 0), (0, 0))) for frame in frames]
     one = encode(tmp_path / "one.mp4", frames, rate=RATE)
     other = encode(tmp_path / "other.mp4", boxed, rate=RATE)
-    files = [
-        FileRecord(VideoRecord(path=str(p), size=1, mtime_ns=1, content_hash=p.name)) for p in (one, other)
-    ]
+    files = [FileRecord(VideoRecord(path=str(p), size=1, mtime_ns=1, content_hash=p.name)) for p in (one, other)]
     for box in ((0.0, 40 / 272, 1.0, 232 / 272), (0.0, 0.0, 1.0, 1.0)):
         match = Segment(0, SECONDS, 0, SECONDS, 0.9, target_box=box)
         assert find_doubt(files[0], files[1], PairResult(0.9, True, (1.0, 1.0), (match,))) == ""
@@ -103,9 +99,7 @@ def photographs(folder: Path, first: Image, second: Image) -> str:
         path = folder / f"{name}.png"
         PILImage.fromarray(picture).save(path)
         files.append(FileRecord(VideoRecord(path=str(path), size=1, mtime_ns=1, content_hash=name, frames=1)))
-    return find_doubt(
-        files[0], files[1], PairResult(0.9, True, (1.0, 1.0), (Segment(0, 0.25, 0, 0.25, 0.9),))
-    )
+    return find_doubt(files[0], files[1], PairResult(0.9, True, (1.0, 1.0), (Segment(0, 0.25, 0, 0.25, 0.9),)))
 
 
 def test_photographs_need_not_move(tmp_path: Path) -> None:

@@ -96,9 +96,7 @@ def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Ind
 def test_mirrored_copies_can_be_left_alone(index: Index) -> None:
     """The known result of the pair is still a mirrored one: what was compared is not forgotten."""
     Comparisons(open_place(index.path)).save()
-    assert [stems(group) for group in index.duplicates(mirrored=False)] == [
-        {"coffee, another name", "coffee trimmed"}
-    ]
+    assert [stems(group) for group in index.duplicates(mirrored=False)] == [{"coffee, another name", "coffee trimmed"}]
 
 
 def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
@@ -135,9 +133,7 @@ def test_missing_files_are_left_out_of_groups_of_duplicates(
     assert "1 videos are left out because their files are gone, the first is" in caplog.text
 
 
-def test_ctrl_c_keeps_what_was_compared(
-    videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(videos, executor=SerialExecutor(index.worker_spec))
 

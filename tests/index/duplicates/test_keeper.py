@@ -220,9 +220,7 @@ def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
     inside = tmp_path / "masters"
     inside.mkdir()
     for place, time in ((inside / "small.mp4", 2_000), (tmp_path / "large.mp4", 1_000)):
-        place.write_bytes(
-            (folder / ("reduced.mp4" if place.stem == "small" else "original.mp4")).read_bytes()
-        )
+        place.write_bytes((folder / ("reduced.mp4" if place.stem == "small" else "original.mp4")).read_bytes())
         os.utime(place, (time, time))
     files = [file_of(tmp_path / "large.mp4"), file_of(inside / "small.mp4")]
     rules = ("oldest", "newest", "best", str(inside))
@@ -283,9 +281,7 @@ def test_a_file_that_cannot_be_read_is_not_kept(folder: Path, tmp_path: Path) ->
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["mdn/elf.mp4", "intel/car-detection.mp4", "tmk/pattern-hd-no-bar.mp4"])
 @pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
-def test_real_footage_is_not_beaten_by_its_copies(
-    shared_data: Path, tmp_path: Path, name: str, factor: float
-) -> None:
+def test_real_footage_is_not_beaten_by_its_copies(shared_data: Path, tmp_path: Path, name: str, factor: float) -> None:
     images = read_frames(shared_data / "videos" / name, rate=10.0, end=1.5).images
     height, width = (round(side * factor / 2) * 2 for side in images.shape[1:3])
     save(tmp_path / "copy.mp4", [resized(image, width, height) for image in images], crf=20)

@@ -14,9 +14,7 @@ from vidkin.index.query.common import CommonFrames
 from vidkin.similarity import CopyScorer, Segment
 
 RECORDS = [
-    VideoRecord(
-        path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name * 32, duration=20.0, frames=20, id=place
-    )
+    VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name * 32, duration=20.0, frames=20, id=place)
     for place, name in enumerate("ab")
 ]
 

@@ -23,8 +23,7 @@ def frames(count: int = 10) -> list[Image]:
 def boxed(images: list[Image], top: int, left: int, value: int = 0) -> list[Image]:
     """The pictures with bars of one color."""
     return [
-        np.pad(image, ((top, top), (left, left), (0, 0)), constant_values=value).astype(np.uint8)
-        for image in images
+        np.pad(image, ((top, top), (left, left), (0, 0)), constant_values=value).astype(np.uint8) for image in images
     ]
 
 
@@ -99,9 +98,7 @@ def test_a_stretch_has_its_rate_and_its_times(tmp_path: Path) -> None:
     path = str(encode(tmp_path / "film.mp4", frames(20), rate=5))
     stretch = read_stretch(path, 1.0, 3.0, rate=5, short_side=48)
     assert stretch.shape == (10, 48, 80, 3)
-    assert np.array_equal(
-        read_stretch(path, 1.0, 3.0, rate=5, short_side=48, mirrored=True), stretch[:, :, ::-1]
-    )
+    assert np.array_equal(read_stretch(path, 1.0, 3.0, rate=5, short_side=48, mirrored=True), stretch[:, :, ::-1])
     # Other moments of the same flight look different.
     assert np.abs(stretch[0].astype(int) - stretch[-1]).mean() > 2
 

@@ -86,8 +86,7 @@ def test_undo_leaves_what_the_index_did_not_plan(plan: DuplicatePlan, tmp_path: 
     unsigned = replace(
         plan,
         groups=tuple(
-            replace(group, remove=tuple(replace(file, signature="é") for file in group.remove))
-            for group in plan.groups
+            replace(group, remove=tuple(replace(file, signature="é") for file in group.remove)) for group in plan.groups
         ),
     )
     actions = undo(journal, plan=unsigned, key=key_of_plan(plan))
@@ -113,9 +112,7 @@ def test_a_key_that_a_crash_cut_off_is_made_again(index: Path) -> None:
 def test_a_key_behind_a_link_is_not_read(plan: DuplicatePlan, index: Path, tmp_path: Path) -> None:
     (index / "plan.key").rename(tmp_path / "key")
     (index / "plan.key").symlink_to(tmp_path / "key")
-    with pytest.raises(
-        InvalidArgumentError, match=r"a plan must be signed by its index, but .* has no plan\.key"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"a plan must be signed by its index, but .* has no plan\.key"):
         key_of_plan(plan)
 
 
@@ -134,9 +131,7 @@ def test_a_plan_without_a_signature_says_what_to_do(plan: DuplicatePlan, index: 
     index.rename(tmp_path / "moved.vidkin")
     with pytest.raises(InvalidArgumentError, match="name the index with --made-from, or pass --any-file"):
         key_of_plan(plan)
-    assert key_of_plan(plan, tmp_path / "moved.vidkin").has_signed(
-        plan.groups[0].keep, plan.groups[0].remove[0]
-    )
+    assert key_of_plan(plan, tmp_path / "moved.vidkin").has_signed(plan.groups[0].keep, plan.groups[0].remove[0])
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/index", "\ud800", "/a\0b", "relative"])

@@ -63,8 +63,7 @@ def plan(folder: Path) -> DuplicatePlan:
 
 def state(folder: Path) -> dict[str, tuple[bytes, int, bool]]:
     return {
-        path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.is_symlink())
-        for path in sorted(folder.iterdir())
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.is_symlink()) for path in sorted(folder.iterdir())
     }
 
 
@@ -167,9 +166,7 @@ def test_a_name_of_the_kept_file_is_never_removed(folder: Path, plan: DuplicateP
 def test_protected_folders(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", protected=[folder])
     assert action.cause == f"it is in {folder}, which is protected"
-    with pytest.raises(
-        InvalidArgumentError, match="the folder for removed files must hold none of them, got"
-    ):
+    with pytest.raises(InvalidArgumentError, match="the folder for removed files must hold none of them, got"):
         apply_plan(plan, Journal(tmp_path / "log"), folder=folder)
 
 
@@ -212,9 +209,7 @@ def test_a_plan_is_a_file_that_a_person_can_change(plan: DuplicatePlan, tmp_path
         read_plan(tmp_path / "none.json")
 
 
-def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(
-    folder: Path, plan: DuplicatePlan, tmp_path: Path
-) -> None:
+def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
     journal = moved(folder, plan, tmp_path)
     lines = journal.path.read_text().splitlines()
@@ -228,9 +223,7 @@ def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(
         undo(journal)
 
 
-def test_another_file_in_the_old_place_is_not_overwritten(
-    folder: Path, plan: DuplicatePlan, tmp_path: Path
-) -> None:
+def test_another_file_in_the_old_place_is_not_overwritten(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     journal = moved(folder, plan, tmp_path)
     (folder / "spare.mp4").write_bytes(b"new")
     (action,) = undo(journal)
@@ -322,15 +315,11 @@ def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path:
     first, second = apply_plan(plan, journal, folder=away)
     assert (first.outcome, second.outcome) == ("skipped", "removed")
     assert first.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
-    assert [(Path(action.path).name, action.outcome) for action in undo(journal)] == [
-        ("spare.mp4", "restored")
-    ]
+    assert [(Path(action.path).name, action.outcome) for action in undo(journal)] == [("spare.mp4", "restored")]
     assert state(folder) == before
 
 
-def test_a_file_that_cannot_come_back_stays_where_it_is(
-    folder: Path, plan: DuplicatePlan, tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_come_back_stays_where_it_is(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     journal = moved(folder, plan, tmp_path)
     folder.rename(tmp_path / "renamed")
     folder.write_bytes(b"a file where the folder was")

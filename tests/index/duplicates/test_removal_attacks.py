@@ -223,9 +223,7 @@ def test_a_log_that_is_a_symbolic_link_is_not_written_through(
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
-def test_one_process_at_a_time_uses_a_plan(
-    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
-) -> None:
+def test_one_process_at_a_time_uses_a_plan(folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path) -> None:
     apply_plan(plan, journal, folder=tmp_path / "away")
     with Journal(journal.path).held():
         for action in (lambda: apply_plan(plan, journal, folder=tmp_path / "away"), lambda: undo(journal)):
@@ -267,9 +265,7 @@ def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_ord
         str(journal.path),
         str(tmp_path / "away"),
     ]
-    running = [
-        subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    running = [subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for process in running:
         assert process.stdin is not None
         process.stdin.write("go\n")

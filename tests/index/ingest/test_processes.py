@@ -52,9 +52,7 @@ def test_processes_give_what_one_process_gives(videos: list[str], tmp_path: Path
 
 
 def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) -> None:
-    fatal = {
-        what: str(color_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")
-    }
+    fatal = {what: str(color_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")}
     paths = [videos[0], fatal["segfault"], videos[1], fatal["exit"], fatal["killed"], videos[2]]
     outcomes = outcomes_of(ProcessExecutor(FATAL, workers=2).run(paths))
     assert {path for path, event in outcomes.items() if isinstance(event, Described)} == set(videos)
@@ -96,9 +94,7 @@ def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
 def test_a_worker_that_stops_in_the_middle_of_a_message_is_given_up(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_channel_that_stalls)
     outcomes = outcomes_of(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1]))
-    assert outcomes[videos[0]] == Unreadable(
-        videos[0], "the extractor hung: no progress for 5 s", temporary=True
-    )
+    assert outcomes[videos[0]] == Unreadable(videos[0], "the extractor hung: no progress for 5 s", temporary=True)
 
 
 def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:
@@ -130,9 +126,7 @@ def test_time_in_which_nobody_listened_does_not_count_as_a_hang(tmp_path: Path) 
     assert isinstance(outcomes_of(events)[path], Described)
 
 
-def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(
-    videos: list[str], tmp_path: Path
-) -> None:
+def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(videos: list[str], tmp_path: Path) -> None:
     path = str(color_video(tmp_path / "bug.mp4", "bug"))
     outcomes = outcomes_of(ProcessExecutor(FATAL, workers=1).run([path, videos[0]]))
     event = outcomes[path]
@@ -167,9 +161,7 @@ def test_a_worker_killed_before_it_is_ready_is_started_again(videos: list[str], 
 
 def test_workers_killed_time_and_again_end_the_run(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_kills)
-    with pytest.raises(
-        ExtractorError, match=r"killed by signal SIGKILL 4 times .* run it again with fewer workers"
-    ):
+    with pytest.raises(ExtractorError, match=r"killed by signal SIGKILL 4 times .* run it again with fewer workers"):
         list(ProcessExecutor(spec, workers=1).run(videos))
 
 

@@ -41,9 +41,9 @@ def test_a_file_that_is_named_may_have_any_name(tmp_path: Path) -> None:
 
 def test_each_file_is_found_once(tmp_path: Path) -> None:
     touch(tmp_path / "sub/a.mp4")
-    assert names(
-        tmp_path, tmp_path, tmp_path / "sub", tmp_path / "sub/a.mp4", tmp_path / "sub/../sub/a.mp4"
-    ) == ["sub/a.mp4"]
+    assert names(tmp_path, tmp_path, tmp_path / "sub", tmp_path / "sub/a.mp4", tmp_path / "sub/../sub/a.mp4") == [
+        "sub/a.mp4"
+    ]
 
 
 def test_patterns_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,9 +169,7 @@ def test_errors_that_only_ffmpeg_mentions_are_recorded_as_damage(collection: Col
     record = collection.store.find(str(path))
     assert record is not None
     assert record.status == "ok"
-    assert re.search(
-        r"FFmpeg reports '.*File ended prematurely.*'.*; frames may be missing or differ", record.damage
-    )
+    assert re.search(r"FFmpeg reports '.*File ended prematurely.*'.*; frames may be missing or differ", record.damage)
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(
@@ -184,10 +182,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_featur
     class Replacing(Counting):
         def run(self, paths: Iterable[str]) -> Iterator[Event]:
             for event in super().run(paths):
-                if (
-                    getattr(event, "path", "").endswith("a.mp4")
-                    and changing.stat().st_size != other.stat().st_size
-                ):
+                if getattr(event, "path", "").endswith("a.mp4") and changing.stat().st_size != other.stat().st_size:
                     shutil.copy(other, changing)
                 yield event
 
@@ -302,9 +297,7 @@ def test_moved_and_renamed_files_are_recognized(collection: Collection) -> None:
     os.rename(collection.folder / "a.mp4", collection.folder / "sub" / "new name.mp4")
     report = collection.add()
     assert collection.read == []
-    assert [(os.path.basename(o.path), os.path.basename(o.cause)) for o in report.moved] == [
-        ("new name.mp4", "a.mp4")
-    ]
+    assert [(os.path.basename(o.path), os.path.basename(o.cause)) for o in report.moved] == [("new name.mp4", "a.mp4")]
     assert collection.names() == ["b.mp4", "c.mp4", "sub/new name.mp4"]
     assert {record.content_hash: record.id for record in collection.store.videos()} == before
 
@@ -525,9 +518,7 @@ def test_deleting_the_index_during_a_run_ends_the_run_with_the_cause(originals: 
     assert not (tmp_path / "store").exists()
 
 
-def test_a_file_that_vanishes_or_cannot_be_opened(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_or_cannot_be_opened(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     scanned = scan([collection.folder])
     (collection.folder / "b.mp4").unlink()
     report = ingest(collection.store, scanned, Counting())

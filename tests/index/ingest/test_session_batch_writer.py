@@ -15,9 +15,7 @@ from vidkin.similarity import FrameFeatures
 
 
 def entry(number: int) -> Entry:
-    features = FrameFeatures.of_whole(
-        torch.eye(4)[None, :1].half(), torch.zeros(1, dtype=torch.float64), torch.ones(1)
-    )
+    features = FrameFeatures.of_whole(torch.eye(4)[None, :1].half(), torch.zeros(1, dtype=torch.float64), torch.ones(1))
     record = VideoRecord(path=f"/{number}.mp4", size=1, mtime_ns=1, content_hash=f"{number}", frames=1)
     return Entry(record, features, WindowVectors.empty())
 

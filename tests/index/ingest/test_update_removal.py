@@ -65,9 +65,7 @@ def test_removing_a_folder_removes_what_is_in_it(tmp_path: Path) -> None:
 
 def test_a_file_that_is_named_twice_is_removed_once(tmp_path: Path) -> None:
     store = stored("/films/a.mp4", "/films/b.mp4")
-    assert (
-        remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
-    )
+    assert remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
     assert store.videos() == []
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/a.mp4", "/films"}
 

@@ -31,9 +31,7 @@ def collection(kinds: Kinds, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_video_is_ranked_the_same_before_the_same_kind_before_the_rest(
-    kinds: Kinds, collection: Path
-) -> None:
+def test_every_video_is_ranked_the_same_before_the_same_kind_before_the_rest(kinds: Kinds, collection: Path) -> None:
     with Index.open(collection) as index:
         for query in sorted(kinds.queries.rglob("*.mp4")):
             matches = index.search(query)
@@ -148,9 +146,7 @@ def test_a_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_pa
         assert best.score == pytest.approx(1.0, abs=2e-3)
 
 
-def test_an_old_manifest_is_one_of_copies_and_a_strange_one_is_damaged(
-    collection: Path, tmp_path: Path
-) -> None:
+def test_an_old_manifest_is_one_of_copies_and_a_strange_one_is_damaged(collection: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(collection, tmp_path / "c.vidkin")
     manifest = json.loads((copy / "collection.json").read_text())
     del manifest["measure"]

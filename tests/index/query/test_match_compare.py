@@ -22,9 +22,7 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return clip, split
 
 
-@pytest.mark.parametrize(
-    "extractor", ["vidkin", pytest.param("classical?views=both", marks=pytest.mark.large)]
-)
+@pytest.mark.parametrize("extractor", ["vidkin", pytest.param("classical?views=both", marks=pytest.mark.large)])
 def test_views_find_half_of_a_split_screen(halves: tuple[Path, Path], extractor: str) -> None:
     comparison = vidkin.compare(*halves, extractor=extractor, mirrored=False)
     assert comparison.score > 0.5

@@ -27,9 +27,7 @@ def frames(count: int, seed: int) -> torch.Tensor:
     return torch.nn.functional.normalize(torch.randn(count, 4, 64, generator=generator), dim=-1)
 
 
-def add(
-    store: MemoryStore, name: str, values: torch.Tensor, part: torch.Tensor | None = None, **record: object
-) -> int:
+def add(store: MemoryStore, name: str, values: torch.Tensor, part: torch.Tensor | None = None, **record: object) -> int:
     """A video of the whole picture, and of a part of it."""
     views = torch.stack([values] if part is None else [values, part], dim=1).half()
     boxes = torch.tensor([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]
@@ -180,9 +178,7 @@ def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> 
     add(store, "large twin", film, width=1920, height=1080, size=900)
     steps: list[tuple[int, int]] = []
     groups = duplicates(store, Decisions(), on_progress=lambda done, total: steps.append((done, total)))
-    assert [[Path(m.path).stem for m in group.members] for group in groups] == [
-        ["large", "large twin", "small"]
-    ]
+    assert [[Path(m.path).stem for m in group.members] for group in groups] == [["large", "large twin", "small"]]
     assert Path(groups[0].best.path).stem == "large"
     assert steps[-1] == (16, 16)  # 15 videos and a group
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and at most 1, got 0"):
@@ -204,9 +200,7 @@ def test_decisions_join_and_part(tmp_path: Path) -> None:
         assert not {"/videos/one.mp4", "/videos/two.mp4"} <= {member.path for member in group.members}
     joined = next(g for g in groups if "/videos/stranger.mp4" in {m.path for m in g.members})
     assert "/videos/three.mp4" in {member.path for member in joined.members}
-    with pytest.raises(
-        InvalidArgumentError, match="the two videos must differ, got two files with the same content"
-    ):
+    with pytest.raises(InvalidArgumentError, match="the two videos must differ, got two files with the same content"):
         decisions.decide("one", "one", "match")
     (tmp_path / Decisions.FILE).write_text("{", encoding="utf-8")
     with pytest.raises(CollectionError, match=r"decisions\.json is damaged"):

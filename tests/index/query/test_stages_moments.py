@@ -29,9 +29,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
         encode(root / "videos" / f"{name}.mp4", fast(name))
     still(root / "videos" / "photo.png", "astronaut", 0)
     with Index.open(root / "c.vidkin", create=True) as opened:
-        opened.add(
-            [root / "videos", root / "videos" / "photo.png"], executor=SerialExecutor(opened.worker_spec)
-        )
+        opened.add([root / "videos", root / "videos" / "photo.png"], executor=SerialExecutor(opened.worker_spec))
         yield opened
 
 

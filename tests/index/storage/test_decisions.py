@@ -59,9 +59,7 @@ def test_what_cannot_be_decided_or_forgotten_is_an_error() -> None:
 )
 def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "decisions.json").write_text(text, encoding="utf-8")
-    with pytest.raises(
-        CollectionDamagedError, match=r"decisions\.json is damaged .*; correct it, restore it"
-    ):
+    with pytest.raises(CollectionDamagedError, match=r"decisions\.json is damaged .*; correct it, restore it"):
         Decisions.open(open_place(tmp_path))
     assert (tmp_path / "decisions.json").read_text(encoding="utf-8") == text
 
@@ -87,9 +85,7 @@ def test_decisions_are_listed_with_all_files_of_their_contents(store: MemoryStor
 def test_only_one_known_file_on_each_side_is_accepted(store: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="/films is a folder with 4 videos; name one file"):
         decide_pair(open_place(tmp_path), store, "/films", "/films/a.mp4", "match", wait=0)
-    with pytest.raises(
-        NotIndexedError, match=r"unknown\.mp4 changed while it was being read; index it again"
-    ):
+    with pytest.raises(NotIndexedError, match=r"unknown\.mp4 changed while it was being read; index it again"):
         decide_pair(open_place(tmp_path), store, "/films/unknown.mp4", "/films/a.mp4", "match", wait=0)
     with pytest.raises(NotIndexedError, match=r"/films/c\.mp4"):
         decide_pair(open_place(tmp_path), store, "/films/c.mp4", "/films/a.mp4", "match", wait=0)

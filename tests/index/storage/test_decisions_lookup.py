@@ -19,8 +19,7 @@ DECOMPOSED = unicodedata.normalize("NFD", COMPOSED)
 def store_of(*paths: str) -> MemoryStore:
     store = MemoryStore()
     records = [
-        VideoRecord(path=path, size=1, mtime_ns=1, content_hash="a", status="broken", cause="x")
-        for path in paths
+        VideoRecord(path=path, size=1, mtime_ns=1, content_hash="a", status="broken", cause="x") for path in paths
     ]
     store.append_many([Entry(record) for record in records])
     return store

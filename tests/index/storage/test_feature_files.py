@@ -25,9 +25,7 @@ def features() -> FrameFeatures:
         torch.arange(FRAMES, dtype=torch.float64),
         torch.ones(FRAMES),
         baseline=torch.zeros(FRAMES, VIEWS),
-        boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0], [0.5, 0.0, 1.0, 1.0]]).expand(
-            FRAMES, -1, -1
-        ),
+        boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0], [0.5, 0.0, 1.0, 1.0]]).expand(FRAMES, -1, -1),
     )
 
 

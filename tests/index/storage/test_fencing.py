@@ -40,9 +40,7 @@ def test_what_a_zombie_does_fails(name: str, s3: S3Server) -> None:
         with quick.exclusive(0):
             store = LanceStore(quick)
             store.recover()
-            with pytest.raises(
-                CollectionLockedError, match="finished work is saved: run the same command again"
-            ):
+            with pytest.raises(CollectionLockedError, match="finished work is saved: run the same command again"):
                 ZOMBIE_WRITES[name](zombie)
             store.append_many([entry(3), entry(4)])
             store.remove([store.videos()[2].id])

@@ -40,9 +40,7 @@ def test_a_full_disk_is_reported_with_what_is_saved() -> None:
     ],
 )
 @pytest.mark.parametrize("doing", [reading, writing])
-def test_missing_permissions_are_not_reported_as_damage(
-    doing: Callable[..., object], number: int, said: str
-) -> None:
+def test_missing_permissions_are_not_reported_as_damage(doing: Callable[..., object], number: int, said: str) -> None:
     with pytest.raises(CollectionError, match=said) as caught, doing("/c"):  # type: ignore[attr-defined]
         raise OSError(number, os.strerror(number))
     assert not isinstance(caught.value, CollectionDamagedError)
@@ -55,9 +53,7 @@ def test_other_troubles_with_a_file_are_damage(doing: Callable[..., object]) -> 
         doing("/c/videos.lance", "restore it"),  # type: ignore[attr-defined]
     ):
         raise OSError("LanceError(IO): file size is too small, /home/x/lance/src/utils.rs:172:20")
-    assert str(caught.value) == (
-        "/c/videos.lance is damaged (LanceError(IO): file size is too small); restore it"
-    )
+    assert str(caught.value) == ("/c/videos.lance is damaged (LanceError(IO): file size is too small); restore it")
 
 
 def test_what_is_ours_passes_as_it_is() -> None:

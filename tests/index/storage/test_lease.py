@@ -100,9 +100,7 @@ def test_a_lease_that_ended_is_taken_and_its_holder_writes_no_more(s3: S3Server)
         with quick.exclusive(0):
             assert quick.needs_fence()
             slow.check_writer()  # by its own clock it has time
-            with pytest.raises(
-                CollectionLockedError, match=r"the right to write was lost, .* 30 s; finished work"
-            ):
+            with pytest.raises(CollectionLockedError, match=r"the right to write was lost, .* 30 s; finished work"):
                 slow.check_writer(ask=True)
             with pytest.raises(CollectionLockedError):
                 slow.write("a", b"two")

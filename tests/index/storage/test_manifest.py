@@ -82,9 +82,7 @@ def test_an_index_without_its_manifest_is_not_overwritten(tmp_path: Path) -> Non
         lambda: Manifest.read(open_place(tmp_path)),
         lambda: create_index(open_place(tmp_path), PLAIN),
     ):
-        with pytest.raises(
-            CollectionDamagedError, match=r"collection\.json is missing; restore it from a backup"
-        ):
+        with pytest.raises(CollectionDamagedError, match=r"collection\.json is missing; restore it from a backup"):
             call()
 
 

@@ -27,9 +27,7 @@ def random_matrix(count: int, dimension: int = 5, seed: int = 0) -> WindowMatrix
 
 
 def test_windows_of_videos_are_joined_in_the_order_of_their_ids() -> None:
-    matrix = WindowMatrix.of_videos(
-        {7: windows([1.0, 0]), 3: windows([0.0, 1], [1.0, 1]), 5: WindowVectors.empty(2)}
-    )
+    matrix = WindowMatrix.of_videos({7: windows([1.0, 0]), 3: windows([0.0, 1], [1.0, 1]), 5: WindowVectors.empty(2)})
     assert matrix.video_ids.tolist() == [3, 3, 7]
     assert matrix.windows.tolist() == [0, 1, 0]
     assert matrix.starts.tolist() == [0, 1, 0]

@@ -266,9 +266,7 @@ def test_nearest_windows_by_hand(store: VectorStore) -> None:
 def test_nearest_refuses_what_does_not_fit(store: VectorStore) -> None:
     given = entry("/a.mp4")
     store.append(given.record, given.features, given.windows)
-    with pytest.raises(
-        InvalidArgumentError, match="query vectors must have dimension 4 as the index has, got 3"
-    ):
+    with pytest.raises(InvalidArgumentError, match="query vectors must have dimension 4 as the index has, got 3"):
         store.nearest(torch.ones(1, 3), 1)
     with pytest.raises(InvalidArgumentError, match=r"vectors must be \[Q, E\]"):
         store.nearest(torch.ones(3), 1)
@@ -496,9 +494,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     generator = torch.Generator().manual_seed(0)
     vectors = torch.nn.functional.normalize(torch.randn(6000, 32, generator=generator), dim=-1)
     store = disk(exact_below=1000)
-    store.append_many(
-        [entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(vectors.split(200))]
-    )
+    store.append_many([entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(vectors.split(200))])
     queries = torch.nn.functional.normalize(torch.randn(20, 32, generator=generator), dim=-1)
     exact = store.nearest(queries, 100)
     store.optimize()
@@ -510,9 +506,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
 
 def test_the_approximate_index_does_not_show_orphans(disk: Callable[..., LanceStore]) -> None:
     store = disk(exact_below=100)
-    vectors = torch.nn.functional.normalize(
-        torch.randn(60, 8, generator=torch.Generator().manual_seed(1)), dim=-1
-    )
+    vectors = torch.nn.functional.normalize(torch.randn(60, 8, generator=torch.Generator().manual_seed(1)), dim=-1)
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(5)])
     store.optimize()
     query = vectors[:1]

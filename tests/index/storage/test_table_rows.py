@@ -19,9 +19,7 @@ from vidkin.index.storage.table import (
     windows_from_rows,
 )
 
-RECORD = VideoRecord(
-    path="/a.mp4", size=1, mtime_ns=2, content_hash="ab", duration=1.5, damage="cut off", id=7
-)
+RECORD = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="ab", duration=1.5, damage="cut off", id=7)
 
 
 @pytest.mark.parametrize(

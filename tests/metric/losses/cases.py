@@ -30,9 +30,7 @@ def anchor_batch() -> tuple[Tensor, Tensor, Tensor]:
 
 def points(count: int, dimensions: int = 5, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    return F.normalize(torch.randn(count, dimensions, generator=generator, dtype=torch.float64), dim=1).to(
-        dtype
-    )
+    return F.normalize(torch.randn(count, dimensions, generator=generator, dtype=torch.float64), dim=1).to(dtype)
 
 
 def value_and_gradient(loss: Callable[[Tensor], Tensor], embeddings: Tensor) -> tuple[float, Tensor]:
@@ -43,9 +41,7 @@ def value_and_gradient(loss: Callable[[Tensor], Tensor], embeddings: Tensor) -> 
 
 
 def assert_same(first: tuple[float, Tensor], second: tuple[float, Tensor], tolerance: float = 1e-9) -> None:
-    torch.testing.assert_close(
-        torch.tensor(first[0]), torch.tensor(second[0]), rtol=tolerance, atol=tolerance
-    )
+    torch.testing.assert_close(torch.tensor(first[0]), torch.tensor(second[0]), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(first[1], second[1], rtol=tolerance, atol=tolerance)
 
 
@@ -78,18 +74,14 @@ class Slow:
         return self.offset is not None and reference == query + self.offset
 
     def positives(self, query: int) -> list[int]:
-        return [
-            j for j in range(len(self.r)) if same(self.y[query], self.z[j]) and not self.is_self(query, j)
-        ]
+        return [j for j in range(len(self.r)) if same(self.y[query], self.z[j]) and not self.is_self(query, j)]
 
     def negatives(self, query: int) -> list[int]:
         return [j for j in range(len(self.r)) if not same(self.y[query], self.z[j])]
 
     def intermediates(self, query: int) -> list[int]:
         return [
-            j
-            for j in range(len(self.r))
-            if self.y[query, 0] == self.z[j, 0] and not same(self.y[query], self.z[j])
+            j for j in range(len(self.r)) if self.y[query, 0] == self.z[j, 0] and not same(self.y[query], self.z[j])
         ]
 
     def others(self, query: int) -> list[int]:

@@ -22,9 +22,7 @@ EXAMPLE_SCORES = (
 
 def example() -> tuple[Tensor, Tensor]:
     """Scores [4, 4] and relevance [4, 4] of the worked example."""
-    return torch.tensor(EXAMPLE_SCORES, dtype=torch.float64), torch.block_diag(
-        torch.ones(2, 2), torch.ones(2, 2)
-    )
+    return torch.tensor(EXAMPLE_SCORES, dtype=torch.float64), torch.block_diag(torch.ones(2, 2), torch.ones(2, 2))
 
 
 def anchor_embeddings() -> Tensor:

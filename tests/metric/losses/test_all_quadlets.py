@@ -76,9 +76,7 @@ def test_reference_set(fast: LossFunction, tuple_loss: LossFunction, offset: int
             return (x, y, leaf, UNEQUAL) if to_bank else (leaf, y, bank, UNEQUAL)
 
         start = bank if leaf_is_bank else x
-        expected = value_and_gradient(
-            lambda leaf: listed(tuple_loss, *batch(leaf), self_offset=offset), start
-        )
+        expected = value_and_gradient(lambda leaf: listed(tuple_loss, *batch(leaf), self_offset=offset), start)
         assert_same(value_and_gradient(lambda leaf: fast(*batch(leaf), self_offset=offset), start), expected)
 
 
@@ -122,9 +120,7 @@ def test_order_of_the_batch_does_not_matter(loss: LossFunction) -> None:
     x = points(len(UNEQUAL))
     order = torch.randperm(len(UNEQUAL), generator=torch.Generator().manual_seed(3))
     value, gradient = value_and_gradient(lambda leaf: loss(leaf, UNEQUAL), x)
-    assert_same(
-        value_and_gradient(lambda leaf: loss(leaf, UNEQUAL[order]), x[order]), (value, gradient[order])
-    )
+    assert_same(value_and_gradient(lambda leaf: loss(leaf, UNEQUAL[order]), x[order]), (value, gradient[order]))
 
 
 @pytest.mark.parametrize("loss", FAST)
@@ -166,9 +162,7 @@ def test_float32_at_a_real_size_agrees_with_float64() -> None:
 
 def test_modules_choose_their_form() -> None:
     x = points(len(UNEQUAL))
-    torch.testing.assert_close(
-        losses.AllQuadletsLoss(g1=1.0)(x, UNEQUAL), losses.all_quadlets_loss(x, UNEQUAL, g1=1.0)
-    )
+    torch.testing.assert_close(losses.AllQuadletsLoss(g1=1.0)(x, UNEQUAL), losses.all_quadlets_loss(x, UNEQUAL, g1=1.0))
     torch.testing.assert_close(
         losses.AllQuadletsLoss("radial", c=4.0, detach_radius=True)(x, UNEQUAL),
         losses.all_quadlets_radial_loss(x, UNEQUAL, c=4.0),

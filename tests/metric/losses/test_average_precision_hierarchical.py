@@ -80,9 +80,7 @@ def test_binary_relevance_is_sup_ap() -> None:
 def test_only_ratios_of_the_relevance_matter() -> None:
     scores, _ = random_case()
     relevance = graded_relevance()
-    torch.testing.assert_close(
-        hierarchical_ap_loss(scores, relevance), hierarchical_ap_loss(scores, 2 * relevance)
-    )
+    torch.testing.assert_close(hierarchical_ap_loss(scores, relevance), hierarchical_ap_loss(scores, 2 * relevance))
 
 
 def test_by_hand() -> None:

@@ -71,9 +71,7 @@ def test_a_loss_is_a_module_like_any_other() -> None:
 
 
 def test_a_loss_takes_the_options_of_its_function_and_no_others() -> None:
-    assert str(inspect.signature(Power)).startswith(
-        "(exponent: 'Positive' = 2.0, offset: 'NotNegative | None'"
-    )
+    assert str(inspect.signature(Power)).startswith("(exponent: 'Positive' = 2.0, offset: 'NotNegative | None'")
     with pytest.raises(TypeError, match="unexpected keyword argument 'self_offset'"):
         Power(self_offset=0)
     with pytest.raises(TypeError, match="too many positional arguments"):

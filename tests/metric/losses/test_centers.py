@@ -96,9 +96,7 @@ def test_triplet_center_equals_its_slow_twin_and_learns_its_centers() -> None:
 def test_gradcheck() -> None:
     x, centers = points(6).requires_grad_(), points(3, seed=1).requires_grad_()
     assert torch.autograd.gradcheck(lambda a, b: losses.center_loss(a, LABELS, b), (x, centers))
-    assert torch.autograd.gradcheck(
-        lambda a, b: losses.triplet_center_loss(a, LABELS, b, margin=2.0), (x, centers)
-    )
+    assert torch.autograd.gradcheck(lambda a, b: losses.triplet_center_loss(a, LABELS, b, margin=2.0), (x, centers))
 
 
 def test_order_of_the_batch_does_not_matter() -> None:
@@ -161,9 +159,7 @@ def test_what_is_not_allowed() -> None:
         losses.CenterLoss(3, 5, centers=torch.zeros(2, 5))
     with pytest.raises(InvalidArgumentError, match="margin must be at least 0, got -1"):
         losses.TripletCenterLoss(3, 5, margin=-1)
-    with pytest.raises(
-        InvalidArgumentError, match=r"shapes \[N, D\] and \[C, D\], got \(6, 5\) and \(3, 4\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"shapes \[N, D\] and \[C, D\], got \(6, 5\) and \(3, 4\)"):
         losses.CenterLoss(3, 4)(x, LABELS)
     with pytest.raises(InvalidArgumentError, match=r"labels must be one class index .* \(6,\), got \(6, 1\)"):
         losses.TripletCenterLoss(3, 5)(x, LABELS[:, None])

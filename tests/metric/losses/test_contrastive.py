@@ -164,19 +164,13 @@ def test_own_column_of_gathered_references() -> None:
     torch.testing.assert_close(found, -torch.tensor([0.5, 0.25]).log())
     ignored = relevance.clone()
     ignored[0, 2] = -1
-    torch.testing.assert_close(
-        self_similarity_loss(scores, ignored, self_offset=2), -torch.tensor(0.25).log()
-    )
+    torch.testing.assert_close(self_similarity_loss(scores, ignored, self_offset=2), -torch.tensor(0.25).log())
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"scores must be square unless self_offset says .*, got \(2, 4\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"scores must be square unless self_offset says .*, got \(2, 4\)"):
         self_similarity_loss(torch.zeros(2, 4), torch.zeros(2, 4))
-    with pytest.raises(
-        InvalidArgumentError, match="denominator must be one of 'negatives', 'all', got 'none'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="denominator must be one of 'negatives', 'all', got 'none'"):
         InfoNCELoss(denominator="none")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="tau must be above 0, got 0"):
         InfoNCELoss(0)

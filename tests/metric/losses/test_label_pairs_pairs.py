@@ -18,9 +18,7 @@ def loops(
     """(positives, negatives, same category) of every query and reference, written down."""
     positives, negatives, categories = [], [], []
     for i, one in enumerate(labels):
-        positives.append(
-            [one == other and (offset is None or j != i + offset) for j, other in enumerate(others)]
-        )
+        positives.append([one == other and (offset is None or j != i + offset) for j, other in enumerate(others)])
         negatives.append([one != other for other in others])
         categories.append([one[0] == other[0] for other in others])
     return positives, negatives, categories
@@ -54,9 +52,7 @@ def test_labels_of_one_level_need_no_second_dimension() -> None:
 
 
 def test_half_precision_is_widened() -> None:
-    pairs = resolve_pairs(
-        torch.eye(2).bfloat16(), torch.arange(2), torch.eye(2).half(), torch.arange(2), None
-    )
+    pairs = resolve_pairs(torch.eye(2).bfloat16(), torch.arange(2), torch.eye(2).half(), torch.arange(2), None)
     assert (pairs.queries.dtype, pairs.references.dtype) == (torch.float32, torch.float32)
 
 

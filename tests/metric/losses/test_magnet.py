@@ -32,13 +32,9 @@ PORT = {
 }
 
 
-def slow_magnet(
-    x: Tensor, classes: Tensor, clusters: Tensor, *, alpha: float = 1.0, power: int = 1
-) -> Tensor:
+def slow_magnet(x: Tensor, classes: Tensor, clusters: Tensor, *, alpha: float = 1.0, power: int = 1) -> Tensor:
     keys = list(zip(classes.tolist(), clusters.tolist(), strict=True))
-    means = {
-        key: torch.stack([x[j] for j in range(len(x)) if keys[j] == key]).mean(dim=0) for key in set(keys)
-    }
+    means = {key: torch.stack([x[j] for j in range(len(x)) if keys[j] == key]).mean(dim=0) for key in set(keys)}
     own = [((x[j] - means[keys[j]]) ** 2).sum() for j in range(len(x))]
     variance = torch.stack(own).sum() / (len(x) - 1)
     values = []
@@ -70,9 +66,7 @@ def test_equals_the_slow_twin(seed: int, alpha: float) -> None:
 def test_cluster_numbers_may_repeat_between_classes() -> None:
     x = points(10)
     local = torch.tensor([0, 0, 0, 1, 0, 0, 1, 0, 1, 0])  # CLUSTERS, counted from 0 within each class
-    torch.testing.assert_close(
-        losses.magnet_loss(x, CLASSES, CLUSTERS), losses.magnet_loss(x, CLASSES, local)
-    )
+    torch.testing.assert_close(losses.magnet_loss(x, CLASSES, CLUSTERS), losses.magnet_loss(x, CLASSES, local))
 
 
 @pytest.mark.parametrize("name", PORT)

@@ -54,9 +54,7 @@ def slow_semi_hard(*batch: Tensor | None, margin: float, distance: str, **kwargs
     return mean_of(values, slow.x)
 
 
-def slow_batch_all(
-    *batch: Tensor | None, margin: float, distance: str, average: str, **kwargs: int
-) -> Tensor:
+def slow_batch_all(*batch: Tensor | None, margin: float, distance: str, average: str, **kwargs: int) -> Tensor:
     slow = Slow(*batch, **kwargs)  # type: ignore[arg-type]
     values = [
         (margin + slow.distance(q, p, distance) - slow.distance(q, n, distance)).relu()
@@ -98,9 +96,7 @@ MODULES = [
 
 @pytest.mark.parametrize(("fast", "slow"), PAIRS)
 @pytest.mark.parametrize("seed", range(3))
-def test_equals_the_slow_twin_on_unequal_shuffled_classes(
-    fast: LossFunction, slow: LossFunction, seed: int
-) -> None:
+def test_equals_the_slow_twin_on_unequal_shuffled_classes(fast: LossFunction, slow: LossFunction, seed: int) -> None:
     x = points(len(UNEQUAL), seed=seed)
     for labels in (UNEQUAL, UNEQUAL[:, 0], UNEQUAL[:, 1] + 100 * UNEQUAL[:, 0]):
         expected = value_and_gradient(lambda leaf, y=labels: slow(leaf, y), x)
@@ -114,13 +110,9 @@ def test_reference_set(fast: LossFunction, slow: LossFunction, offset: int | Non
     bank, bank_labels = points(len(UNEQUAL), seed=7), UNEQUAL
     x, y = (points(6, seed=8), UNEQUAL[3:9]) if offset is None else (bank[2:8], bank_labels[2:8])
     expected = value_and_gradient(lambda leaf: slow(leaf, y, bank, bank_labels, self_offset=offset), x)
-    assert_same(
-        value_and_gradient(lambda leaf: fast(leaf, y, bank, bank_labels, self_offset=offset), x), expected
-    )
+    assert_same(value_and_gradient(lambda leaf: fast(leaf, y, bank, bank_labels, self_offset=offset), x), expected)
     to_bank = value_and_gradient(lambda leaf: slow(x, y, leaf, bank_labels, self_offset=offset), bank)
-    assert_same(
-        value_and_gradient(lambda leaf: fast(x, y, leaf, bank_labels, self_offset=offset), bank), to_bank
-    )
+    assert_same(value_and_gradient(lambda leaf: fast(x, y, leaf, bank_labels, self_offset=offset), bank), to_bank)
 
 
 @pytest.mark.parametrize("loss", FAST)
@@ -306,9 +298,7 @@ def test_what_is_not_allowed() -> None:
         loss(x, y, self_offset=0)
     with pytest.raises(InvalidArgumentError, match="self_offset must be from 0 to 0 for 4 queries among 4"):
         loss(x, y, x, y, self_offset=1)
-    with pytest.raises(
-        InvalidArgumentError, match="distance must be one of 'squared', 'euclidean', got 'cosine'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="distance must be one of 'squared', 'euclidean', got 'cosine'"):
         losses.SemiHardTripletLoss(distance="cosine")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="average must be one of 'active', 'all', got 'some'"):
         losses.BatchAllTripletLoss(average="some")  # type: ignore[arg-type]

@@ -58,9 +58,7 @@ def naive_triplet(scores: Tensor, relevance: Tensor, margin: float, mining: str)
     return torch.stack(values).mean()
 
 
-def naive_circle(
-    scores: Tensor, positives: list[tuple[int, int]], negatives: list[tuple[int, int]]
-) -> Tensor:
+def naive_circle(scores: Tensor, positives: list[tuple[int, int]], negatives: list[tuple[int, int]]) -> Tensor:
     margin, gamma = 0.25, 16.0
     near = [-gamma * max(0.0, 1 + margin - scores[p].item()) * (scores[p] - 1 + margin) for p in positives]
     far = [gamma * max(0.0, scores[n].item() + margin) * (scores[n] - margin) for n in negatives]

@@ -122,9 +122,7 @@ def test_without_self_by_hand() -> None:
     # One positive at 0.5 and one negative at 0.6: x = 2 * 0.1 / 0.1 + 1 = 3, risk = 3 / 4.
     scores = torch.tensor([[1.0, 0.5, 0.6]])
     relevance = torch.tensor([[1, 1, 0]])
-    assert quad_linear_ap_loss(scores, relevance, delta=0.1, rho=1.0, self_offset=0).item() == pytest.approx(
-        0.75
-    )
+    assert quad_linear_ap_loss(scores, relevance, delta=0.1, rho=1.0, self_offset=0).item() == pytest.approx(0.75)
     # With itself in the list: the own pair has risk 0, the other x = 3 / (1 + 1), risk 3 / 5; their mean is 0.3.
     kept = quad_linear_ap_loss(scores, relevance, delta=0.1, rho=1.0, include_self=True)
     assert kept.item() == pytest.approx(0.3)
@@ -179,9 +177,7 @@ def test_options_out_of_range_are_refused(name: str) -> None:
 def test_frames_equal_the_five_dimensional_form(rho: float, include_self: bool) -> None:
     scores, labels, relevance = frame_case()
     assert_same_with_gradient(
-        lambda s: frame_quad_linear_ap_loss(
-            s, labels, relevance, delta=0.3, rho=rho, include_self=include_self
-        ),
+        lambda s: frame_quad_linear_ap_loss(s, labels, relevance, delta=0.3, rho=rho, include_self=include_self),
         lambda s: naive_frames(s, labels, relevance, delta=0.3, rho=rho, include_self=include_self),
         scores,
     )
@@ -299,9 +295,7 @@ def test_frame_arguments_that_do_not_fit_are_refused() -> None:
         InvalidArgumentError, match=r"frame and reference scores must have one shape .*, got \(6, 6, 7, 7\), "
     ):
         frame_quad_linear_ap_loss(scores, labels[:, :, :5], relevance)
-    with pytest.raises(
-        InvalidArgumentError, match=r"and relevance \[queries, targets\], got .* and \(6, 5\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"and relevance \[queries, targets\], got .* and \(6, 5\)"):
         frame_quad_linear_ap_loss(scores, labels, relevance[:, :5])
     with pytest.raises(InvalidArgumentError, match=r"top_rate \+ bottom_rate must be at most 1, got 1\.1"):
         frame_quad_linear_ap_loss(scores, labels, relevance, top_rate=0.6, bottom_rate=0.5)

@@ -230,9 +230,7 @@ def test_bf16_autocast_keeps_full_precision(loss: torch.nn.Module) -> None:
 def test_embeddings_are_not_normalized() -> None:
     batch = quadlets(3)
     doubled = [2 * member for member in batch]
-    assert losses.QuadletLoss(0, 0, 0)(*doubled).item() == pytest.approx(
-        4 * losses.QuadletLoss(0, 0, 0)(*batch).item()
-    )
+    assert losses.QuadletLoss(0, 0, 0)(*doubled).item() == pytest.approx(4 * losses.QuadletLoss(0, 0, 0)(*batch).item())
 
 
 def test_what_is_not_allowed() -> None:
@@ -249,9 +247,7 @@ def test_what_is_not_allowed() -> None:
         losses.RadialLoss(c=0.0)
     with pytest.warns(UserWarning, match="below 3 a radial loss of 0 no longer implies"):
         losses.RadialLoss(c=2.0)
-    with pytest.raises(
-        InvalidArgumentError, match="reduction must be one of 'mean', 'sum', 'none', got 'avg'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'sum', 'none', got 'avg'"):
         losses.triplet_loss(q, p, n, reduction="avg")  # type: ignore[arg-type]
 
 

@@ -26,9 +26,7 @@ def triangle(score: Tensor, center: float, width: float) -> Tensor:
     return (1 - (score - center).abs() / width).clamp(min=0)
 
 
-def naive(
-    scores: Tensor, relevance: Tensor, bins: int, low: float, high: float, form: str = "plain"
-) -> Tensor:
+def naive(scores: Tensor, relevance: Tensor, bins: int, low: float, high: float, form: str = "plain") -> Tensor:
     width = (high - low) / (bins - 1)
     values = []
     for k, positives, negatives in lists(relevance):

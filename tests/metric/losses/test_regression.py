@@ -47,9 +47,7 @@ def test_errors_by_hand() -> None:
     assert mae_loss(scores, relevance).item() == pytest.approx(0.35)
     assert mse_loss(scores, relevance).item() == pytest.approx((0.04 + 0.25) / 2)
     assert mae_loss(scores, relevance, reduction="sum").item() == pytest.approx(0.7)
-    torch.testing.assert_close(
-        mse_loss(scores, relevance, reduction="none"), torch.tensor([[0.04, 0.25, 0.0]])
-    )
+    torch.testing.assert_close(mse_loss(scores, relevance, reduction="none"), torch.tensor([[0.04, 0.25, 0.0]]))
 
 
 def test_graded_relevance_is_the_wanted_score() -> None:
@@ -86,8 +84,6 @@ def test_regularizer_takes_maps_of_any_shape_and_nothing() -> None:
 def test_options_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"low must be below high, got 1\.0 and 1\.0"):
         SimilarityRegularizer(low=1.0)
-    with pytest.raises(
-        InvalidArgumentError, match="reduction must be one of 'mean', 'sum', 'none', got 'max'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'sum', 'none', got 'max'"):
         MAELoss(reduction="max")  # type: ignore[arg-type]
     assert repr(SimilarityRegularizer()) == "SimilarityRegularizer(low=-1.0, high=1.0, reduction='sum')"

@@ -71,9 +71,7 @@ def every(table: dict[str, LossOnScores]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("loss", table.values(), ids=table.keys())
 
 
-def value_and_gradient(
-    loss: LossOnScores, scores: Tensor, relevance: Tensor, **options: int
-) -> tuple[Tensor, Tensor]:
+def value_and_gradient(loss: LossOnScores, scores: Tensor, relevance: Tensor, **options: int) -> tuple[Tensor, Tensor]:
     leaf = scores.clone().requires_grad_()
     value = loss(leaf, relevance, **options)
     (gradient,) = torch.autograd.grad(value.sum(), leaf)
@@ -243,9 +241,7 @@ def test_arguments_that_do_not_fit_are_refused(loss: LossOnScores) -> None:
         loss(scores, relevance[:, :8])
     with pytest.raises(InvalidArgumentError, match=r"not be empty, got \(0, 9\)"):
         loss(scores[:0], relevance[:0])
-    with pytest.raises(
-        InvalidArgumentError, match=r"scores must be floating point numbers, got torch\.int64"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"scores must be floating point numbers, got torch\.int64"):
         loss(relevance.long(), relevance)
     message = "self_offset must be from 0 to 3 for 6 queries and 9 references, got 5"
     with pytest.raises(InvalidArgumentError, match=message):
@@ -272,9 +268,7 @@ def test_rectangular_scores_leave_nothing_out() -> None:
 
 
 def test_repr_shows_the_options() -> None:
-    expected = (
-        "QuadLinearAPLoss(delta=0.05, rho=0.1, include_self=False, max_positives=None, reduction='mean')"
-    )
+    expected = "QuadLinearAPLoss(delta=0.05, rho=0.1, include_self=False, max_positives=None, reduction='mean')"
     assert repr(losses.QuadLinearAPLoss()) == expected
 
 

@@ -97,9 +97,7 @@ def map_at_r(grades: Sequence[int], level: int = 1) -> float:
     return sum(number / place for number, place in enumerate(hits, start=1)) / total
 
 
-def hierarchical_ap(
-    grades: Sequence[int], levels: int, alpha: float = 1.0, *, population: bool = True
-) -> float:
+def hierarchical_ap(grades: Sequence[int], levels: int, alpha: float = 1.0, *, population: bool = True) -> float:
     value = {0: 0.0}
     for level in range(1, levels + 1):
         count = grades.count(level) if population else 1

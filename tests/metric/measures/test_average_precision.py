@@ -91,9 +91,7 @@ def test_equals_the_naive_twin(seed: int, level: int) -> None:
     scores, relevance, valid = naive.random_case(seed)
     lists = naive.ranked_lists(scores, relevance, valid)
     stable = [naive.average_precision(naive.grades_of(ranked), level) for ranked in lists]
-    assert average_precision(scores, relevance, level=level, valid=valid).tolist() == pytest.approx(
-        stable, nan_ok=True
-    )
+    assert average_precision(scores, relevance, level=level, valid=valid).tolist() == pytest.approx(stable, nan_ok=True)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -231,9 +229,7 @@ def test_fivr_5k_evaluator(shared_data: Path, kinds: tuple[str, ...], retrieval:
     mean = mean_average_precision(scores, relevance, valid=valid)
     assert mean == pytest.approx(expected[retrieval], abs=5e-9)
     assert mean.count == 50
-    assert micro_average_precision(scores, relevance, valid=valid) == pytest.approx(
-        expected[detection], abs=5e-9
-    )
+    assert micro_average_precision(scores, relevance, valid=valid) == pytest.approx(expected[detection], abs=5e-9)
 
 
 def _fivr_5k(shared_data: Path, kinds: tuple[str, ...]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -124,9 +124,7 @@ def test_clips_are_scored_one_by_one() -> None:
 def test_input_without_meaning_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="tolerance must be at least 0, got -1"):
         boundary_scores([1], [1], tolerance=-1)
-    with pytest.raises(
-        InvalidArgumentError, match=r"a transition must not end before it starts, got \(9, 3\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"a transition must not end before it starts, got \(9, 3\)"):
         boundary_scores([(9, 3)], [1])
     with pytest.raises(InvalidArgumentError, match="rule must be one of 'nearest', 'overlap', got 'best'"):
         boundary_scores([1], [1], rule="best")  # type: ignore[arg-type]

@@ -63,9 +63,7 @@ def test_queries_and_gallery_in_another_order() -> None:
     torch.manual_seed(0)
     scores, relevance = torch.rand(6, 20), torch.randint(3, (6, 20))
     rows, columns = torch.randperm(6), torch.randperm(20)
-    assert ndcg(scores[rows][:, columns], relevance[rows][:, columns]) == pytest.approx(
-        ndcg(scores, relevance)
-    )
+    assert ndcg(scores[rows][:, columns], relevance[rows][:, columns]) == pytest.approx(ndcg(scores, relevance))
 
 
 def test_choices_that_do_not_exist_are_refused() -> None:

@@ -33,9 +33,7 @@ def test_one_level_is_average_precision() -> None:
     scores, relevance, valid = naive.random_case(0, grades=2)
     values = hierarchical_average_precision(scores, relevance, valid=valid, reduction="none")
     assert isinstance(values, torch.Tensor)
-    assert values.tolist() == pytest.approx(
-        average_precision(scores, relevance, valid=valid).tolist(), nan_ok=True
-    )
+    assert values.tolist() == pytest.approx(average_precision(scores, relevance, valid=valid).tolist(), nan_ok=True)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -44,9 +42,7 @@ def test_one_level_is_average_precision() -> None:
 def test_hierarchical_ap_equals_the_naive_twin(seed: int, alpha: float, population: bool) -> None:
     scores, relevance, valid = naive.random_case(seed, grades=4)
     lists = naive.ranked_lists(scores, relevance, valid)
-    expected = [
-        naive.hierarchical_ap(naive.grades_of(ranked), 3, alpha, population=population) for ranked in lists
-    ]
+    expected = [naive.hierarchical_ap(naive.grades_of(ranked), 3, alpha, population=population) for ranked in lists]
     values = hierarchical_average_precision(
         scores,
         relevance,
@@ -83,9 +79,7 @@ def test_best_order_is_one_and_nothing_relevant_is_skipped() -> None:
 
 def test_fixture_of_a_public_reference() -> None:
     scores, relevance, valid = naive.fixture_scores()
-    assert average_set_intersection(scores, relevance, valid=valid) == pytest.approx(
-        0.5688889026641846, abs=1e-6
-    )
+    assert average_set_intersection(scores, relevance, valid=valid) == pytest.approx(0.5688889026641846, abs=1e-6)
     # The reference counts the query itself among its class; without it the value is that of the paper's text.
     reference = hierarchical_average_precision(scores, relevance, include_query=True, valid=valid)
     assert reference == pytest.approx(0.6249011754989624, abs=1e-6)
@@ -94,9 +88,7 @@ def test_fixture_of_a_public_reference() -> None:
 
 def test_choices_that_do_not_exist_are_refused() -> None:
     scores, relevance = torch.rand(2, 3), T([[0, 1, 2], [2, 1, 0]])
-    with pytest.raises(
-        InvalidArgumentError, match="weights must be one of 'population', 'level', got 'equal'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="weights must be one of 'population', 'level', got 'equal'"):
         hierarchical_average_precision(scores, relevance, weights="equal")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="depth must be one of 'positives', 'gallery', got 'R'"):
         average_set_intersection(scores, relevance, depth="R")  # type: ignore[arg-type]

@@ -135,9 +135,7 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
         quadlet_precision(scores, relevance, samples=3, reduction="none")
     with pytest.raises(InvalidArgumentError, match="weighting must be 'quadlets' with samples"):
         triplet_precision(scores, relevance, samples=3, weighting="triplets")
-    with pytest.raises(
-        InvalidArgumentError, match="weighting must be one of 'quadlets', 'triplets', got 'all'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="weighting must be one of 'quadlets', 'triplets', got 'all'"):
         triplet_precision(scores, relevance, weighting="all")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'none', got 'sum'"):
         quadlet_precision(scores, relevance, reduction="sum")  # type: ignore[arg-type]

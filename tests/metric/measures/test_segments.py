@@ -85,9 +85,7 @@ def test_equals_counting_seconds(seed: int) -> None:
             for mine in ours.tolist():
                 cells = set()
                 for other in theirs.tolist():
-                    spans = [
-                        set(range(mine[a], mine[a + 2])) & set(range(other[a], other[a + 2])) for a in (0, 1)
-                    ]
+                    spans = [set(range(mine[a], mine[a + 2])) & set(range(other[a], other[a + 2])) for a in (0, 1)]
                     if all(spans):
                         cells |= spans[axis]
                 covered += len(cells)

@@ -16,9 +16,7 @@ T = torch.tensor
 def test_one_video_by_hand() -> None:
     # In order of confidence: 10.4 takes 10 (right), 50 (false), 21 takes 20 (right): (1/1 + 2/3) / 2.
     times, confidences, truth = T([50.0, 10.4, 21.0]), T([0.8, 0.9, 0.7]), T([10.0, 20.0])
-    assert temporal_average_precision(times, confidences, truth, tolerance=2.0) == pytest.approx(
-        (1 + 2 / 3) / 2
-    )
+    assert temporal_average_precision(times, confidences, truth, tolerance=2.0) == pytest.approx((1 + 2 / 3) / 2)
     # Half the width is the reach: with 1 s the one at 21 is too far.
     assert temporal_average_precision(times, confidences, truth, tolerance=1.0) == pytest.approx(1 / 2)
     assert temporal_average_precision(times, confidences, truth, tolerance=[1.0, 2.0]) == pytest.approx(
@@ -46,9 +44,7 @@ def test_eleven_points_by_hand() -> None:
     times, confidences, truth = T([50.0, 10.4, 21.0]), T([0.8, 0.9, 0.7]), T([10.0, 20.0])
     value = temporal_average_precision(times, confidences, truth, tolerance=2.0, interpolation="eleven-point")
     assert value == pytest.approx((6 * 1 + 5 * 2 / 3) / 11)
-    one = temporal_average_precision(
-        times[1:2], confidences[1:2], truth, tolerance=2.0, interpolation="eleven-point"
-    )
+    one = temporal_average_precision(times[1:2], confidences[1:2], truth, tolerance=2.0, interpolation="eleven-point")
     assert one == pytest.approx(6 / 11)
 
 
@@ -56,10 +52,7 @@ def test_empty_sides() -> None:
     nothing = T([], dtype=torch.float32)
     assert math.isnan(temporal_average_precision(T([1.0]), T([0.5]), nothing, tolerance=1.0))
     assert temporal_average_precision(nothing, nothing, T([1.0]), tolerance=1.0) == 0.0
-    assert (
-        temporal_average_precision(nothing, nothing, T([1.0]), tolerance=1.0, interpolation="eleven-point")
-        == 0.0
-    )
+    assert temporal_average_precision(nothing, nothing, T([1.0]), tolerance=1.0, interpolation="eleven-point") == 0.0
 
 
 def test_the_order_of_videos_and_of_distinct_confidences_does_not_matter() -> None:
@@ -67,9 +60,7 @@ def test_the_order_of_videos_and_of_distinct_confidences_does_not_matter() -> No
     times, truth = torch.rand(30, generator=generator) * 60, torch.rand(10, generator=generator) * 60
     confidences = torch.rand(30, generator=generator)
     videos, events = torch.arange(30) % 3, torch.arange(10) % 3
-    value = temporal_average_precision(
-        times, confidences, truth, tolerance=10.0, videos=videos, truth_videos=events
-    )
+    value = temporal_average_precision(times, confidences, truth, tolerance=10.0, videos=videos, truth_videos=events)
     assert 0 < value < 1
     order = torch.randperm(30, generator=generator)
     again = temporal_average_precision(
@@ -85,15 +76,11 @@ def test_the_order_of_videos_and_of_distinct_confidences_does_not_matter() -> No
 
 def test_input_without_meaning_is_refused() -> None:
     one = T([1.0])
-    with pytest.raises(
-        InvalidArgumentError, match=r"confidences must be one per time, got \[2\] for times \[1\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"confidences must be one per time, got \[2\] for times \[1\]"):
         temporal_average_precision(one, T([0.1, 0.2]), one, tolerance=1.0)
     with pytest.raises(InvalidArgumentError, match="confidences must not hold NaN"):
         temporal_average_precision(one, T([float("nan")]), one, tolerance=1.0)
     with pytest.raises(InvalidArgumentError, match=r"tolerance must be at least 0 s, got -1\.0"):
         temporal_average_precision(one, one, one, tolerance=-1.0)
-    with pytest.raises(
-        InvalidArgumentError, match="interpolation must be one of 'none', 'eleven-point', got 'all'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="interpolation must be one of 'none', 'eleven-point', got 'all'"):
         temporal_average_precision(one, one, one, tolerance=1.0, interpolation="all")  # type: ignore[arg-type]

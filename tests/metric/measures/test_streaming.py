@@ -128,7 +128,5 @@ def test_memory_stays_that_of_a_block() -> None:
     """8 million pairs pass through: 33 MB of scores alone, over 200 MB when they are ranked at once."""
     # glibc would keep freed blocks; this returns every tensor of 64 KiB and up at once, so that the peak is true.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    done = subprocess.run(
-        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment)
     assert float(done.stdout) < 16

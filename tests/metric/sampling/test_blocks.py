@@ -103,7 +103,5 @@ def test_every_epoch_and_process_draws_its_own_numbers() -> None:
 def test_labels_are_integers_of_so_many_levels() -> None:
     assert checked_labels(torch.tensor([3, 4], dtype=torch.int16), 1).tolist() == [[3], [4]]
     for wrong in (torch.tensor([3, 4]), torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2)):
-        with pytest.raises(
-            InvalidArgumentError, match=r"labels must be \[N, 2\] integers, the coarsest level"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"labels must be \[N, 2\] integers, the coarsest level"):
             checked_labels(wrong, 2)

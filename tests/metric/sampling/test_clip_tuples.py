@@ -55,9 +55,7 @@ def test_shot_triplets_come_from_shots_that_are_not_critical() -> None:
     # Video 0's quiet shot is its last; video 1's is followed by a critical one, all of whose windows serve.
     possible = {
         ClipTriplet(q, p, n): 1.0
-        for (q, p), n in itertools.product(
-            itertools.permutations(windows(1, 0, 5, 3), 2), windows(1, 5, 20, 3)
-        )
+        for (q, p), n in itertools.product(itertools.permutations(windows(1, 0, 5, 3), 2), windows(1, 5, 20, 3))
     }
     drawn = sample_shot_triplets(SHOTS, 4000, seed=0, clip_frames=3)
     assert_follows(drawn, possible)
@@ -65,9 +63,7 @@ def test_shot_triplets_come_from_shots_that_are_not_critical() -> None:
 
 def test_short_stretches_are_one_window_where_allowed() -> None:
     shots = [AnnotatedShot(0, 0, 60, critical=(50, 60)), AnnotatedShot(0, 60, 75)]
-    with pytest.raises(
-        InvalidArgumentError, match=r"no critical shot is eligible at 40 frames a clip: no window of"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"no critical shot is eligible at 40 frames a clip: no window of"):
         sample_critical_quadlets(shots, 1, seed=0)
     (quadlet,) = sample_critical_quadlets(shots, 1, seed=0, minimum_frames=10)
     assert quadlet.intermediate == ClipWindow(0, 50, 60)
@@ -104,13 +100,9 @@ def test_nothing_eligible_says_why() -> None:
 def test_annotations_and_lengths_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match=r"0 <= start < end, got \[5, 5\)"):
         AnnotatedShot(0, 5, 5)
-    with pytest.raises(
-        InvalidArgumentError, match=r"critical frames must be inside their shot \[0, 8\), got \[3, 9\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"critical frames must be inside their shot \[0, 8\), got \[3, 9\)"):
         AnnotatedShot(0, 0, 8, critical=(3, 9))
-    with pytest.raises(
-        InvalidArgumentError, match=r"shots must not overlap, got \[0, 8\) and \[7, 9\) of video 3"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"shots must not overlap, got \[0, 8\) and \[7, 9\) of video 3"):
         sample_shot_triplets([AnnotatedShot(3, 0, 8), AnnotatedShot(3, 7, 9)], 1, seed=0)
     with pytest.raises(InvalidArgumentError, match="must be 1 <= minimum_frames <= clip_frames, got 4 and 5"):
         sample_shot_triplets(SHOTS, 1, seed=0, clip_frames=4, minimum_frames=5)

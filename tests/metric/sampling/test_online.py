@@ -68,10 +68,7 @@ def test_triplets_follow_the_rules_of_acceptance() -> None:
     for item in range(7):
         sampler.add(item)
     category = CATEGORIES.tolist()
-    total = [
-        sum(relevance[j, k].item() for k in range(7) if k != j and category[k] == category[j])
-        for j in range(7)
-    ]
+    total = [sum(relevance[j, k].item() for k in range(7) if k != j and category[k] == category[j]) for j in range(7)]
 
     def accepted(i: int, j: int) -> float:
         return min(1.0, 0.5 * relevance[i, j].item() / total[j])
@@ -144,15 +141,11 @@ def test_items_without_relevance_are_the_first_to_leave() -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match="must be given with a callable relevance"):
         OnlineTripletSampler(CATEGORIES, lambda a, b: 1.0)
-    with pytest.raises(
-        InvalidArgumentError, match=r"relevance must be integer labels \[7\] or \[7, L\], a floating"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"relevance must be integer labels \[7\] or \[7, L\], a floating"):
         OnlineTripletSampler(CATEGORIES, torch.rand(7, 3))
     with pytest.raises(InvalidArgumentError, match="relevance must be at least 0 and not NaN"):
         OnlineTripletSampler(CATEGORIES, -torch.ones(7, 7))
-    with pytest.raises(
-        InvalidArgumentError, match=r"total_relevance must be \[7\] numbers of at least 0, got \[3\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"total_relevance must be \[7\] numbers of at least 0, got \[3\]"):
         OnlineTripletSampler(CATEGORIES, LABELS, total_relevance=torch.ones(3))
     with pytest.raises(InvalidArgumentError, match=r"buffer_size must be at least 2, got 1"):
         OnlineTripletSampler(CATEGORIES, LABELS, buffer_size=1)

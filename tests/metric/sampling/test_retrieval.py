@@ -111,18 +111,14 @@ def test_skipped_items_are_never_queries_but_serve_otherwise() -> None:
     assert set(drawn.query.tolist()) == {0, 1}
     assert set(drawn.intermediate.tolist()) == {2}
     assert set(drawn.negative.tolist()) == {3, 4}
-    with pytest.raises(
-        InvalidArgumentError, match=r"category 0 has one subcategory.*no item at all can be a query"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"category 0 has one subcategory.*no item at all can be a query"):
         sample_quadlets(labels[2:], 1, seed=0, ineligible="skip")
 
 
 def test_triplets_that_are_not_possible_say_why() -> None:
     with pytest.raises(InvalidArgumentError, match="class 8 has one item, which has no positive"):
         sample_triplets(torch.tensor([3, 3, 8]), 1, seed=0)
-    with pytest.raises(
-        InvalidArgumentError, match=r"all items are of one class \(3\): triplets need a negative"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"all items are of one class \(3\): triplets need a negative"):
         sample_triplets(torch.tensor([3, 3]), 1, seed=0)
     with pytest.raises(InvalidArgumentError, match="there are no items to draw triplets from"):
         sample_triplets(torch.tensor([], dtype=torch.long), 1, seed=0)
@@ -131,17 +127,13 @@ def test_triplets_that_are_not_possible_say_why() -> None:
 
 
 def test_arguments_are_checked() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"labels must be \[N, 2\] integers.*got \[3\] torch.int64"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"labels must be \[N, 2\] integers.*got \[3\] torch.int64"):
         sample_quadlets(torch.tensor([1, 2, 3]), 1, seed=0)
     with pytest.raises(InvalidArgumentError, match="count must be at least 0, got -1"):
         sample_quadlets(LABELS, -1, seed=0)
     with pytest.raises(InvalidArgumentError, match="uniform must be one of 'queries', 'tuples', got 'items'"):
         sample_quadlets(LABELS, 1, seed=0, uniform="items")  # type: ignore[arg-type]
-    with pytest.raises(
-        InvalidArgumentError, match=r"parts must be \[B\] int64 with one B, got \[\[1\], \[2\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"parts must be \[B\] int64 with one B, got \[\[1\], \[2\]"):
         Triplets(torch.tensor([1]), torch.tensor([1, 2]), torch.tensor([1]))
 
 
@@ -196,9 +188,7 @@ def test_batches_of_an_epoch(hard: bool) -> None:
     similarity = torch.rand(9, 9) if hard else None
 
     def epoch(number: int, rank: int = 0) -> list[tuple[int, ...]]:
-        sampler = QuadletSampler(
-            LABELS, batch_size=16, batches=3, seed=5, similarity=similarity, hardest=2, rank=rank
-        )
+        sampler = QuadletSampler(LABELS, batch_size=16, batches=3, seed=5, similarity=similarity, hardest=2, rank=rank)
         sampler.set_epoch(number)
         assert len(sampler) == 3
         parts = list(sampler)

@@ -22,9 +22,7 @@ def test_one_line_by_hand() -> None:
     assert rows[:2] == [(0, 1, 3), (1, 0, 4)]
     # 1 -> 4 (3): negatives at distance 1 and 2 are both nearer, so the farthest, 3 at distance 2.
     assert rows[2] == (2, 3, 1)
-    dropped = nearest_semi_hard_triplets(
-        on_a_line(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]), without="drop"
-    )
+    dropped = nearest_semi_hard_triplets(on_a_line(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]), without="drop")
     assert (2, 3, 1) not in [tuple(row) for row in dropped.stacked().tolist()]
 
 
@@ -51,9 +49,7 @@ def test_equals_the_naive_twin(seed: int, drop: bool) -> None:
     labels = torch.randint(4, (20,), generator=generator)
     distances = torch.cdist(points, points)
     triplets = nearest_semi_hard_triplets(distances, labels, without="drop" if drop else "farthest")
-    assert [tuple(row) for row in triplets.stacked().tolist()] == naive_triplets(
-        distances, labels.tolist(), drop=drop
-    )
+    assert [tuple(row) for row in triplets.stacked().tolist()] == naive_triplets(distances, labels.tolist(), drop=drop)
 
 
 @pytest.mark.parametrize("labels", [[3, 3, 3], [0, 1, 2], [5], []])
@@ -113,9 +109,7 @@ def test_arguments_are_checked() -> None:
         nearest_semi_hard_triplets(torch.full((3, 3), float("nan")), labels)
     with pytest.raises(InvalidArgumentError, match="batch_size must be at least 3, got 2"):
         sample_semi_hard_triplets(labels, lambda indices: indices, batch_size=2, seed=0)
-    with pytest.raises(
-        InvalidArgumentError, match=r"embed must return \[3, D\] for that many indices, got \[3\]"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"embed must return \[3, D\] for that many indices, got \[3\]"):
         sample_semi_hard_triplets(labels, lambda indices: indices, seed=0)
     with pytest.raises(InvalidArgumentError, match=r"labels must be \[N\] integers with N of at least 1"):
         sample_semi_hard_triplets(labels[:0], lambda indices: indices, seed=0)

@@ -18,9 +18,7 @@ def test_rows_are_tuples() -> None:
     assert len(Quadlets(*(ONE[:0],) * 4)) == 0
 
 
-@pytest.mark.parametrize(
-    "wrong", [torch.tensor([1]), torch.tensor([1.0, 2.0]), torch.tensor([[1, 2]]), ONE.int()]
-)
+@pytest.mark.parametrize("wrong", [torch.tensor([1]), torch.tensor([1.0, 2.0]), torch.tensor([[1, 2]]), ONE.int()])
 def test_parts_that_do_not_fit_are_refused(wrong: torch.Tensor) -> None:
     with pytest.raises(InvalidArgumentError, match=r"the parts must be \[B\] int64 with one B, got \[\[2\]"):
         Triplets(ONE, TWO, wrong)

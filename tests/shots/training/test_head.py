@@ -136,9 +136,7 @@ def test_quadlets_teach_which_change_matters() -> None:
     with torch.no_grad():
         for rows, label in zip(others, other_labels, strict=True):
             for shot in label.shots:
-                ends = model.head(
-                    torch.stack([rows[shot.start : shot.start + 4], rows[shot.end - 4 : shot.end]])
-                )
+                ends = model.head(torch.stack([rows[shot.start : shot.start + 4], rows[shot.end - 4 : shot.end]]))
                 rises[shot.critical is not None].append(float((ends[0] - ends[1]).norm()))
     assert min(rises[True]) > max(rises[False])
 
@@ -172,13 +170,9 @@ def test_a_loss_that_is_not_finite_ends_the_training() -> None:
 
 
 def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="one entry per video and at least one, got 0 for 1 videos"
-    ):
+    with pytest.raises(InvalidArgumentError, match="one entry per video and at least one, got 0 for 1 videos"):
         ShotClips([numbered()], [], window=4)
-    with pytest.raises(
-        InvalidArgumentError, match=r"a\.mp4: .* ends at frame 30, but the video has 29 frames"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"a\.mp4: .* ends at frame 30, but the video has 29 frames"):
         ShotClips([numbered(29)], [LABELS], window=4)
     with pytest.raises(
         InvalidArgumentError,
@@ -191,12 +185,8 @@ def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="window of clips and recipe must be equal, got 4 and 10"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet"))
     plain = VideoAnnotation(Path("a.mp4"), 10.0, (ShotAnnotation(0, 12), ShotAnnotation(12, 30)))
-    with pytest.raises(
-        InvalidArgumentError, match="labels must have critical shots for the loss 'radial', got none"
-    ):
-        train_on_shots(
-            Head(), ShotClips([numbered()], [plain], window=4), ShotRecipe(loss="radial", window=4)
-        )
+    with pytest.raises(InvalidArgumentError, match="labels must have critical shots for the loss 'radial', got none"):
+        train_on_shots(Head(), ShotClips([numbered()], [plain], window=4), ShotRecipe(loss="radial", window=4))
 
 
 @pytest.mark.parametrize(

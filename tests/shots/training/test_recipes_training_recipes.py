@@ -61,17 +61,13 @@ def test_a_recipe_has_every_default_and_comes_back_as_shown(tmp_path: Path) -> N
         ),
     ],
 )
-def test_invalid_arguments_are_refused_with_the_accepted_values(
-    content: dict[str, object], message: str
-) -> None:
+def test_invalid_arguments_are_refused_with_the_accepted_values(content: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         load_shot_recipe(content)
 
 
 def test_files_that_hold_no_recipe_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of ext"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of ext"):
         load_shot_recipe(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("[shots", encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=r"bad\.toml: not TOML"):
@@ -101,15 +97,9 @@ def test_a_method_of_another_package_brings_its_recipes() -> None:
 
 
 def test_a_recipe_of_another_method_is_refused() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="the recipe is of method 'learned', got method 'stand_in'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="the recipe is of method 'learned', got method 'stand_in'"):
         load_shot_recipe("published", method="stand_in")
-    with pytest.raises(
-        InvalidArgumentError, match=r"'deepsbd' is not a method .*: run pip install vidkin-research"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"'deepsbd' is not a method .*: run pip install vidkin-research"):
         load_shot_recipe(method="deepsbd")
-    with pytest.raises(
-        InvalidArgumentError, match=r"'deepsbd' is not a recipe; .* pip install vidkin-research"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"'deepsbd' is not a recipe; .* pip install vidkin-research"):
         load_shot_recipe("deepsbd")

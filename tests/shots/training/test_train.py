@@ -70,9 +70,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     assert [(one.phase, one.done, one.total, one.video) for one in reading] == [
         ("reading", number, 4, f"{number}.mp4") for number in range(4)
     ]
-    assert [(one.phase, one.done, one.total) for one in training] == [
-        ("training", step, 4) for step in range(1, 5)
-    ]
+    assert [(one.phase, one.done, one.total) for one in training] == [("training", step, 4) for step in range(1, 5)]
     assert all({"loss", "quadlets", "triplets"} <= set(one.terms) for one in training)
     assert ShotRules.load(tmp_path / "model").fitted_on == "1 video kept from training"
     # Nothing but the detector is left in the folder.
@@ -85,9 +83,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     assert shots[0].critical is not None
 
 
-def test_a_file_of_labels_and_a_plan_give_the_same_detector(
-    annotations: list[VideoAnnotation], tmp_path: Path
-) -> None:
+def test_a_file_of_labels_and_a_plan_give_the_same_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     write_shot_annotations(tmp_path / "labels.json", annotations)
     first = train_shots(annotations, RECIPE, output=tmp_path / "a")
     plan = load_shot_recipe(RECIPE)
@@ -134,9 +130,7 @@ def test_a_missing_rule_for_critical_shots_is_a_warning(
     assert "shots will get no critical score" in caplog.text
 
 
-def test_labels_are_checked_before_any_video_is_read(
-    annotations: list[VideoAnnotation], tmp_path: Path
-) -> None:
+def test_labels_are_checked_before_any_video_is_read(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     output = tmp_path / "model"
     with pytest.raises(InvalidArgumentError, match=r"labels must be of at least 4 videos, .* got 3"):
         train_shots(annotations[:3], RECIPE, output=output)
@@ -225,9 +219,7 @@ def test_a_training_can_start_over(annotations: list[VideoAnnotation], tmp_path:
     assert train_shots(annotations, RECIPE, output=tmp_path, resume=False).loss > 0
 
 
-def test_a_second_training_in_the_folder_is_refused(
-    annotations: list[VideoAnnotation], tmp_path: Path
-) -> None:
+def test_a_second_training_in_the_folder_is_refused(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
         pytest.raises(InvalidArgumentError, match="another training is writing here"),

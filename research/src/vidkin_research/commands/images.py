@@ -23,9 +23,7 @@ __all__ = ["images"]
 def images(
     data: Annotated[
         Path,
-        typer.Argument(
-            help="Folder that holds the sets (photos/flowers, labelled/grocery, ...).", exists=True
-        ),
+        typer.Argument(help="Folder that holds the sets (photos/flowers, labelled/grocery, ...).", exists=True),
     ],
     sets: Annotated[
         list[str] | None,
@@ -40,9 +38,7 @@ def images(
         list[str] | None,
         typer.Option("--row", "-r", help="Rows whose name contains this; repeatable.", show_default="all"),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="Runs of each row that depends on the seed.")
-    ] = 3,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each row that depends on the seed.")] = 3,
     size: Annotated[int, typer.Option("--size", min=32, help="Side of the images, pixels.")] = 112,
     per_class: Annotated[
         int, typer.Option("--per-class", min=0, help="Images of each class and part; 0 takes all.")
@@ -64,9 +60,7 @@ def images(
     ] = False,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", help="Folder of report and runs. A second call resumes.", file_okay=False
-        ),
+        typer.Option("--output", "-o", help="Folder of report and runs. A second call resumes.", file_okay=False),
     ] = Path("vidkin-benchmark/images"),
     json: JsonOption = False,
 ) -> None:

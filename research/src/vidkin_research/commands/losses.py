@@ -26,9 +26,7 @@ def losses(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 400,
-    views: Annotated[
-        int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")
-    ] = 12,
+    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")] = 12,
     extractor: Annotated[
         str, typer.Option("--extractor", "-e", help="Extractor that describes the frames.")
     ] = "vidkin",

@@ -64,9 +64,7 @@ def retrieval(
     ] = None,
     scorer: Annotated[
         _Scorer,
-        typer.Option(
-            "--scorer", help="own: that of the extractor or model. chamfer: TopK-Chamfer similarity alone."
-        ),
+        typer.Option("--scorer", help="own: that of the extractor or model. chamfer: TopK-Chamfer similarity alone."),
     ] = "own",
     spatial_share: Annotated[
         float | None,
@@ -145,13 +143,9 @@ def _print(report: BenchmarkReport, broken: dict[str, str]) -> None:
         [system, *("" if math.isnan(row.get(name, math.nan)) else f"{100 * row[name]:.2f}" for name in names)]
         for system, row in ({f"here: {report.system}": ours, **report.published}).items()
     ]
-    title = (
-        f"{report.benchmark}: {number(report.queries, 'query', 'queries')}, {number(report.videos, 'video')}"
-    )
+    title = f"{report.benchmark}: {number(report.queries, 'query', 'queries')}, {number(report.videos, 'video')}"
     table(title, [("system", "left"), *((name, "right") for name in names)], rows)
-    note(
-        "Percent. Rows below the first are figures that others published." if report.published else "Percent."
-    )
+    note("Percent. Rows below the first are figures that others published." if report.published else "Percent.")
     for what, plural, missing in (
         ("query", "queries", report.missing_queries),
         ("video", "videos", report.missing_videos),

@@ -131,9 +131,7 @@ def _plan(
     for name in chosen:
         if comparison_set(name).video is not (command == "fgvr"):
             other = "fgir" if command == "fgvr" else "fgvr"
-            raise InvalidArgumentError(
-                f"set {name} is not for {command}; run `vidkin benchmark {other} --set {name}`"
-            )
+            raise InvalidArgumentError(f"set {name} is not for {command}; run `vidkin benchmark {other} --set {name}`")
     settings: dict[str, Any] = {}
     if methods:
         settings["methods"] = tuple(methods)
@@ -144,9 +142,7 @@ def _plan(
     if quick:
         chosen, seeds, steps = chosen[:1], min(seeds, _QUICK_SEEDS), min(steps, _QUICK_STEPS)
         settings.setdefault("learning_rates", _QUICK_RATES)
-    return ComparisonPlan(
-        sets=chosen, seeds=tuple(range(seeds)), schedule=RunSchedule(steps=steps), **settings
-    )
+    return ComparisonPlan(sets=chosen, seeds=tuple(range(seeds)), schedule=RunSchedule(steps=steps), **settings)
 
 
 def _compare(
@@ -165,9 +161,7 @@ def _compare(
             on_broken=broken.append,
         )
     summaries = summarize(runs, plan)
-    figures = write_report(
-        command, plan, data, runs, summaries, output, title=_TITLES[command], broken=broken
-    )
+    figures = write_report(command, plan, data, runs, summaries, output, title=_TITLES[command], broken=broken)
     if json:
         print_json(figures)
     else:

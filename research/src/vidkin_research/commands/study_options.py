@@ -9,9 +9,7 @@ import typer
 
 __all__ = ["FiguresOption", "FrameWeightsOption", "SaveModelOption", "WorkOption"]
 
-FiguresOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")
-]
+FiguresOption = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")]
 FrameWeightsOption = Annotated[
     Path | None,
     typer.Option(

@@ -151,12 +151,8 @@ def _run(
     model = store.model(seed)
     training: dict[str, Any] = {}
     if loss != "untrained":
-        clips = ShotClips(
-            [torch.from_numpy(rows) for rows in train.features], train.labels, window=study.window
-        )
-        recipe = ShotRecipe.from_mapping(
-            {"loss": loss, "window": study.window, "steps": study.steps, "seed": seed}
-        )
+        clips = ShotClips([torch.from_numpy(rows) for rows in train.features], train.labels, window=study.window)
+        recipe = ShotRecipe.from_mapping({"loss": loss, "window": study.window, "steps": study.steps, "seed": seed})
         report = train_on_shots(model, clips, recipe)
         training = {
             "seconds": report.seconds,
@@ -198,9 +194,7 @@ def score_model(
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)
     truth = test.truth()
     curves = [
-        one.curve(start, end)
-        for one, stretches in zip(fit, train.stretches(), strict=True)
-        for start, end in stretches
+        one.curve(start, end) for one, stretches in zip(fit, train.stretches(), strict=True) for start, end in stretches
     ]
     critical = [flag for video in train.critical() for flag in video]
     trends = {}
@@ -254,8 +248,7 @@ def summarize_critical(rows: Sequence[Mapping[str, Any]], losses: Sequence[str])
             line["average_precision"] = spread([run["average_precision"] for run in best])
             line["spotting"] = spread([run["spotting"]["2 s"] for run in best])
             line["f1_by_test"] = {
-                trend: spread([run["trends"][trend]["clips"]["f1"] for run in runs])
-                for trend in runs[0]["trends"]
+                trend: spread([run["trends"][trend]["clips"]["f1"] for run in runs]) for trend in runs[0]["trends"]
             }
             line["found_f1"] = spread([run["found"]["clips"]["f1"] for run in runs])
             line["found_cuts_f1"] = spread([run["found"]["cuts"]["f1"] for run in runs])
@@ -311,9 +304,7 @@ class HighlightPart:
         """The labeled shots with the seconds at which something begins to happen."""
         return [
             [
-                TrueShot(
-                    shot.start, shot.end, None if shot.critical is None else shot.critical[0] / self.rate
-                )
+                TrueShot(shot.start, shot.end, None if shot.critical is None else shot.critical[0] / self.rate)
                 for shot in label.shots
             ]
             for label in self.labels
@@ -349,18 +340,14 @@ def compose_splits(
         on_progress: Called while features are made.
     """
 
-    def compose(
-        name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None
-    ) -> HighlightPart:
+    def compose(name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None) -> HighlightPart:
         folder = work / "highlights" / name
         record = folder / "made.json"
         settings = {"part": which, "videos": videos, "seed": seed, "places": places, "rate": rate}
         if record.is_file() and read_json(record) == settings:
             labels = read_shot_annotations(folder / "labels.json")
         else:
-            labels = build_highlights(
-                data, folder, part=which, videos=videos, seed=seed, rate=rate, places=places
-            )
+            labels = build_highlights(data, folder, part=which, videos=videos, seed=seed, rate=rate, places=places)
             write_text(record, json.dumps(settings))
         features = store.features([label.video for label in labels], on_progress=on_progress)
         return HighlightPart(tuple(labels), tuple(features), rate)

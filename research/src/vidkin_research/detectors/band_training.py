@@ -145,9 +145,7 @@ def _score(
     return total
 
 
-def _objective(
-    network: TransitionNetwork, batch: tuple[torch.Tensor, torch.Tensor]
-) -> dict[str, torch.Tensor]:
+def _objective(network: TransitionNetwork, batch: tuple[torch.Tensor, torch.Tensor]) -> dict[str, torch.Tensor]:
     features, targets = batch
     logits = network(features)
     weight = torch.tensor(_CUT_WEIGHT, device=logits.device)

@@ -113,9 +113,7 @@ def parse_segment_recipe(content: Mapping[str, Any]) -> SegmentPlan:
         if given.get(name, needed) != needed:
             raise InvalidArgumentError(f"model.{name} must be {needed!r} for DeepSBD, got {given[name]!r}")
     model = EncoderConfig.from_mapping({**_DEFAULTS, **given, **_FIXED})
-    return SegmentPlan(
-        segments=from_table(SegmentRecipe, content.get("segments", {}), "segments"), model=model
-    )
+    return SegmentPlan(segments=from_table(SegmentRecipe, content.get("segments", {}), "segments"), model=model)
 
 
 PathLike = str | os.PathLike[str]
@@ -235,9 +233,7 @@ def _read(
     films = []
     for done, annotation in enumerate(annotations):
         tell(annotation.video.name, done, len(annotations))
-        frames, count = read_video_frames(
-            annotation.video, size=plan.model.size, fit=plan.model.fit, most_bytes=left
-        )
+        frames, count = read_video_frames(annotation.video, size=plan.model.size, fit=plan.model.fit, most_bytes=left)
         check_labels_fit(annotation, count)
         left -= frames.nbytes
         films.append(

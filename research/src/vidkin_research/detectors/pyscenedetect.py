@@ -71,9 +71,7 @@ class _SceneDetectBaseline:
                 # 0.5 at the threshold of the content value, 1 at the largest possible value.
                 share = (self._values[frame] - self._threshold) / max(_HIGHEST - self._threshold, 1e-9)
                 cuts.append(DetectedCut(frame, confidence=0.5 + 0.5 * min(max(share, 0.0), 1.0)))
-        return DetectedCuts(
-            tuple(cuts), Curve(np.array(self._times), np.array(self._values), "content value")
-        )
+        return DetectedCuts(tuple(cuts), Curve(np.array(self._times), np.array(self._values), "content value"))
 
 
 class ContentBaseline(_SceneDetectBaseline):
@@ -114,9 +112,7 @@ class AdaptiveBaseline(_SceneDetectBaseline):
         MissingPartError: PySceneDetect is not installed.
     """
 
-    def __init__(
-        self, *, threshold: float = 3.0, min_scene_len: int = 15, min_content_val: float = 15.0
-    ) -> None:
+    def __init__(self, *, threshold: float = 3.0, min_scene_len: int = 15, min_content_val: float = 15.0) -> None:
         check_positive(threshold=threshold)
         check_at_least(1, min_scene_len=min_scene_len)
         peer = import_scenedetect().AdaptiveDetector(

@@ -125,9 +125,7 @@ class SvdBaseline:
             transitions = [] if confidence is None else [(whole, confidence)]
             if confidence is None and len(group) > 1:
                 scores = {
-                    member: score
-                    for member in group
-                    if (score := find_transition(self._columns(*member))) is not None
+                    member: score for member in group if (score := find_transition(self._columns(*member))) is not None
                 }
                 transitions = [
                     ((part[0][0], part[-1][1]), max(scores[member] for member in part))

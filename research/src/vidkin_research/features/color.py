@@ -53,9 +53,7 @@ class ColorHistogram:
         """Histograms [T, bins^3] float32, each with sum 1."""
         from skimage import color
 
-        convert = {"rgb": lambda rgb: rgb / np.float32(255), "lab": color.rgb2lab, "hsv": color.rgb2hsv}[
-            self.space
-        ]
+        convert = {"rgb": lambda rgb: rgb / np.float32(255), "lab": color.rgb2lab, "hsv": color.rgb2hsv}[self.space]
         result = torch.zeros(len(images), self.bins**3)
         for row, image in zip(result, images, strict=True):
             pixels = convert(as_rgb(image))

@@ -48,9 +48,7 @@ class ImageFeatureExtractor:
         self.name: Final = name or f"classical:{feature.name}"
         self.fingerprint: Final = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
             lambda images: self.feature.embed(self.feature.describe(list(images)))[:, None],

@@ -117,9 +117,7 @@ class HashedHistograms:
     def histograms(self, images: Sequence[Image]) -> torch.Tensor:
         """The three histograms concatenated, [T, D'], with sum 1; a histogram without content is all zeros."""
         parts = [feature.describe(images) for feature in (self.color, self.words, self.gradients)]
-        return functional.normalize(
-            torch.cat([functional.normalize(p, p=1, dim=1) for p in parts], 1), p=1, dim=1
-        )
+        return functional.normalize(torch.cat([functional.normalize(p, p=1, dim=1) for p in parts], 1), p=1, dim=1)
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
         """Components [T, D] float32."""

@@ -48,9 +48,7 @@ class GradientHistogram:
         """Descriptors [T, 1152] or [T, 4356] float32, from 0 to 1."""
         orientations, side = _SHAPES[self.layout]
         cells = _SIDE // side
-        length = (
-            cells**2 * 4 * orientations if self.layout == "cells" else (cells - 1) ** 2 * 4 * orientations
-        )
+        length = cells**2 * 4 * orientations if self.layout == "cells" else (cells - 1) ** 2 * 4 * orientations
         parts = [torch.zeros(0, length)]
         for first in range(0, len(images), CHUNK):
             pictures = torch.from_numpy(squares(images[first : first + CHUNK], _SIDE)).movedim(-1, 1)
@@ -65,9 +63,7 @@ class GradientHistogram:
             if self.layout == "blocks":
                 parts.append(_blocks(histograms).flatten(1))
                 continue
-            blocks = _blocks(
-                functional.pad(histograms.movedim(-1, 1), (1,) * 4, mode="replicate").movedim(1, -1)
-            )
+            blocks = _blocks(functional.pad(histograms.movedim(-1, 1), (1,) * 4, mode="replicate").movedim(1, -1))
             # A cell is the lower right one of the block that starts above and to the left of it, and so on.
             around = [
                 blocks[:, row : row + cells, column : column + cells, 1 - row, 1 - column]

@@ -213,9 +213,7 @@ def load_feature(path: PathLike) -> ImageFeature:
     """
     tensors, metadata = read_safetensors(path, purpose="feature")
     if metadata.get("format") != _FORMAT:
-        raise InvalidArgumentError(
-            f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature"
-        )
+        raise InvalidArgumentError(f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature")
     try:
         return _put_together(parse_json(metadata["feature"]), "", tensors)
     # Features can hold others; too many inside each other are a RecursionError.
@@ -246,9 +244,7 @@ def _take_apart(feature: ImageFeature, prefix: str, tensors: dict[str, torch.Ten
     return settings
 
 
-def _put_together(
-    settings: Mapping[str, Any], prefix: str, tensors: Mapping[str, torch.Tensor]
-) -> ImageFeature:
+def _put_together(settings: Mapping[str, Any], prefix: str, tensors: Mapping[str, torch.Tensor]) -> ImageFeature:
     make = _CLASSES[settings["name"]]
     values: dict[str, Any] = {}
     for field in fields(make):

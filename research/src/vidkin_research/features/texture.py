@@ -38,9 +38,7 @@ _EACH, _MOST = 200, 100_000
 
 _EMBEDDED = 4096
 
-_BASIS = functional.normalize(
-    torch.cos(torch.pi * (torch.arange(3) + 0.5) * torch.arange(3)[:, None] / 3), dim=1
-)
+_BASIS = functional.normalize(torch.cos(torch.pi * (torch.arange(3) + 0.5) * torch.arange(3)[:, None] / 3), dim=1)
 
 # [27, 1, 3, 3]: the orthonormal cosine transform of 3 x 3 pixels for each of three channels.
 _FILTERS = torch.einsum("ar,bc->abrc", _BASIS, _BASIS).reshape(9, 1, 3, 3).repeat(3, 1, 1, 1)
@@ -219,9 +217,7 @@ class WaveletSignature:
         column = (channel * 2 + (value < 0)) * _PLACES + place
         bins = torch.maximum(place // _WAVELET_SIDE, place % _WAVELET_SIDE).clamp(max=5)
         weight = _WEIGHTS[bins, channel].sqrt()
-        return csr_matrix(
-            (weight.numpy(), (row.numpy(), column.numpy())), shape=(len(descriptors), 6 * _PLACES)
-        )
+        return csr_matrix((weight.numpy(), (row.numpy(), column.numpy())), shape=(len(descriptors), 6 * _PLACES))
 
 
 def decompose(images: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -46,9 +46,7 @@ class VisualWords:
         Raises:
             InvalidArgumentError: There are fewer patches with texture than words.
         """
-        return cls(
-            cluster(sample_rows(patches_of(images), each=_EACH, most=_MOST, seed=seed), words, seed=seed)
-        )
+        return cls(cluster(sample_rows(patches_of(images), each=_EACH, most=_MOST, seed=seed), words, seed=seed))
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
         """Histograms [T, K] float32, each with sum 1 or 0."""

@@ -93,9 +93,7 @@ def draw_label_triplets(labels: Tensor, count: int, *, seed: int = 0) -> list[tu
     if not len(able):
         return []
     queries = able[torch.randint(len(able), (count,), generator=generator)]
-    drawn = [
-        torch.multinomial(allowed[queries].float(), 1, generator=generator)[:, 0] for allowed in (same, other)
-    ]
+    drawn = [torch.multinomial(allowed[queries].float(), 1, generator=generator)[:, 0] for allowed in (same, other)]
     return list(zip(queries.tolist(), drawn[0].tolist(), drawn[1].tolist(), strict=True))
 
 

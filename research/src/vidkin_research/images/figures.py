@@ -66,9 +66,7 @@ class MeasuredRow:
     nearest: tuple[tuple[int, tuple[int, ...]], ...]
 
 
-def measure_row(
-    fitted: Any, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float
-) -> MeasuredRow:
+def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float) -> MeasuredRow:
     """Describe both parts once and measure."""
     images = task.test.images
     began = time.perf_counter()

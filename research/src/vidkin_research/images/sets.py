@@ -153,7 +153,6 @@ def _limited(items: Iterable[LabelledItem], per_class: int, long_tail: float) ->
         count = min(len(members), per_class or len(members))
         count = max(2, round(count * long_tail ** (place / last))) if long_tail < 1 else count
         chosen += [
-            members[index]
-            for index in np.linspace(0, len(members) - 1, min(count, len(members))).round().astype(int)
+            members[index] for index in np.linspace(0, len(members) - 1, min(count, len(members))).round().astype(int)
         ]
     return chosen

@@ -57,12 +57,7 @@ def run_image_study(
         MediaError: An image cannot be read.
     """
     check_at_least(1, rows=len(rows), tasks=len(tasks), seeds=len(seeds))
-    plan = [
-        (task, row, seed)
-        for task in tasks
-        for row in rows
-        for seed in (seeds if row.is_seeded else seeds[:1])
-    ]
+    plan = [(task, row, seed) for task in tasks for row in rows for seed in (seeds if row.is_seeded else seeds[:1])]
     runs = []
     for done, (task, row, seed) in enumerate(plan):
         on_progress(done, len(plan), f"{task.name}: {row.name}, seed {seed}")
@@ -71,9 +66,7 @@ def run_image_study(
             began = time.perf_counter()
             fitted = row.fit(task, seed)
             spent = time.perf_counter() - began
-            measured = measure_row(
-                fitted, task, row=row.name, group=row.group, seed=seed, seconds_to_fit=spent
-            )
+            measured = measure_row(fitted, task, row=row.name, group=row.group, seed=seed, seconds_to_fit=spent)
             return {**asdict(measured.figures), "nearest": measured.nearest}
 
         stored = load_or_run(_run_file(work, task, row, seed), fit_and_measure)

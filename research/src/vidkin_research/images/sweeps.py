@@ -102,8 +102,7 @@ def run_sweeps(
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
     variants |= {
-        f"embedding of {length}": TwoHeadVariant("semi_hard", model={"embedding": length})
-        for length in _DIMENSIONS
+        f"embedding of {length}": TwoHeadVariant("semi_hard", model={"embedding": length}) for length in _DIMENSIONS
     }
     rows = [ImageRow(name, partial(fit_two_head, variant=variant)) for name, variant in variants.items()]
     report = run_image_study(rows, [task], work, seeds=seeds, on_progress=on_progress)
@@ -198,10 +197,7 @@ def sweeps_page(report: SweepReport) -> str:
         "Mean distance of pairs of embeddings over tenths of a training of ten times the steps:",
         "",
     ]
-    lines += [
-        f"* {curve.margin}: {', '.join(f'{value:.2f}' for value in curve.distances)}"
-        for curve in report.curves
-    ]
+    lines += [f"* {curve.margin}: {', '.join(f'{value:.2f}' for value in curve.distances)}" for curve in report.curves]
     lines += ["", "Processor time of a step of 32 images, in turn with softmax alone:", "", "| | s | ratio |"]
     lines += [
         "|---|---|---|",

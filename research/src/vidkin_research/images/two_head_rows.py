@@ -112,9 +112,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
     return FittedTwoHead(model, steps)
 
 
-def start_two_head(
-    task: ImageTask, seed: int, *, variant: TwoHeadVariant
-) -> tuple[TwoHeadNetwork, Iterator[Step]]:
+def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tuple[TwoHeadNetwork, Iterator[Step]]:
     """The model of a variant and the steps of its training, which are taken on demand."""
     settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
     config = EncoderConfig(
@@ -173,7 +171,6 @@ VARIANTS: Mapping[str, TwoHeadVariant] = {
 """Softmax alone on random and on balanced batches, and with each metric loss beside it (lambda 1, center .003)."""
 
 TWO_HEAD_ROWS: tuple[ImageRow, ...] = tuple(
-    ImageRow(name, partial(fit_two_head, variant=variant), group="two-head")
-    for name, variant in VARIANTS.items()
+    ImageRow(name, partial(fit_two_head, variant=variant), group="two-head") for name, variant in VARIANTS.items()
 )
 """The variants as rows."""

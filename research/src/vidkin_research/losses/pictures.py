@@ -42,9 +42,7 @@ def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
         scores.set_xlim(0, 1)
         scores.set_yticks([])
         scores.tick_params(labelsize=7)
-    for column, title in enumerate(
-        ("same stretch", "other video", "scores: same stretch above, other videos below")
-    ):
+    for column, title in enumerate(("same stretch", "other video", "scores: same stretch above, other videos below")):
         axes[0][column].set_title(title, fontsize=8)
     write_figure(figure, path)
 

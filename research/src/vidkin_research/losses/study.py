@@ -50,9 +50,7 @@ class LossStudy:
     """
 
     methods: Sequence[LossMethod] = (*LOSSES, *ABLATION)
-    clips: ClipSettings = field(
-        default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=12)
-    )
+    clips: ClipSettings = field(default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=12))
     extractor: str = "vidkin"
     test: float = 0.4
     steps: int = 400
@@ -131,9 +129,7 @@ def run_loss_study(
     """
     torch.manual_seed(0)
     total = len(study.methods) * len(study.seeds)
-    data, test = _read(
-        study, folders, work, lambda done, count: on_progress(0, total, f"videos: {done} of {count}")
-    )
+    data, test = _read(study, folders, work, lambda done, count: on_progress(0, total, f"videos: {done} of {count}"))
     content = hashlib.sha256(data.identity() + repr(asdict(study.clips)).encode()).hexdigest()
     runs: list[LossFigures] = []
     for seed in study.seeds:
@@ -163,9 +159,7 @@ def _read(
     study: LossStudy, folders: Sequence[Path], work: Path, on_video: Callable[[int, int], None]
 ) -> tuple[ClipData, _TestClips]:
     clips = study.clips
-    videos, broken = read_squares(
-        folders, rate=clips.rate, side=clips.side, cache=work / "frames", on_video=on_video
-    )
+    videos, broken = read_squares(folders, rate=clips.rate, side=clips.side, cache=work / "frames", on_video=on_video)
     train, test = split_windows(cut_windows(videos, clips.window), share=study.test, seed=study.split_seed)
     if not test:
         raise InvalidArgumentError(
@@ -174,8 +168,7 @@ def _read(
     extractor = open_extractor(study.extractor, device="cpu")
     maker = ViewMaker(videos, clips, extractor, study.split_seed)
     made = [
-        store_views(part, maker, cache=work / "views", most_bytes=2**32, on_video=on_video)
-        for part in (train, test)
+        store_views(part, maker, cache=work / "views", most_bytes=2**32, on_video=on_video) for part in (train, test)
     ]
     teacher = teacher_vectors(videos, extractor, cache=work / "teacher", on_video=on_video)
     schedule = ScheduleRecipe(steps=study.steps, pairs=min(study.pairs, len(train)))
@@ -212,9 +205,7 @@ def _run(study: LossStudy, method: LossMethod, seed: int, data: ClipData, test: 
         )
         optimizer = torch.optim.AdamW(model.parameters(), lr=study.learning_rate, weight_decay=0.01)
         decay = Decay(kind="cosine", steps=study.steps, warm_up=study.steps // 10)
-        for _ in take_steps(
-            model, objective, optimizer, data.batches(("clips",), first=0), schedule=decay, clip=1.0
-        ):
+        for _ in take_steps(model, objective, optimizer, data.batches(("clips",), first=0), schedule=decay, clip=1.0):
             continue
     return _measure(model.eval(), method.name, seed, test)
 

@@ -50,9 +50,7 @@ def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPic
     strength = random.uniform(0.4, 1)
     height, width = (side // 4 * 4 for side in pictures.shape[2:])
     coarse = pictures.copy()
-    blocks = (
-        pictures[:, :, :height, :width].reshape(len(pictures), 3, height // 4, 4, width // 4, 4).mean((3, 5))
-    )
+    blocks = pictures[:, :, :height, :width].reshape(len(pictures), 3, height // 4, 4, width // 4, 4).mean((3, 5))
     blocks = np.round(blocks / 8) * 8
     coarse[:, :, :height, :width] = blocks.repeat(4, 2).repeat(4, 3)
     parts = strength * ((np.arange(len(pictures)) + phase) % period / period)

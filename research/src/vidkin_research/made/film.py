@@ -143,9 +143,7 @@ class _View:
 
 
 class _FilmComposer:
-    def __init__(
-        self, footage: Footage, random: np.random.Generator, recipe: FilmRecipe, length: int
-    ) -> None:
+    def __init__(self, footage: Footage, random: np.random.Generator, recipe: FilmRecipe, length: int) -> None:
         self._maker = SceneMaker(footage, random)
         self._random, self._recipe, self._length = random, recipe, length
         self._joins: list[Join] = []
@@ -175,9 +173,7 @@ class _FilmComposer:
             shots.append(shot[:length])
             view, going = following, shot[length:]
         pictures = np.concatenate(shots)[: self._length]
-        pictures += self._random.normal(size=pictures.shape[-2:]).astype(np.float32) * self._random.uniform(
-            0, 2
-        )
+        pictures += self._random.normal(size=pictures.shape[-2:]).astype(np.float32) * self._random.uniform(0, 2)
         joins = sorted(self._joins, key=lambda join: join.start)
         return Film(pictures.clip(0, 255).astype(np.uint8), tuple(joins))
 
@@ -290,9 +286,7 @@ class _FilmComposer:
             self._joins.append(Join("other", begin, begin))
             return
         ground = np.full((3, 1, 1), _NEUTRAL, np.float32)
-        ground[0] = (
-            16.0 if random.random() < 0.7 else 235.0 if random.random() < 0.7 else random.uniform(16, 235)
-        )
+        ground[0] = 16.0 if random.random() < 0.7 else 235.0 if random.random() < 0.7 else random.uniform(16, 235)
         out = int(random.integers(3, min(40, free)))
         room = len(after) - 4
         hold = int(random.integers(0, max(1, min(24, room // 2))))

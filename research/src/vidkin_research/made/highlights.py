@@ -166,9 +166,7 @@ def build_highlights(
             f"videos, shots and rate must be at least 1, 3 and 1, got {videos}, {shots} and {rate}"
         )
     if not 0 < calm_before[0] <= calm_before[1]:
-        raise InvalidArgumentError(
-            f"calm_before must be two times above 0, shortest first, got {calm_before}"
-        )
+        raise InvalidArgumentError(f"calm_before must be two times above 0, shortest first, got {calm_before}")
     names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
     place = Path(recordings)
     present = {path.name: path for path in sorted(place.rglob("*.mp4"))}
@@ -298,11 +296,7 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
             gain, shift = generator.uniform(0.8, 1.2), generator.uniform(-12.0, 12.0)
             kind = generator.integers(3) if (generator.random() < chance) else -1
             zoom = generator.uniform(0.55, 0.75) if kind == 0 else 1.0
-            swing = (
-                generator.choice([-1.0, 1.0]) * np.array([generator.uniform(0.15, 0.3), 0.0])
-                if kind == 1
-                else 0.0
-            )
+            swing = generator.choice([-1.0, 1.0]) * np.array([generator.uniform(0.15, 0.3), 0.0]) if kind == 1 else 0.0
             exposure = generator.choice([0.6, 1.45]) if kind == 2 else 1.0
             for number, image in enumerate(read.images):
                 share = max(0.0, 3 * (number + 1) / len(read.images) - 2)

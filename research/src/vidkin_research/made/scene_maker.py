@@ -82,9 +82,7 @@ class SceneMaker:
         camera, zoom, blur = idle, still, False
         if kind == "whip pan":
             reach = float(random.choice([-1, 1]) * random.uniform(0.4, 1.3))
-            whip = Course(
-                step=reach, step_at=float(random.uniform(8, 40)), step_span=float(random.uniform(4, 14))
-            )
+            whip = Course(step=reach, step_at=float(random.uniform(8, 40)), step_span=float(random.uniform(4, 14)))
             camera = (self._shake(0.005), whip)
             blur = bool(random.random() < 0.7)
         elif kind == "hand-held":
@@ -140,9 +138,7 @@ class SceneMaker:
 Photograph = NDArray[np.uint8]
 
 
-def draw_person(
-    photographs: tuple[Photograph, ...], size: tuple[int, int], random: np.random.Generator
-) -> StageScene:
+def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], random: np.random.Generator) -> StageScene:
     """A scene of one or two people in front of a wall: a jump cut in it leaves most of the picture as it is.
 
     Args:
@@ -192,8 +188,7 @@ def _part(
 ) -> Sprite:
     source = photographs[random.integers(len(photographs))]
     rows, columns = (
-        max(4, min(int(side * source.shape[1]), whole))
-        for side, whole in zip(sides, source.shape[1:], strict=True)
+        max(4, min(int(side * source.shape[1]), whole)) for side, whole in zip(sides, source.shape[1:], strict=True)
     )
     top = int(random.integers(0, source.shape[1] - rows + 1))
     left = int(random.integers(0, source.shape[2] - columns + 1))
@@ -214,9 +209,7 @@ def _soften(image: Photograph, random: np.random.Generator, *, coarse: bool = Fa
     values = image.astype(np.float32)
     if coarse and random.random() < 0.7:
         step = int(random.integers(4, 24))
-        values = (
-            values[:, ::step, ::step].repeat(step, 1).repeat(step, 2)[:, : image.shape[1], : image.shape[2]]
-        )
+        values = values[:, ::step, ::step].repeat(step, 1).repeat(step, 2)[:, : image.shape[1], : image.shape[2]]
     mean = values.mean((1, 2), keepdims=True)
     share = np.float32(random.uniform(0.15, 1.0))
     soft: Photograph = (mean + (values - mean) * share).clip(0, 255).astype(np.uint8)

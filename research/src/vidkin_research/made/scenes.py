@@ -86,9 +86,7 @@ class Course:
         return values
 
     @classmethod
-    def draw(
-        cls, random: np.random.Generator, reach: float, *, fastest: float = 20, slowest: float = 300
-    ) -> Course:
+    def draw(cls, random: np.random.Generator, reach: float, *, fastest: float = 20, slowest: float = 300) -> Course:
         """Three waves of random periods whose reaches add up to at most ``reach``."""
         periods = np.exp(random.uniform(np.log(fastest), np.log(slowest), 3))
         shares = random.dirichlet(np.ones(3)) * reach

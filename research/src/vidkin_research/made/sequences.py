@@ -83,9 +83,7 @@ class _SequenceComposer:
         if self.end == 0:
             self._fade_in(shot, length) if random.random() < 0.3 else self._append(shot[:length])
             return
-        kind = random.choice(
-            ["hard", "dissolve", "wipe", "fade", "fade in"], p=[0.55, 0.17, 0.07, 0.14, 0.07]
-        )
+        kind = random.choice(["hard", "dissolve", "wipe", "fade", "fade in"], p=[0.55, 0.17, 0.07, 0.14, 0.07])
         if kind in ("dissolve", "wipe"):
             span = min(int(random.integers(2, _LONGEST_DISSOLVE + 1)), self._free(), length - 3)
             if span >= 2:
@@ -122,9 +120,7 @@ class _SequenceComposer:
         pictures = self._pictures[: self._length]
         if degrade:
             pictures = _degraded(pictures, self._random)
-        gradual = [
-            (first, min(last, self._length - 1)) for first, last in self._gradual if first < self._length
-        ]
+        gradual = [(first, min(last, self._length - 1)) for first, last in self._gradual if first < self._length]
         return Composition(
             pictures.clip(0, 255).astype(np.uint8),
             tuple(cut for cut in self._hard if cut < self._length),

@@ -86,9 +86,7 @@ class ShotMaker:
         if random.random() < self._chances.shaken:
             down, across = down + self._shake(length), across + self._shake(length)
         if random.random() < self._chances.panned:
-            across = across + self._walk(
-                length, random.uniform(0.04, 0.5) * width * min(1, length / 30), length
-            )
+            across = across + self._walk(length, random.uniform(0.04, 0.5) * width * min(1, length / 30), length)
         if length > 12 and random.random() < self._chances.zoom_jump:
             scale[random.integers(5, length - 5) :] /= random.uniform(1.15, 1.5)
         rows = (down[:, None] + np.arange(height) * scale[:, None]).astype(np.int64)
@@ -129,23 +127,15 @@ class ShotMaker:
         random, (length, _, height, width) = self._random, pictures.shape
         photographs = self._footage.photographs
         source = photographs[random.integers(len(photographs))][:, ::2, ::2]
-        thing = source[
-            :, : int(random.uniform(0.14, 0.6) * height), : int(random.uniform(0.08, 0.47) * width)
-        ]
+        thing = source[:, : int(random.uniform(0.14, 0.6) * height), : int(random.uniform(0.08, 0.47) * width)]
         rows, columns = thing.shape[1:]
-        down = random.uniform(0, height - rows) + self._walk(
-            length, random.uniform(0.03, 0.4) * height, length
-        )
-        across = random.uniform(-0.15, 1) * width + self._walk(
-            length, random.uniform(0.04, 1) * width, length
-        )
+        down = random.uniform(0, height - rows) + self._walk(length, random.uniform(0.03, 0.4) * height, length)
+        across = random.uniform(-0.15, 1) * width + self._walk(length, random.uniform(0.04, 1) * width, length)
         for frame, top, left in zip(pictures, down.astype(int), across.astype(int), strict=True):
             bottom, right = min(height, top + rows), min(width, left + columns)
             first, start = max(0, top), max(0, left)
             if bottom > first and right > start:
-                frame[:, first:bottom, start:right] = thing[
-                    :, first - top : bottom - top, start - left : right - left
-                ]
+                frame[:, first:bottom, start:right] = thing[:, first - top : bottom - top, start - left : right - left]
 
     def _card(self, length: int) -> ShotPictures:
         """A still card: a plain ground, often black, mostly with lines of something like text."""
@@ -207,13 +197,10 @@ class ShotMaker:
         return walk
 
 
-def _looked_at(
-    pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> ShotPictures:
+def _looked_at(pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> ShotPictures:
     """[T, 3, h, w] seen at rows [T, H] and columns [T, W]."""
     frames = [
-        picture[:, row[:, None], column[None]]
-        for picture, row, column in zip(pictures, rows, columns, strict=True)
+        picture[:, row[:, None], column[None]] for picture, row, column in zip(pictures, rows, columns, strict=True)
     ]
     return np.stack(frames).astype(np.float32)
 

@@ -106,9 +106,7 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
     return figures
 
 
-def evaluate_segments(
-    benchmark: RetrievalBenchmark, segments: Mapping[VideoPair, Sequence[Segment]]
-) -> list[Figure]:
+def evaluate_segments(benchmark: RetrievalBenchmark, segments: Mapping[VideoPair, Sequence[Segment]]) -> list[Figure]:
     """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all compared pairs.
 
     Args:
@@ -117,9 +115,9 @@ def evaluate_segments(
     """
     pairs = [pair for pair in segments if segments[pair] or pair in benchmark.segments]
     predicted = [
-        torch.tensor(
-            [[s.query_start, s.target_start, s.query_end, s.target_end] for s in segments[pair]]
-        ).reshape(-1, 4)
+        torch.tensor([[s.query_start, s.target_start, s.query_end, s.target_end] for s in segments[pair]]).reshape(
+            -1, 4
+        )
         for pair in pairs
     ]
     # A segment of a single frame has no length.

@@ -124,9 +124,7 @@ def describe_videos(
     Returns:
         The features, and id -> cause for videos that cannot be read.
     """
-    kept = folder / "".join(
-        letter if letter.isalnum() or letter in "-_." else "_" for letter in extractor.fingerprint
-    )
+    kept = folder / "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in extractor.fingerprint)
     kept.mkdir(parents=True, exist_ok=True)
     broken: dict[str, str] = {}
     places: dict[str, FeaturePlace] = {}

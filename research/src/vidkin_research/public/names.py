@@ -70,15 +70,11 @@ def read_evve(folder: Path) -> RetrievalBenchmark:
         events = {event: (set(parts[0]), set(parts[1])) for event, parts in document["annotation"].items()}
         queries, database = (sorted(set(document[name])) for name in ("queries", "database"))
     except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise InvalidArgumentError(
-            f"{path}: must hold annotation, queries and database: {error!r}"
-        ) from error
+        raise InvalidArgumentError(f"{path}: must hold annotation, queries and database: {error!r}") from error
     groups = {query: event for event, (asked, _) in events.items() for query in asked}
     positives = {query: frozenset(events[groups[query]][1] - {query}) for query in queries if query in groups}
     task = RetrievalTask("mAP", "micro-AP", positives)
-    return RetrievalBenchmark(
-        "evve", tuple(queries), tuple(database), (task,), groups=groups, has_trapezoids=True
-    )
+    return RetrievalBenchmark("evve", tuple(queries), tuple(database), (task,), groups=groups, has_trapezoids=True)
 
 
 def _fivr(name: str, labels: dict[str, Any], queries: list[str], database: list[str]) -> RetrievalBenchmark:
@@ -90,9 +86,7 @@ def _fivr(name: str, labels: dict[str, Any], queries: list[str], database: list[
         positives = {}
         for query in queries:
             try:
-                videos = frozenset(
-                    video for label in _LABELS[:count] for video in labels[query].get(label, ())
-                )
+                videos = frozenset(video for label in _LABELS[:count] for video in labels[query].get(label, ()))
             except (AttributeError, TypeError) as error:
                 raise InvalidArgumentError(
                     f"{name}: annotation.json must hold lists of videos by label, got something else of query {query}"
@@ -166,9 +160,7 @@ def read_cc_web_video(folder: Path) -> RetrievalBenchmark:
             raise InvalidArgumentError(
                 f"{folder}: query {number} names the video {error}, which Video_List.txt does not have"
             ) from error
-        positives[query] = frozenset(name for name, label in labeled.items() if label in _DUPLICATES) - {
-            query
-        }
+        positives[query] = frozenset(name for name, label in labeled.items() if label in _DUPLICATES) - {query}
         candidates[query] = frozenset(name for name, label in labeled.items() if label != "-1")
     tasks = (
         RetrievalTask("CC_WEB", "CC_WEB micro-AP", positives, candidates),
@@ -238,9 +230,7 @@ def read_vsc2022(folder: Path) -> RetrievalBenchmark:
         try:
             first, second, third, fourth = (float(row[name]) for name in _TIMES)
         except (TypeError, ValueError) as error:  # a short line has no value at all
-            raise InvalidArgumentError(
-                f"{path}: line {number} must have numbers as times: {error}"
-            ) from error
+            raise InvalidArgumentError(f"{path}: line {number} must have numbers as times: {error}") from error
         segments[row["query_id"], row["ref_id"]].append((first, second, third, fourth))
     ids = [{pair[side] for pair in segments} for side in (0, 1)]
     part = path.name.removesuffix("matching_ground_truth.csv")
@@ -267,9 +257,7 @@ def _label_file(folder: Path) -> dict[VideoPair, tuple[SegmentBox, ...]]:
         except (TypeError, ValueError):
             sides = None
         if ids is None or sides is None:
-            raise InvalidArgumentError(
-                f"{path}: must hold query-reference: [[q0, r0, q1, r1], ...], got {pair!r}"
-            )
+            raise InvalidArgumentError(f"{path}: must hold query-reference: [[q0, r0, q1, r1], ...], got {pair!r}")
         # A few published boxes have no extent.
         segments[ids[1], ids[2]] = tuple(box for box in sides if box[2] > box[0] and box[3] > box[1])
     return segments
@@ -304,9 +292,7 @@ def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchm
         InvalidArgumentError: There is no such benchmark, or a file is missing or damaged.
     """
     if name not in _READERS:
-        raise InvalidArgumentError(
-            f"dataset must be one of {', '.join(available_benchmarks())}, got {name!r}"
-        )
+        raise InvalidArgumentError(f"dataset must be one of {', '.join(available_benchmarks())}, got {name!r}")
     place = Path(folder).expanduser()
     inner = place / name.partition("-")[0]
     return _READERS[name](inner if inner.is_dir() else place)

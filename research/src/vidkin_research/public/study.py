@@ -126,9 +126,7 @@ _FIVR = ("DSVR", "CSVR", "ISVR", "DSVD", "CSVD", "ISVD")
 
 def _rows(names: tuple[str, ...], rows: Mapping[str, str]) -> dict[str, dict[str, float]]:
     return {
-        system: {
-            name: float(value) / 100 for name, value in zip(names, text.split(), strict=True) if value != "-"
-        }
+        system: {name: float(value) / 100 for name, value in zip(names, text.split(), strict=True) if value != "-"}
         for system, text in rows.items()
     }
 

@@ -33,9 +33,7 @@ class PairSystem(Protocol):
         """It says where videos match."""
         ...
 
-    def compare(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool
-    ) -> list[Scored]:
+    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
         """For each target the score, and where it matches if ``segments``."""
         ...
 
@@ -65,9 +63,7 @@ class ChamferSystem:
         self._options = (spatial_share, temporal_share, symmetric)
         self.name = "Chamfer"
 
-    def compare(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool
-    ) -> list[Scored]:
+    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
         """Scores alone."""
         spatial, temporal, symmetric = self._options
         similarities = video_similarity_pairwise(
@@ -96,9 +92,7 @@ class ComparatorSystem:
         self._finder = ScorerSystem(scorer, calibration)
 
     @torch.no_grad()
-    def compare(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool
-    ) -> list[Scored]:
+    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
         """Raw scores in [-1, 1]; with segments those of the scorer."""
         if segments:
             return self._finder.compare(query, targets, segments=True)
@@ -121,9 +115,7 @@ class ScorerSystem:
         self._scorer = scorer
         self._calibration = calibration
 
-    def compare(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool
-    ) -> list[Scored]:
+    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
         """Calibrated scores, and the segments that they come from."""
         ready = [self._calibration.calibrate(features) for features in (query, *targets)]
         results: list[PairScore] = self._scorer.score(ready[0], ready[1:])

@@ -40,9 +40,7 @@ def read_nabirds(source: str | os.PathLike[str], *, validation: float = 0.0, see
     for key, path in paths.items():
         number = classes.get(key, "")
         if number not in names or key not in splits:
-            raise DatasetError(
-                f"{folder}: image {key} has no class or no split in the lists; get them from {_WHERE}"
-            )
+            raise DatasetError(f"{folder}: image {key} has no class or no split in the lists; get them from {_WHERE}")
         name = class_name(names[number])
         items.append(
             LabelledItem(

@@ -46,9 +46,7 @@ def read_cars(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
             try:
                 file, number = str(row["fname"]), int(row["class"])
             except (ValueError, IndexError, TypeError) as error:
-                raise DatasetError(
-                    f"{path}: annotations must have fname and class; get it from {_WHERE}"
-                ) from error
+                raise DatasetError(f"{path}: annotations must have fname and class; get it from {_WHERE}") from error
             if not 1 <= number <= len(names):
                 raise DatasetError(f"{path}: {file} has class {number} of {len(names)}; get it from {_WHERE}")
             items.append(

@@ -38,8 +38,6 @@ def read_dogs(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
                     f"{folder / f'{split}_list.mat'}: {file[:60]!r} is not wordnet-breed/file; get it from {_WHERE}"
                 )
             items.append(
-                LabelledItem(
-                    path=folder / "Images" / file, category=class_name(breed), group=file, split=split
-                )
+                LabelledItem(path=folder / "Images" / file, category=class_name(breed), group=file, split=split)
             )
     return finish("dogs", folder, items, _WHERE, validation=validation, seed=seed)

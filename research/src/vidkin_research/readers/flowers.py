@@ -29,12 +29,8 @@ def read_flowers102(source: str | os.PathLike[str]) -> LabelledSet:
     for split, numbers in zip(_SPLITS.values(), parts, strict=True):
         for number in map(int, numbers):
             if not 1 <= number <= len(labels):
-                raise DatasetError(
-                    f"{folder / 'setid.mat'}: has image {number} of {len(labels)}; get it from {_WHERE}"
-                )
+                raise DatasetError(f"{folder / 'setid.mat'}: has image {number} of {len(labels)}; get it from {_WHERE}")
             name = f"image_{number:05}.jpg"
             path = folder / "jpg" / name
-            items.append(
-                LabelledItem(path=path, category=f"{labels[number - 1]:03}", group=name, split=split)
-            )
+            items.append(LabelledItem(path=path, category=f"{labels[number - 1]:03}", group=name, split=split))
     return finish("flowers102", folder, items, _WHERE, validation=0.0, seed=0)

@@ -12,9 +12,7 @@ from vidkin.media import probe
 
 __all__ = ["read_fruit"]
 
-_WHERE = (
-    "the images of Fruits-360, github.com/Horea94/Fruit-Images-Dataset, one video for each axis of rotation"
-)
+_WHERE = "the images of Fruits-360, github.com/Horea94/Fruit-Images-Dataset, one video for each axis of rotation"
 
 
 def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> LabelledSet:

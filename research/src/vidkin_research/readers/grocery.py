@@ -59,9 +59,7 @@ def read_grocery(
             parts = path.relative_to(folder / split).parts
             # As published, a coarse class with one fine class holds its photographs directly.
             if len(parts) not in (3, 4):
-                raise DatasetError(
-                    f"{path}: is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}"
-                )
+                raise DatasetError(f"{path}: is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}")
             level = dict(zip(_LEVELS, (*parts[:-1], parts[-2]), strict=False))
             # The published val folder calls the mushrooms' coarse class differently: train, which comes first, rules.
             level["coarse"] = coarse_of.setdefault((level["super"], level["fine"]), level["coarse"])

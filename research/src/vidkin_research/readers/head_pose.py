@@ -75,17 +75,13 @@ def read_head_pose(
     """
     folder = require_folder(source, "photographs of heads", _WHERE)
     if pattern is None:
-        is_ncku = any(
-            re.search(NCKU, path.stem, re.I) for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True)
-        )
+        is_ncku = any(re.search(NCKU, path.stem, re.I) for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True))
         pattern = NCKU if is_ncku else POINTING_04
         widest = _WIDEST_NCKU if is_ncku and widest is None else widest
     try:
         names = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        raise InvalidArgumentError(
-            f"pattern must be a regular expression, got {pattern!r}: {error}"
-        ) from error
+        raise InvalidArgumentError(f"pattern must be a regular expression, got {pattern!r}: {error}") from error
     lacking = sorted({"subject", "pan"} - set(names.groupindex))
     if lacking:
         raise InvalidArgumentError(

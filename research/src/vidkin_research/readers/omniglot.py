@@ -68,9 +68,7 @@ def read_omniglot(
         if ending == _ENDINGS[kind]:
             drawings.setdefault((alphabet, character, drawer), (path, member))
     if not drawings:
-        raise DatasetError(
-            f"{folder}: has neither {kind}_*.zip nor {kind}_*/alphabet/character; get {_WHERE}"
-        )
+        raise DatasetError(f"{folder}: has neither {kind}_*.zip nor {kind}_*/alphabet/character; get {_WHERE}")
     items = [
         LabelledItem(
             path=path,
@@ -78,17 +76,11 @@ def read_omniglot(
             category=alphabet,
             subcategory=character,
             group=f"drawer {drawer}",
-            split="test"
-            if int(drawer) > train + validation
-            else "validation"
-            if int(drawer) > train
-            else "train",
+            split="test" if int(drawer) > train + validation else "validation" if int(drawer) > train else "train",
         )
         for (alphabet, character, drawer), (path, member) in sorted(drawings.items())
     ]
-    labelled = LabelledSet(
-        f"omniglot-{kind}", "image" if kind == "images" else "strokes", tuple(items), folder
-    )
+    labelled = LabelledSet(f"omniglot-{kind}", "image" if kind == "images" else "strokes", tuple(items), folder)
     if split == "drawer":
         return labelled
     test = (_DRAWERS - train - validation) / _DRAWERS
@@ -106,9 +98,7 @@ def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
         except zipfile.BadZipFile as error:
-            raise DatasetError(
-                f"{path}: is not a whole zip archive ({error}); get it again: {_WHERE}"
-            ) from error
+            raise DatasetError(f"{path}: is not a whole zip archive ({error}); get it again: {_WHERE}") from error
         for name in names:
             match = _MEMBER.search(name)
             if match is not None and not name.startswith("__MACOSX"):

@@ -63,9 +63,7 @@ def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
         return [np.atleast_1d(content[name]) for name in names]
     # scipy raises NotImplementedError for files of MATLAB 7.3, which are HDF5.
     except (OSError, ValueError, TypeError, NotImplementedError, KeyError, MatReadError) as error:
-        raise DatasetError(
-            f"{path}: cannot be read as a MATLAB file with {', '.join(names)}: {error}"
-        ) from error
+        raise DatasetError(f"{path}: cannot be read as a MATLAB file with {', '.join(names)}: {error}") from error
 
 
 def class_name(name: str) -> str:
@@ -92,9 +90,7 @@ def finish(
     absent = [item.path for item in items if not item.path.is_file()]
     if absent or not items:
         first = f", the first is {absent[0].relative_to(folder)}" if absent else ""
-        raise DatasetError(
-            f"{folder}: lacks {len(absent)} of {len(items)} photographs{first}; get them from {where}"
-        )
+        raise DatasetError(f"{folder}: lacks {len(absent)} of {len(items)} photographs{first}; get them from {where}")
     labelled = LabelledSet(name, "image", tuple(items), folder)
     if not validation:
         return labelled

@@ -57,9 +57,7 @@ def read_vb100(
         for subcategory in folders[:species] if category == "birds" else folders:
             videos = list(iter_files(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
-                raise DatasetError(
-                    f"{subcategory} holds no videos; expected {category}/{folders[0].name}/*.mp4"
-                )
+                raise DatasetError(f"{subcategory} holds no videos; expected {category}/{folders[0].name}/*.mp4")
             items += [
                 LabelledItem(
                     path=path,

@@ -47,9 +47,7 @@ def read_zappos(
                 raise DatasetError(f"{path}: is not at category/subcategory/brand/file; get {_WHERE}")
             product = path.name.partition(".")[0]
             items.append(
-                LabelledItem(
-                    path=path, category=name, subcategory=parts[1], group=f"{name}/{parts[1]}/{product}"
-                )
+                LabelledItem(path=path, category=name, subcategory=parts[1], group=f"{name}/{parts[1]}/{product}")
             )
     if not items:
         raise DatasetError(f"{folder}: holds no photographs; get {_WHERE}")

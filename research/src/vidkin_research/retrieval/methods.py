@@ -69,9 +69,7 @@ METHODS: tuple[Method, ...] = (
     _method("angular", "Angular, quadlet form", "angular"),
     _method("all_quadlets", "All quadlets of a batch", "all_quadlets", ours=True),
     _method("hierarchical_ap", "Hierarchical AP", "hierarchical_ap", ours=True),
-    _method(
-        "quadlets_and_ap", "All quadlets + hierarchical AP", "all_quadlets", "hierarchical_ap", ours=True
-    ),
+    _method("quadlets_and_ap", "All quadlets + hierarchical AP", "all_quadlets", "hierarchical_ap", ours=True),
     Method(
         name="combined",
         title="All quadlets + hierarchical AP + .3 Radial",
@@ -95,6 +93,4 @@ def method_named(name: str) -> Method:
     for method in METHODS:
         if method.name == name:
             return method
-    raise InvalidArgumentError(
-        f"a method must be one of {', '.join(method.name for method in METHODS)}; got {name!r}"
-    )
+    raise InvalidArgumentError(f"a method must be one of {', '.join(method.name for method in METHODS)}; got {name!r}")

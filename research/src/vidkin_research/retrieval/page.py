@@ -215,7 +215,5 @@ def _geometry(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         orders = f"{row.mean['order_inside']:.1f} | {row.mean['order_across']:.1f}"
         distances = " | ".join(f"{row.mean[name]:.2f}" for name in GEOMETRY if name.startswith("distance"))
-        lines.append(
-            f"| {row.title} | {row.mean['qp']:.1f} | {orders} | {distances} | {row.mean['unreachable']:.0f} |"
-        )
+        lines.append(f"| {row.title} | {row.mean['qp']:.1f} | {orders} | {distances} | {row.mean['unreachable']:.0f} |")
     return lines

@@ -102,9 +102,7 @@ class PreparedSet:
             )
         everything = Labelled(inputs, self._labels)
         parts = {
-            split: everything.part(
-                torch.tensor([place for place, own in enumerate(self._splits) if own == split])
-            )
+            split: everything.part(torch.tensor([place for place, own in enumerate(self._splits) if own == split]))
             for split in ("train", "validation", "test")
         }
         if self.chosen.rate is not None:
@@ -176,9 +174,7 @@ def read_pixels(labelled: LabelledSet, *, size: int, frames: int, on_item: OnIte
     """All items as uint8 tensors: [N, T, 3, S, S] for videos, [N, 3, S, S] for images."""
     items = []
     for number, item in enumerate(labelled.items, start=1):
-        pixels = read_item(
-            item, labelled.kind, size=size, frames=None if labelled.kind == "image" else frames
-        )
+        pixels = read_item(item, labelled.kind, size=size, frames=None if labelled.kind == "image" else frames)
         items.append(torch.from_numpy(np.moveaxis(pixels, -1, -3).copy()))
         if on_item is not None:
             on_item(number, len(labelled))

@@ -173,9 +173,7 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
         )
     if is_frozen:
         embeddings = {
-            split: nn.functional.normalize(
-                part.inputs.mean(dim=1) if part.inputs.ndim == 3 else part.inputs, dim=-1
-            )
+            split: nn.functional.normalize(part.inputs.mean(dim=1) if part.inputs.ndim == 3 else part.inputs, dim=-1)
             for split, part in parts.items()
         }
     else:
@@ -202,9 +200,7 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
 _RANKED = ("ndcg", "map", "map_subcategory", "recall_at_1")
 
 
-def score_retrieval(
-    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
-) -> dict[str, float]:
+def score_retrieval(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
     """Figures of `vidkin.training.Evaluation` in percent, and the result of `order_and_distances`.
 
     Args:
@@ -225,9 +221,7 @@ def score_retrieval(
     return percent | {"quadlets": quadlets} | order_and_distances(queries, query_labels, gallery, labels)
 
 
-def score_validation(
-    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
-) -> dict[str, float]:
+def score_validation(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
     """``qp`` and ``qp_gallery`` in percent, by which learning rates are chosen; arguments as in `score_retrieval`."""
     inside = measure_one("qp", queries, query_labels, gallery, labels)
     relevance = measures.graded_relevance(query_labels, labels)
@@ -250,9 +244,7 @@ _RADIAL = 3.0
 _QUADLETS = 5_000
 
 
-def order_and_distances(
-    queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor
-) -> dict[str, float]:
+def order_and_distances(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
     """The parts of QP over test quadlets, squared distances of unit vectors [Q, D], and one figure of a gallery [G, D].
 
     Returns:

@@ -119,8 +119,7 @@ def summarize(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> list[Summa
         chosen: tuple[Row, ...] = ()
         if len(plan.learning_rates) > 1:
             chosen = tuple(
-                _row([run for run in group if run.learning_rate == choose_rate(group, plan)])
-                for group in groups
+                _row([run for run in group if run.learning_rate == choose_rate(group, plan)]) for group in groups
             )
         known = comparison_set(name)
         verdict = _verdict(chosen or common, video=known.video)
@@ -157,9 +156,7 @@ def _row(runs: list[ComparisonRun]) -> Row:
 def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
     by_name = {row.method: row for row in rows}
     radial, triplet = by_name.get("radial_detached"), by_name.get("triplet")
-    ours = max(
-        (row for row in rows if method_named(row.method).ours), key=lambda row: row.validation, default=None
-    )
+    ours = max((row for row in rows if method_named(row.method).ours), key=lambda row: row.validation, default=None)
     # The source has one Radial: here the form that does not collapse stands for it.
     known = [row for row in rows if _published(row, video) is not None and row.method != "radial"]
     reversed_pairs = [
@@ -174,9 +171,7 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
         needed=_two_deviations(radial, triplet) if radial and triplet else None,
         ours=ours.method if ours else None,
         ours_over_radial=ours.mean["qp"] - radial.mean["qp"] if ours and radial else None,
-        order=_rank_correlation(
-            [row.mean["qp"] for row in known], [_published(row, video) or 0.0 for row in known]
-        ),
+        order=_rank_correlation([row.mean["qp"] for row in known], [_published(row, video) or 0.0 for row in known]),
         reversed_pairs=tuple(reversed_pairs),
     )
 
@@ -203,6 +198,5 @@ def _rank_correlation(one: list[float], other: list[float]) -> float | None:
 
 def _ranks(values: list[float]) -> list[float]:
     return [
-        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2
-        for value in values
+        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2 for value in values
     ]

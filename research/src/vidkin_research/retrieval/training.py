@@ -130,9 +130,7 @@ def train_method(
         classes = int(train.labels[:, 1].max()) + 1
         objective = build_objective(method.objectives, model, classes=classes, seed=seed)
         parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
-        optimizer = torch.optim.AdamW(
-            parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay
-        )
+        optimizer = torch.optim.AdamW(parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
         batches = _batches(objective, method, train, schedule, seed)
         for step in take_steps(model, objective, optimizer, batches, clip=schedule.clip):
             losses.append(read_terms([step])[0]["loss"])
@@ -189,9 +187,7 @@ def _batches(
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         batch = {}
         for draw, places in zip(streams, drawn, strict=True):
-            batch[draw] = DrawnItems(
-                train.draw(places, generator), None, train.labels[places], are_features=not pixels
-            )
+            batch[draw] = DrawnItems(train.draw(places, generator), None, train.labels[places], are_features=not pixels)
         yield Batch(batch)
 
 

@@ -125,12 +125,8 @@ def train_and_detect_segments(
     films = []
     for video in composed:
         batches = iter_frames(video.path, rate=None, short_side=size)
-        frames = np.stack(
-            [fit_to_square(image, size, "stretch") for batch in batches for image in batch.images]
-        )
+        frames = np.stack([fit_to_square(image, size, "stretch") for batch in batches for image in batch.images])
         films.append(LabeledFrames(frames, video.labels.hard, video.labels.gradual))
     report = train_on_segments(network, films, steps=steps, seed=seed)
-    cuts = {
-        video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts) for video in videos
-    }
+    cuts = {video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts) for video in videos}
     return TrainedCuts(cuts, {"seconds": report.seconds, "right": report.right})  # type: ignore[arg-type]

@@ -96,9 +96,7 @@ def composed_part(
     settings = {"test": test, "videos": videos, "frames": frames, "photographs": photographs is not None}
     record = folder / "made.json"
     if not record.is_file() or read_json(record) != settings:
-        chosen = [
-            path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS) == test
-        ]
+        chosen = [path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS) == test]
         chosen = [path for path in chosen if not path.name.startswith(_HIGHLIGHTS)]
         if not chosen:
             part = "test" if test else "training"
@@ -130,8 +128,7 @@ def composed_part(
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
     """The shots of a video with this many frames: the stretches between its cuts and transitions."""
     edges = sorted(
-        [(cut, cut) for cut in video.labels.hard]
-        + [(first, last + 1) for first, last in video.labels.gradual]
+        [(cut, cut) for cut in video.labels.hard] + [(first, last + 1) for first, last in video.labels.gradual]
     )
     shots = []
     start = 0

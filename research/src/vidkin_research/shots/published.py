@@ -123,10 +123,7 @@ def train_and_detect_published(
     )
     encode = encode_with(model)
     rules = fit_shot_rules(
-        [
-            video_features(model, video.path, size=detector.size, rate=detector.rate).rows
-            for video in composed
-        ],
+        [video_features(model, video.path, size=detector.size, rate=detector.rate).rows for video in composed],
         [[(shot.start, shot.end) for shot in label.shots] for label in labels[: len(composed)]],
         encode,
         window=detector.window,

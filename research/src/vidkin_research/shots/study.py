@@ -59,9 +59,7 @@ class ShotStudy:
         published_seeds: Number of its trainings.
     """
 
-    detectors: tuple[str, ...] = (
-        *("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default"),
-    )
+    detectors: tuple[str, ...] = (*("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default"),)
     losses: tuple[str, ...] = ("triplet", "quadlet", "radial", "radial_detached")
     seeds: int = 3
     steps: int = 250
@@ -167,9 +165,7 @@ def _gather(
         sets[video.path.name] = [video]
     if videos is None:
         return _Material(sets)
-    compose = partial(
-        composed_part, videos, photographs, frames=study.frames, size=study.size, on_progress=on_progress
-    )
+    compose = partial(composed_part, videos, photographs, frames=study.frames, size=study.size, on_progress=on_progress)
     train = compose(work / "composed-train", test=False, videos=study.train_videos)
     sets["composed"] = compose(work / "composed-test", test=True, videos=study.test_videos)
     highlights = partial(_highlights, videos, study.highlight_videos, on_progress=on_progress)
@@ -194,9 +190,7 @@ def _highlights(
     if (folder / "labels.json").is_file():
         return read_shot_annotations(folder / "labels.json")
     on_progress(0, 0, "composing highlight videos")
-    return build_highlights(
-        recordings, folder, part="train", videos=videos, seed=0, rate=rate, calm_before=calm_before
-    )
+    return build_highlights(recordings, folder, part="train", videos=videos, seed=0, rate=rate, calm_before=calm_before)
 
 
 def _train_all(
@@ -271,9 +265,7 @@ def _train_and_score(
         )
     else:
         loss = name.removeprefix(_LEARNED)
-        recipe = ShotRecipe.from_mapping(
-            {"loss": loss, "window": study.window, "steps": study.steps, "seed": seed}
-        )
+        recipe = ShotRecipe.from_mapping({"loss": loss, "window": study.window, "steps": study.steps, "seed": seed})
         trained = train_and_detect(
             store,
             recipe,
@@ -357,18 +349,14 @@ def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             line: dict[str, Any] = {"set": which, "detector": name}
             for rule in RULES:
                 for tolerance in TOLERANCES:
-                    line[f"f1_{rule}_{tolerance}"] = spread(
-                        [run[rule][str(tolerance)]["all"]["f1"] for run in runs]
-                    )
+                    line[f"f1_{rule}_{tolerance}"] = spread([run[rule][str(tolerance)]["all"]["f1"] for run in runs])
             two = [run["nearest"]["2"] for run in runs]
             for part in ("all", "hard"):
                 for figure in ("precision", "recall", "f1", "right", "false"):
                     line[f"{part}_{figure}"] = spread([run[part][figure] for run in two])
             line["gradual_found"] = spread([run["gradual_found"] for run in two])
             line["gradual"] = two[0]["gradual"]
-            line["reported"] = {
-                kind: spread([run["reported"][kind] for run in runs]) for kind in ("hard", "gradual")
-            }
+            line["reported"] = {kind: spread([run["reported"][kind] for run in runs]) for kind in ("hard", "gradual")}
             summary.append(line)
     return summary
 

@@ -34,25 +34,12 @@ from vidkin.datasets.augmentation.layouts import (
 from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "OPERATIONS",
-    "ClipView",
-    "StrongSettings",
-    "TemporalSettings",
-    "plan_frames",
-    "rand_augment",
-    "strong_view",
-    "weak_view",
-]
-
 _STEPS = 30
 
 _LEVELS = 256
 
 
-def rand_augment(
-    clip: torch.Tensor, generator: torch.Generator, *, count: int = 2, magnitude: int = 9
-) -> torch.Tensor:
+def rand_augment(clip: torch.Tensor, generator: torch.Generator, *, count: int = 2, magnitude: int = 9) -> torch.Tensor:
     """The clip after ``count`` random operations (Cubuk et al., NeurIPS 2020), each the same for all frames.
 
     Args:
@@ -434,9 +421,7 @@ _ARRANGEMENTS: tuple[_Arrangement, ...] = (
 
 def _check(clip: torch.Tensor) -> None:
     if clip.ndim != 4 or clip.shape[1] != 3 or clip.shape[2] != clip.shape[3] or not clip.is_floating_point():
-        raise InvalidArgumentError(
-            f"clip must be [T, 3, S, S] floating point, got {list(clip.shape)} {clip.dtype}"
-        )
+        raise InvalidArgumentError(f"clip must be [T, 3, S, S] floating point, got {list(clip.shape)} {clip.dtype}")
     if not len(clip):
         raise InvalidArgumentError("clip must have at least one frame, got none")
 

@@ -22,15 +22,6 @@ from vidkin.datasets.augmentation.draws import (
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
 
-__all__ = [
-    "change_brightness",
-    "change_contrast",
-    "change_gamma",
-    "luminance",
-    "tint",
-    "to_gray",
-]
-
 
 def luminance(images: torch.Tensor) -> torch.Tensor:
     """[N, 1, H, W]: brightness of each pixel as the eye sees it."""
@@ -92,9 +83,7 @@ def change_gamma(
     return apply_to_share(images, share, generator, bend)
 
 
-def tint(
-    images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0
-) -> torch.Tensor:
+def tint(images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0) -> torch.Tensor:
     """Add a color cast to a ``share`` of the images: each channel times its own factor within ``strength`` of 1;
     clipped to 0..1."""
     check_images(images)

@@ -24,8 +24,6 @@ from vidkin.datasets.augmentation.geometry import along_height, along_width
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
 
-__all__ = ["add_noise", "blur", "blur_clip", "compress", "down_sample"]
-
 _BLOCK = 8
 
 # Quantization steps of the JPEG standard (Annex K.1, luminance), for values 0..255 at quality 50.
@@ -76,9 +74,7 @@ def blur_clip(clip: torch.Tensor, sigma: float) -> torch.Tensor:
     return along_height(along_width(clip, kernel), kernel)
 
 
-def down_sample(
-    images: torch.Tensor, generator: torch.Generator, *, lowest: float, share: float
-) -> torch.Tensor:
+def down_sample(images: torch.Tensor, generator: torch.Generator, *, lowest: float, share: float) -> torch.Tensor:
     """Scale a ``share`` of the images down to between ``lowest`` and all of their side, and up again.
 
     One factor is drawn for each eighth of the chosen images rather than for each image, because a batch needs one
@@ -102,9 +98,7 @@ def down_sample(
     return images if lowest == 1.0 else apply_to_share(images, share, generator, shrink)
 
 
-def add_noise(
-    images: torch.Tensor, generator: torch.Generator, *, deviation: Range, share: float
-) -> torch.Tensor:
+def add_noise(images: torch.Tensor, generator: torch.Generator, *, deviation: Range, share: float) -> torch.Tensor:
     """Add Gaussian noise to a ``share`` of the images, with the standard deviation drawn from ``deviation``; clipped
     to 0..1."""
     check_share(share=share)
@@ -117,9 +111,7 @@ def add_noise(
     return apply_within(images, generator, disturb, share=share, deviation=deviation)
 
 
-def compress(
-    images: torch.Tensor, generator: torch.Generator, *, quality: Range, share: float
-) -> torch.Tensor:
+def compress(images: torch.Tensor, generator: torch.Generator, *, quality: Range, share: float) -> torch.Tensor:
     """Compress a ``share`` of the images strongly: 8 x 8 cosine blocks, quantized as in JPEG.
 
     The grid of blocks begins at a random offset, as it does in a copy that was cropped before.

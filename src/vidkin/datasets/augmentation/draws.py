@@ -9,17 +9,6 @@ import torch
 from vidkin._base.values import check_share
 from vidkin.errors import InvalidArgumentError
 
-__all__ = [
-    "Range",
-    "apply_to_share",
-    "apply_within",
-    "check_images",
-    "check_limits",
-    "draw_flags",
-    "draw_uniform",
-    "make_generator",
-]
-
 Range = tuple[float, float]
 
 

@@ -17,21 +17,6 @@ from vidkin.datasets.augmentation.draws import Range, check_images, check_limits
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.layouts import homographies
 
-__all__ = [
-    "WarpSettings",
-    "along_height",
-    "along_width",
-    "aspect_matrices",
-    "crop_matrices",
-    "mirror_matrices",
-    "perspective_matrices",
-    "random_warp",
-    "rotation_matrices",
-    "rotations",
-    "stretch",
-    "warp",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpSettings:
@@ -61,9 +46,7 @@ class WarpSettings:
         if not 0.0 <= self.rotation <= 180.0:
             raise InvalidArgumentError(f"rotation must be between 0 and 180 degrees, got {self.rotation}")
         if not 0.0 <= self.perspective < 0.5:
-            raise InvalidArgumentError(
-                f"perspective must be at least 0 and below 0.5, got {self.perspective}"
-            )
+            raise InvalidArgumentError(f"perspective must be at least 0 and below 0.5, got {self.perspective}")
         check_share(mirror=self.mirror)
         check_share(distorted=self.distorted)
 

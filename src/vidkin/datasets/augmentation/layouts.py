@@ -17,15 +17,6 @@ from vidkin.datasets.augmentation.geometry import perspective_matrices, stretch,
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.layouts import Rectangle, centered, split_parts
 
-__all__ = [
-    "add_borders",
-    "film_screen",
-    "picture_in_picture",
-    "reframe",
-    "split_screen",
-    "video_in_video",
-]
-
 _REFRAMED = (9 / 16) ** 2
 
 
@@ -42,9 +33,7 @@ def reframe(
     """
     ends = torch.rand(2, generator=generator) * 2 - 1 if moving else torch.zeros(2)
     place = torch.lerp(ends[0], ends[1], torch.linspace(0, 1, len(clip))) * (1 - share)
-    return stretch(
-        clip, torch.stack([torch.full_like(place, share), place], dim=1), torch.tensor([[1.0, 0.0]])
-    )
+    return stretch(clip, torch.stack([torch.full_like(place, share), place], dim=1), torch.tensor([[1.0, 0.0]]))
 
 
 def add_borders(
@@ -66,9 +55,7 @@ def add_borders(
     """
     side = clip.shape[-1]
     if kind == "blurred":
-        small = functional.adaptive_avg_pool2d(
-            reframe(clip if across else clip.mT, generator, share=share), side // 8
-        )
+        small = functional.adaptive_avg_pool2d(reframe(clip if across else clip.mT, generator, share=share), side // 8)
         ground = functional.interpolate(
             small if across else small.mT, (side, side), mode="bilinear", align_corners=False
         )

@@ -18,8 +18,6 @@ from vidkin.datasets.augmentation.draws import (
     draw_uniform,
 )
 
-__all__ = ["add_bar", "add_block", "add_border", "add_caption", "add_logo", "add_sticker", "lay_over"]
-
 Overlay = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 # Letters of a caption are about this share of its height; logos are drawn on a grid of this many cells.
@@ -43,9 +41,7 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
     return apply_within(images, generator, draw, share=share, height=height)
 
 
-def add_caption(
-    images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float
-) -> torch.Tensor:
+def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
     """Put lines of writing on a band, from clear to opaque, across a ``share`` of the images.
 
     The writing is a random pattern of the size of letters: at the sizes that encoders see, nobody can read it.
@@ -113,9 +109,7 @@ def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, s
     return apply_within(images, generator, draw, share=share, side=side)
 
 
-def add_border(
-    images: torch.Tensor, generator: torch.Generator, *, width: Range, share: float
-) -> torch.Tensor:
+def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range, share: float) -> torch.Tensor:
     """Put strips of one color, or of another image of the batch, along one to four edges of a ``share`` of the images.
 
     A view that does not quite fit its content has such strips. ``width`` limits each as a share of the side.
@@ -124,9 +118,7 @@ def add_border(
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
         row, column = _axes(chosen)
-        strips = draw_uniform(count, width, generator, width=4) * (
-            torch.rand(count, 4, generator=generator) < 0.5
-        )
+        strips = draw_uniform(count, width, generator, width=4) * (torch.rand(count, 4, generator=generator) < 0.5)
         top, bottom, left, right = (strip[:, :, None, None] for strip in torch.split(strips, 1, dim=1))
         outside = (row < top) | (row > 1.0 - bottom) | (column < left) | (column > 1.0 - right)
         plain = _plain_colors(count, generator).expand_as(chosen)
@@ -167,9 +159,7 @@ def add_sticker(
     """
     count = len(images)
     radius = draw_uniform(count, side, generator)[:, :, None, None] / 2
-    middle = radius + draw_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (
-        1 - 2 * radius
-    )
+    middle = radius + draw_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (1 - 2 * radius)
     rows, columns = _axes(images)
     # In units of the radius, from the middle of the face.
     down, right = (rows - middle[0]) / radius, (columns - middle[1]) / radius

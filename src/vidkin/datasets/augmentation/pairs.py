@@ -11,8 +11,6 @@ from vidkin.datasets.augmentation.draws import Range, make_generator
 from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["EditSettings", "PairSettings", "edit_images", "make_pairs", "to_float"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditSettings:
@@ -170,9 +168,7 @@ def edit_images(
     out = overlays.add_logo(out, random, side=settings.logo_side, share=settings.logo_share)
     out = overlays.add_border(out, random, width=settings.border_width, share=settings.border_share)
     out = degrade.blur(out, random, sigma=settings.blur_sigma, share=settings.blur_share)
-    out = degrade.down_sample(
-        out, random, lowest=settings.down_sample_lowest, share=settings.down_sample_share
-    )
+    out = degrade.down_sample(out, random, lowest=settings.down_sample_lowest, share=settings.down_sample_share)
     out = degrade.add_noise(out, random, deviation=settings.noise, share=settings.noise_share)
     return degrade.compress(out, random, quality=settings.compress_quality, share=settings.compress_share)
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
 
-__all__ = ["check_address", "connect", "import_ray"]
-
 # Variables that Ray reads on import or start; those already set stay.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -25,8 +25,6 @@ from vidkin.index.cluster.connection import check_address, connect, import_ray
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec, describe_video
 from vidkin.index.ingest.worker import Alive, Failed
 
-__all__ = ["Describer", "Opened", "RayExecutor"]
-
 # Seconds for which events are collected before they are sent.
 _GATHER = 0.25
 
@@ -270,9 +268,7 @@ class _Pool:
             self._without_worker = now
         elif now - self._without_worker >= _PATIENCE:
             self._without_worker = now
-            _logger.warning(
-                "waiting for a free processor in the Ray cluster (`ray status` shows what uses it)"
-            )
+            _logger.warning("waiting for a free processor in the Ray cluster (`ray status` shows what uses it)")
 
     def _assign(self, worker: _RayWorker, path: str) -> None:
         try:

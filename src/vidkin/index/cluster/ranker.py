@@ -21,8 +21,6 @@ from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
-__all__ = ["RayRanker", "Shard"]
-
 # Times a shard is started within one search before it gives up.
 _MOST_TRIES = 3
 
@@ -63,9 +61,7 @@ class RayRanker:
         most_bytes: int = 2 * 2**30,
     ) -> None:
         if shards < 1 or most_bytes < 1:
-            raise InvalidArgumentError(
-                f"shards and most_bytes must be at least 1, got {shards} and {most_bytes}"
-            )
+            raise InvalidArgumentError(f"shards and most_bytes must be at least 1, got {shards} and {most_bytes}")
         if address:
             check_address(address)
         # An actor has a different working folder.

@@ -18,8 +18,6 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import UNRELATED, Box, Segment
 
-__all__ = ["Comparisons", "FileRecord", "PairResult", "content_of", "present_files"]
-
 _logger = logging.getLogger(__name__)
 
 # Seconds between writes: the work lost if the process is killed.
@@ -53,9 +51,7 @@ class PairResult:
 
     def __post_init__(self) -> None:
         if not all(0.0 <= value <= 1.0 for value in (self.score, *self.covered)):
-            raise InvalidArgumentError(
-                f"score and covered must be in [0, 1], got {self.score} and {self.covered}"
-            )
+            raise InvalidArgumentError(f"score and covered must be in [0, 1], got {self.score} and {self.covered}")
 
     @property
     def mirrored(self) -> bool:

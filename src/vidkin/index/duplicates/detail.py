@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from vidkin.media.frames import LUMINANCE
 
-__all__ = ["colorfulness", "find_overlay", "measure_detail", "measure_edges", "most_detailed"]
-
 _WEIGHTS = np.array(LUMINANCE, dtype=np.float32)
 
 # Bands a factor of 2^(1/4) wide, starting at 8 cycles per picture height.
@@ -79,9 +77,7 @@ def measure_detail(images: Sequence[NDArray[np.uint8]]) -> DetailSpectrum:
     power = np.zeros((_TILES[0] * _TILES[1], *radius.shape))
     for image in images:
         luma = image[: height * _TILES[0], : width * _TILES[1]] @ _WEIGHTS
-        tiles = (
-            luma.reshape(_TILES[0], height, _TILES[1], width).transpose(0, 2, 1, 3).reshape(-1, height, width)
-        )
+        tiles = luma.reshape(_TILES[0], height, _TILES[1], width).transpose(0, 2, 1, 3).reshape(-1, height, width)
         tiles = (tiles - tiles.mean(axis=(1, 2), keepdims=True)) * window
         power += np.abs(np.fft.rfft2(tiles)) ** 2
     power /= len(images) * float(height * width) ** 2
@@ -193,9 +189,7 @@ def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 def _fitted(image: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.float32]:
     """Match the brightness and contrast of a picture to another one."""
     deviation = float(image.std())
-    gain = (
-        float(((image - image.mean()) * (like - like.mean())).mean()) / deviation**2 if deviation > 1 else 1.0
-    )
+    gain = float(((image - image.mean()) * (like - like.mean())).mean()) / deviation**2 if deviation > 1 else 1.0
     return np.asarray((image - image.mean()) * max(gain, 0.1) + like.mean(), dtype=np.float32)
 
 

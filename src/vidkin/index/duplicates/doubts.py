@@ -17,8 +17,6 @@ from vidkin.index.duplicates.pictures import cut_bars, read_stretch
 from vidkin.index.query.stages import is_photograph
 from vidkin.similarity import WHOLE, Box
 
-__all__ = ["change_agreement", "find_doubt", "picture_agreement"]
-
 _CANVAS = (48, 64)
 _SHORT_SIDE = 128
 # Seconds of the stretch compared, pictures per second, and the largest shift in pictures.
@@ -54,9 +52,7 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
     end = min(segment.query_end, middle + _LONGEST / 2)
     there = segment.target_start + segment.speed * (start - segment.query_start)
     until = there + segment.speed * (end - start)
-    one = read_stretch(
-        first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored
-    )
+    one = read_stretch(first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored)
     other = read_stretch(second.record.path, there, until, rate=_RATE / segment.speed, short_side=_SHORT_SIDE)
     # Boxes refer to frames with their bars; not every extractor knows where the bars are.
     sides = cut_bars(crop_box(one, segment.query_box)), cut_bars(crop_box(other, segment.target_box))

@@ -15,8 +15,6 @@ from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.storage.decisions import Decisions
 
-__all__ = ["DuplicateGroup", "DuplicateMember", "Grouping", "find_duplicates", "relation_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class DuplicateMember(Result):
@@ -361,9 +359,7 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGr
     return DuplicateGroup((first, *members), reason)
 
 
-def _member(
-    file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pairs: _Pairs
-) -> DuplicateMember:
+def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pairs: _Pairs) -> DuplicateMember:
     record, reference, result = file.record, best, pairs(file, best)
     if result.score < pairs.threshold:
         others = [other for other in files if other is not file]

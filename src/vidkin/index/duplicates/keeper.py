@@ -18,8 +18,6 @@ from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_
 from vidkin.index.duplicates.detail import colorfulness, find_overlay, measure_detail, most_detailed
 from vidkin.index.duplicates.pictures import Extent, Pictures, extent_of, read_pictures
 
-__all__ = ["KEEP_RULES", "check_keep_rule", "choose_keeper"]
-
 _logger = logging.getLogger(__name__)
 
 KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
@@ -142,9 +140,7 @@ def _identify(files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRe
         except OSError:
             now = []
         shape = [record.width, record.height, record.duration, record.codec]
-        facts.append(
-            [content_of(record), record.path, record.size, record.mtime_ns, now, *shape, len(file.links)]
-        )
+        facts.append([content_of(record), record.path, record.size, record.mtime_ns, now, *shape, len(file.links)])
     pairs = combinations(files, 2) if len(files) <= _MOST_COMPARED else zip(files, repeat(_reference(files)))
     for one, other in pairs:
         if one is not other:
@@ -251,9 +247,7 @@ def _candidates(
     moments = [float(start + step * (end - start)) for step in steps]
     candidates: list[_Candidate] = []
     for file in files:
-        twin = next(
-            (one for one in candidates if content_of(one.file.record) == content_of(file.record)), None
-        )
+        twin = next((one for one in candidates if content_of(one.file.record) == content_of(file.record)), None)
         if twin is not None:
             candidates.append(_Candidate(file, twin.pictures))
             continue

@@ -16,8 +16,6 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
-__all__ = ["PairSearch"]
-
 # With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3
 # From this score and this share of the shorter video on, a finer reading makes no visible difference.
@@ -129,24 +127,18 @@ class PairSearch:
                 score = self.scorer.score(features, [target], mirrored=True)[0]
                 # Takes of one scene look alike either way; a mirrored copy is more similar when flipped.
                 if score.score >= _DOUBTFUL and (result is None or score.score > result.score):
-                    self.known.put(
-                        content_of(record), content_of(other), _result(score, features, target, fine=False)
-                    )
+                    self.known.put(content_of(record), content_of(other), _result(score, features, target, fine=False))
         except NotIndexedError:
             self.store.refresh()
             return
         self.known.flipped.add(content_of(record))
 
-    def _neighbors(
-        self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]
-    ) -> Iterable[VideoRecord]:
+    def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> Iterable[VideoRecord]:
         by_id = {other.id: other for other in others.values()}
         candidates = find_candidates(self.store, query, self.neighbors + 1)
         return [by_id[other] for other in candidates if other in by_id and other != record.id]
 
-    def _doubtful(
-        self, others: dict[str, VideoRecord], floor: float
-    ) -> list[tuple[VideoRecord, VideoRecord, bool]]:
+    def _doubtful(self, others: dict[str, VideoRecord], floor: float) -> list[tuple[VideoRecord, VideoRecord, bool]]:
         """Pairs to read again, and whether to flip one of the two."""
         if self.readings is None:
             return []
@@ -178,9 +170,7 @@ class PairSearch:
         return weigh_features(self.store.read(record.id), self.common, record.duration)
 
 
-def _result(
-    score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False
-) -> PairResult:
+def _result(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
     covered = (
         _covered(first, [(segment.query_start, segment.query_end) for segment in score.segments]),
         _covered(second, [(segment.target_start, segment.target_end) for segment in score.segments]),

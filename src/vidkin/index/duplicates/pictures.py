@@ -18,16 +18,6 @@ from vidkin.index.duplicates.detail import measure_edges
 from vidkin.media import read_frames, thumbnail
 from vidkin.similarity import Box
 
-__all__ = [
-    "Extent",
-    "Pictures",
-    "cut_bars",
-    "extent_of",
-    "find_missing_picture",
-    "read_pictures",
-    "read_stretch",
-]
-
 _WHOLE_PICTURE = 0.8
 
 """A box with at least this share of the content is all of it: boxes of parts are on a coarse grid."""
@@ -168,8 +158,7 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
         x0, y0, x1, y1 = inner
         rows, columns = content[0].shape[:2]
         content = [
-            image[round(y0 * rows) : round(y1 * rows), round(x0 * columns) : round(x1 * columns)]
-            for image in content
+            image[round(y0 * rows) : round(y1 * rows), round(x0 * columns) : round(x1 * columns)] for image in content
         ]
     share = content[0].shape[0] * content[0].shape[1] / (height * width)
     if mirrored:

@@ -16,17 +16,6 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
 from vidkin.index.storage.files import content_hash
 
-__all__ = [
-    "DuplicatePlan",
-    "FileState",
-    "PlannedGroup",
-    "StayingFile",
-    "check_file_name",
-    "plan_removal",
-    "read_plan",
-    "write_plan",
-]
-
 PathLike = str | os.PathLike[str]
 _VERSION = 1
 # A plan for a million files; what is longer is none.

@@ -20,8 +20,6 @@ from vidkin.index.duplicates.plans import DuplicatePlan, FileState, check_file_n
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location, Place
 
-__all__ = ["PLAN_KEY_FILE", "PlanKey", "key_of_plan", "sign_plan"]
-
 PLAN_KEY_FILE = "plan.key"
 """The secret, in the folder of the index; only its owner can read it."""
 
@@ -53,9 +51,7 @@ class PlanKey:
         place = open_place(location)
         content: bytes | None = None
         with suppress(OSError, ValueError, CollectionError):
-            content = (
-                place.read(PLAN_KEY_FILE) if place.folder is None else _read(place.folder / PLAN_KEY_FILE)
-            )
+            content = place.read(PLAN_KEY_FILE) if place.folder is None else _read(place.folder / PLAN_KEY_FILE)
         return cls(content) if content is not None and _DIGITS.fullmatch(content) else None
 
     @classmethod

@@ -34,13 +34,9 @@ from vidkin.index.duplicates.removal_moves import (
     stat_of,
 )
 
-__all__ = ["FileAction", "Journal", "RemovalStep", "apply_plan", "find_in_trash", "undo"]
-
 PathLike = str | os.PathLike[str]
 
-_NOT_PLANNED = (
-    "its index did not plan this: the entry is unsigned or was changed; make the plan again, or --any-file"
-)
+_NOT_PLANNED = "its index did not plan this: the entry is unsigned or was changed; make the plan again, or --any-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +151,7 @@ def undo(
     steps = journal.steps()
     planned = None
     if plan is not None:
-        planned = {
-            (file.path, group.keep.path): (group.keep, file) for group in plan.groups for file in group.remove
-        }
+        planned = {(file.path, group.keep.path): (group.keep, file) for group in plan.groups for file in group.remove}
     actions = []
     with nullcontext() if dry_run else journal.held():
         if not dry_run:
@@ -165,9 +159,7 @@ def undo(
         for step in reversed(steps):
             if step.state == "undone":
                 continue
-            keep, file = (
-                (None, None) if planned is None else planned.get((step.source, step.kept), (None, None))
-            )
+            keep, file = (None, None) if planned is None else planned.get((step.source, step.kept), (None, None))
             cause = "" if planned is None else _why_not_planned(step, keep, file, key)
             if cause:
                 actions.append(FileAction(step.source, "skipped", step.place, cause))
@@ -253,9 +245,7 @@ def _why_not_kept(task: _Task, keep: FileState) -> str:
             return ""
     now = stat_of(keep)
     if isinstance(now, str):
-        return (
-            f"the file to keep, {keep.path}, {now}" if now.startswith("cannot") else f"the file to keep {now}"
-        )
+        return f"the file to keep, {keep.path}, {now}" if now.startswith("cannot") else f"the file to keep {now}"
     task.verified[keep] = now
     return ""
 
@@ -347,9 +337,7 @@ def _has_left(step: RemovalStep) -> bool:
 def _place_in(folder: str, path: str) -> str:
     """Target path of a file: its full path below the folder, so that no two files collide."""
     if os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
-        raise InvalidArgumentError(
-            f"the folder for removed files must hold none of them, got {folder} for {path}"
-        )
+        raise InvalidArgumentError(f"the folder for removed files must hold none of them, got {folder} for {path}")
     drive, rest = os.path.splitdrive(path)
     return os.path.join(folder, drive.rstrip(":\\/"), rest.lstrip("\\/"))
 
@@ -390,9 +378,7 @@ class _Return:
         return cls(replace(step, place=place), file, keep)
 
 
-def _why_not_planned(
-    step: RemovalStep, keep: FileState | None, file: FileState | None, key: PlanKey | None
-) -> str:
+def _why_not_planned(step: RemovalStep, keep: FileState | None, file: FileState | None, key: PlanKey | None) -> str:
     """Why a step of a log is not one of a plan; empty if it is."""
     if keep is None or file is None:
         return "the plan does not name it with this file to keep"

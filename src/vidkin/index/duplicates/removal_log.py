@@ -15,8 +15,6 @@ from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.plans import check_file_name
 
-__all__ = ["Journal", "Link", "RemovalStep", "StepState"]
-
 StepState = Literal["begun", "done", "undoing", "undone"]
 
 Link = Literal["", "hard", "symbolic"]

@@ -16,20 +16,6 @@ from vidkin._base import disk
 from vidkin.errors import MediaError
 from vidkin.index.duplicates.plans import FileState
 
-__all__ = [
-    "aside_name",
-    "find_in_trash",
-    "is_unchanged",
-    "move_file",
-    "partial_name",
-    "put_in_trash",
-    "real_path",
-    "remove_original",
-    "remove_partial",
-    "stat_at",
-    "stat_of",
-]
-
 
 def stat_of(file: FileState) -> os.stat_result | str:
     """The facts of a file that is still as it was, all its bytes read; otherwise what is wrong with it, in words."""
@@ -87,9 +73,7 @@ def move_file(file: FileState, before: os.stat_result, target: str) -> None:
     try:
         disk.rename_new(source, target)
     except FileExistsError as error:
-        raise FileExistsError(
-            errno.EEXIST, f"there is a file {target} already; choose another folder"
-        ) from error
+        raise FileExistsError(errno.EEXIST, f"there is a file {target} already; choose another folder") from error
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise

@@ -20,19 +20,6 @@ from vidkin.media import VideoInfo, find_matroska_damage, open_probed
 from vidkin.media.container import collect_complaints
 from vidkin.similarity import FrameFeatures
 
-__all__ = [
-    "Advanced",
-    "Described",
-    "Event",
-    "Executor",
-    "Idle",
-    "SerialExecutor",
-    "Unreadable",
-    "WorkerSpec",
-    "describe_video",
-    "internal_error",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:

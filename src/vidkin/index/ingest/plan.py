@@ -10,8 +10,6 @@ from vidkin.index.ingest.scan import VideoFile
 from vidkin.index.storage.files import content_hash, has_same_bytes, is_gone
 from vidkin.index.storage.records import VideoRecord
 
-__all__ = ["Copy", "Extract", "Fail", "Keep", "Move", "Plan", "PlanStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class Keep:
@@ -108,9 +106,7 @@ class Plan:
                     (
                         other
                         for other in same
-                        if other.id not in self._moved
-                        and not self._must_be_read(other)
-                        and is_gone(other.path)
+                        if other.id not in self._moved and not self._must_be_read(other) and is_gone(other.path)
                     ),
                     None,
                 )

@@ -18,8 +18,6 @@ from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
 from vidkin.index.ingest.worker import Alive, Channel, Failed
 
-__all__ = ["ProcessExecutor"]
-
 _TICK = 0.25
 # Allows for loading libraries and network weights; does not count against any file.
 _START_TIMEOUT = 300.0
@@ -56,9 +54,7 @@ class ProcessExecutor:
             workers, since the caller was busy or the machine asleep, does not count.
     """
 
-    def __init__(
-        self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT
-    ) -> None:
+    def __init__(self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT) -> None:
         if workers is not None and workers < 1:
             raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
         self._spec = spec
@@ -180,9 +176,7 @@ class _Worker:
         if not self.ready:
             if self.silence.seconds > _START_TIMEOUT:
                 self.lost = True
-                raise RuntimeError(
-                    f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}"
-                )
+                raise RuntimeError(f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}")
         elif cause is not None:
             self.lost = True
             yield Unreadable(path, cause, temporary=True)

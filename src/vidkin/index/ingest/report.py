@@ -10,19 +10,7 @@ from typing import Literal
 from vidkin._base.values import Result
 from vidkin.index.ingest.scan import Scan
 
-__all__ = [
-    "FileOutcome",
-    "IngestInterrupted",
-    "IngestReport",
-    "OnProgress",
-    "OutcomeKind",
-    "Progress",
-    "Tally",
-]
-
-OutcomeKind = Literal[
-    "added", "changed", "unchanged", "moved", "broken", "removed", "missing", "excluded", "skipped"
-]
+OutcomeKind = Literal["added", "changed", "unchanged", "moved", "broken", "removed", "missing", "excluded", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)

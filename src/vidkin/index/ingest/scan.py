@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_regular_file
 from vidkin.index.storage.manifest import MANIFEST_FILE, FolderRules
 
-__all__ = ["LINK_TO_FOLDER", "Scan", "VideoFile", "scan", "use_known_names"]
-
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
 
 """Reason given for skipping a link to a folder."""
@@ -117,9 +115,7 @@ class _Walk:
             problems=tuple(sorted(self._problems.items())),
             folders=tuple(self._folders),
             named=frozenset(self._named),
-            skipped=tuple(
-                sorted((path, why) for path, why in self._skipped.items() if path not in self._files)
-            ),
+            skipped=tuple(sorted((path, why) for path, why in self._skipped.items() if path not in self._files)),
         )
 
     def _visit_named(self, path: str) -> None:

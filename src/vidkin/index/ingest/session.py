@@ -28,8 +28,6 @@ from vidkin.index.storage.manifest import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["ERRORS_FILE", "VIDEOS_A_COMMIT", "BatchWriter", "FailureLog", "ingest"]
-
 _logger = logging.getLogger(__name__)
 
 

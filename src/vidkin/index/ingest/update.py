@@ -20,8 +20,6 @@ from vidkin.index.storage.manifest import MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["RemovedPaths", "leave_out_removed", "remove_records", "update_index"]
-
 
 @dataclass(frozen=True, slots=True)
 class RemovedPaths:

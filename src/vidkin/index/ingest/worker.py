@@ -20,8 +20,6 @@ from vidkin.errors import VidkinError
 from vidkin.features import Phase
 from vidkin.index.ingest.executor import WorkerSpec, describe_video
 
-__all__ = ["Alive", "Channel", "Failed"]
-
 _LENGTH = struct.Struct("!Q")
 
 _MOST_BYTES_AT_ONCE = 1 << 20

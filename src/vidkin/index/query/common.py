@@ -22,8 +22,6 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import WindowVectors, frame_vectors
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
-__all__ = ["Calibration", "CommonFrames", "find_common"]
-
 _SAME = 0.85  # cosine of two window vectors that show the same
 
 _RELATED = 0.5  # cosine that edited copies keep and unrelated videos do not reach
@@ -80,9 +78,7 @@ class CommonFrames:
         write_units(place, self.FILE, "vectors", self.vectors)
 
 
-def find_common(
-    store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000
-) -> torch.Tensor:
+def find_common(store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000) -> torch.Tensor:
     """Find windows that ``minimum`` or more other videos show, none of them a copy of another: vectors [C, E].
 
     Two videos are copies here if half of either one's length looks like something in the other (a window with a
@@ -117,9 +113,7 @@ def find_common(
             ]
             if len({other for other, _ in neighbors}) >= minimum:
                 # An inset is compared in the part that holds it: the videos around it are unrelated, yet it is a copy.
-                neighbors = [
-                    (other, number) for other, number in neighbors if number < windows_of.count(other)
-                ]
+                neighbors = [(other, number) for other, number in neighbors if number < windows_of.count(other)]
             videos.append(list(dict.fromkeys(other for other, _ in neighbors)))
         for index, others in enumerate(videos):
             if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
@@ -212,10 +206,7 @@ class Calibration:
         """Add the baseline [T, V] to features: how similar unrelated frames are to each view of each frame."""
         if len(self.background) == 0:
             return replace(features, baseline=torch.zeros(features.values.shape[:2]))
-        columns = [
-            background_baseline(view, self.background, share=self._share)
-            for view in features.values.unbind(1)
-        ]
+        columns = [background_baseline(view, self.background, share=self._share) for view in features.values.unbind(1)]
         return replace(features, baseline=torch.stack(columns, dim=1).float())
 
     @classmethod

@@ -32,19 +32,6 @@ from vidkin.media import Frames, open_probed, write_video
 from vidkin.similarity import LEARNED, FrameFeatures, Scorer, fingerprint_of_scores, open_scorer, scorer_of
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
-__all__ = [
-    "HangError",
-    "Query",
-    "QuerySource",
-    "Readings",
-    "SearchParts",
-    "describe_query",
-    "query_file",
-    "query_from_stored",
-    "run_watched",
-    "weigh_features",
-]
-
 FrameQuery = Image.Image | NDArray[np.uint8] | Frames
 
 """A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
@@ -100,9 +87,7 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         return np.asarray(ImageOps.exif_transpose(query).convert("RGB"))[None], None
     images: Any = query
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[-1:] != (3,):
-        kind = (
-            f"{list(query.shape)} {query.dtype}" if isinstance(images, np.ndarray) else type(query).__name__
-        )
+        kind = f"{list(query.shape)} {query.dtype}" if isinstance(images, np.ndarray) else type(query).__name__
         raise InvalidArgumentError(
             f"query must be a file, a PIL image, Frames, or an array [H, W, 3] or [T, H, W, 3] uint8, got {kind}"
         )
@@ -547,9 +532,7 @@ class Readings:
             return None
         parts = (self.extractor, self.calibration, self.common)
         try:
-            query = describe_query(
-                record.path, *parts, rate=_STRETCH_RATE, start=start, end=end, mirrored=False
-            )
+            query = describe_query(record.path, *parts, rate=_STRETCH_RATE, start=start, end=end, mirrored=False)
         except MediaError as error:
             _logger.debug("%s", error)
             return None

@@ -16,8 +16,6 @@ from vidkin.index.query.stages import find_candidates, score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import UNRELATED, FrameFeatures, Scorer, calibrated_map, frame_similarity_many
 
-__all__ = ["RecallReport", "measure_recall"]
-
 _CHUNK = 256
 
 
@@ -81,13 +79,9 @@ def measure_recall(
     relevant = hits = 0
     for done, video_id in enumerate(drawn, start=1):
         query = query_from_stored(store.read(video_id), common)
-        nearest = _exhaustive(
-            store, query.plain, [other for other in ids if other != video_id], common, limit
-        )
+        nearest = _exhaustive(store, query.plain, [other for other in ids if other != video_id], common, limit)
         truth = {
-            other
-            for other, pair in score_candidates(store, query, nearest, common, scorer)
-            if pair.score >= threshold
+            other for other, pair in score_candidates(store, query, nearest, common, scorer) if pair.score >= threshold
         }
         candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]
         relevant += len(truth)

@@ -28,21 +28,6 @@ from vidkin.similarity import (
     scorer_of,
 )
 
-__all__ = [
-    "Comparison",
-    "Match",
-    "Ranker",
-    "compare",
-    "compare_pair",
-    "find_candidates",
-    "find_identical",
-    "find_matches",
-    "is_photograph",
-    "put_identical_first",
-    "score_candidates",
-    "score_pair",
-]
-
 _MOST_QUERY_VECTORS = 64
 
 _MOST_PART_VECTORS = 8
@@ -151,9 +136,7 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
             continue
         nearest = store.nearest(vectors, _WINDOWS_PER_CANDIDATE * count)
         best: dict[int, dict[int, float]] = {}
-        for row, (ids, scores) in enumerate(
-            zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True)
-        ):
+        for row, (ids, scores) in enumerate(zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True)):
             for video_id, score in zip(ids, scores, strict=True):
                 if video_id >= 0:
                     rows = best.setdefault(video_id, {})
@@ -189,9 +172,7 @@ def score_candidates(
     return list(zip(readable, best, strict=True))
 
 
-def put_identical_first(
-    matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int
-) -> list[Match]:
+def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int) -> list[Match]:
     """Put videos with the same bytes as the query first, with score 1 whatever their frames show.
 
     A video of black frames or plain sky has no features to match, but a copy of the file is a copy.
@@ -231,8 +212,7 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
     return [
         record
         for record in candidates
-        if record.content_hash == content.text
-        and (content.is_whole or has_same_bytes(os.fspath(path), record.path))
+        if record.content_hash == content.text and (content.is_whole or has_same_bytes(os.fspath(path), record.path))
     ]
 
 
@@ -353,8 +333,7 @@ def find_moments(
             if frames is not None:
                 seen[moment.view].add(moment.target, frames)
     return [
-        (record.id, max(seen, key=lambda view: view.rank(place)).result(place))
-        for place, record in enumerate(records)
+        (record.id, max(seen, key=lambda view: view.rank(place)).result(place)) for place, record in enumerate(records)
     ]
 
 
@@ -426,9 +405,7 @@ class _Seen:
 
     def _compare(self, targets: Sequence[FrameFeatures]) -> list[torch.Tensor]:
         """[Tt] in [0, 1] for each target: calibrated similarity of each of its frames to the picture."""
-        maps = frame_similarity_many(
-            self._picture.whole, [target.whole for target in targets], symmetric=True
-        )
+        maps = frame_similarity_many(self._picture.whole, [target.whole for target in targets], symmetric=True)
         return [
             calibrated_map(raw.float(), self._picture.baselines[:, 0], target.baselines[:, 0])[0]
             for raw, target in zip(maps, targets, strict=True)
@@ -503,9 +480,7 @@ class Comparison(Result):
         return finds_segments(self.measure)
 
     def __repr__(self) -> str:
-        return (
-            f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
-        )
+        return f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
 
 
 # One score for a pair of videos, whichever of them is called the query.

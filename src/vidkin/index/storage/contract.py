@@ -15,20 +15,6 @@ from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.similarity import FrameFeatures
 
-__all__ = [
-    "NO_WINDOW",
-    "Catalog",
-    "FeatureReader",
-    "MemoryStore",
-    "NearestWindows",
-    "VectorStore",
-    "WindowMatrix",
-    "check_entries",
-    "check_path_is_free",
-    "check_vectors",
-    "no_windows",
-]
-
 NO_WINDOW = -1
 
 """Stands for "no window" in :class:`NearestWindows` if the store has fewer windows than requested."""
@@ -164,13 +150,9 @@ def check_entries(entries: Sequence[Entry]) -> None:
     for entry in entries:
         record, features, windows = entry.record, entry.features, entry.windows
         if record.status != "ok" and (features is not None or windows is not None):
-            raise InvalidArgumentError(
-                f"{record.path} is {record.status} and cannot have features or windows"
-            )
+            raise InvalidArgumentError(f"{record.path} is {record.status} and cannot have features or windows")
         if record.status == "ok" and (features is None or windows is None):
-            raise InvalidArgumentError(
-                f"{record.path} is ok and needs features and windows (possibly of length 0)"
-            )
+            raise InvalidArgumentError(f"{record.path} is ok and needs features and windows (possibly of length 0)")
         frames = 0 if features is None else len(features)
         count = 0 if windows is None else len(windows)
         if (record.frames, record.windows) != (frames, count):
@@ -198,9 +180,7 @@ def check_vectors(vectors: torch.Tensor, limit: int) -> torch.Tensor:
         InvalidArgumentError: The vectors or the limit are invalid.
     """
     if vectors.ndim != 2 or not vectors.is_floating_point():
-        raise InvalidArgumentError(
-            f"vectors must be [Q, E] floating point, got {list(vectors.shape)} {vectors.dtype}"
-        )
+        raise InvalidArgumentError(f"vectors must be [Q, E] floating point, got {list(vectors.shape)} {vectors.dtype}")
     if limit < 1:
         raise InvalidArgumentError(f"limit must be at least 1, got {limit}")
     return vectors.detach().to("cpu", torch.float32)

@@ -17,17 +17,6 @@ from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
-__all__ = [
-    "Decision",
-    "Decisions",
-    "decide_pair",
-    "find_records",
-    "forget_pair",
-    "has_record",
-    "list_decisions",
-    "prefer_copy",
-]
-
 DuplicateVerdict = Literal["match", "not a match"]
 
 PathLike = str | os.PathLike[str]

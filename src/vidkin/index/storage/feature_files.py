@@ -16,8 +16,6 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import restore_parts, round_parts, to_stored
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["FeatureFiles"]
-
 _SUFFIX = ".safetensors"
 _FILES_A_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
@@ -108,9 +106,7 @@ class FeatureFiles:
             if bits.numel() and int(bits.max()) > _LARGEST_BITS:
                 raise ValueError("its values are not what was written")
             seconds = features.timestamps.numpy()
-            columns = np.concatenate(
-                [seconds, features.information.numpy(), features.baselines.numpy().ravel()]
-            )
+            columns = np.concatenate([seconds, features.information.numpy(), features.baselines.numpy().ravel()])
             if not np.isfinite(columns).all() or not (np.diff(seconds) > 0).all():
                 raise ValueError("its times or weights are not what was written")
             return features

@@ -18,20 +18,6 @@ from vidkin.index.storage.place import Place
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "CONFLICT",
-    "REMEDY",
-    "content_hash",
-    "describe_refusal",
-    "has_same_bytes",
-    "is_gone",
-    "read_units",
-    "reading",
-    "write_units",
-    "write_whole",
-    "writing",
-]
-
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
 _CAUSES = {

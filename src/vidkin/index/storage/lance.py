@@ -46,8 +46,6 @@ from vidkin.index.storage.table import (
 )
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["REMEDY_OF_VIDEOS", "VIDEOS_TABLE", "WINDOWS_TABLE", "LanceStore"]
-
 _Result = TypeVar("_Result")
 
 # Small files are merged after this many commits; otherwise commits and reads get slower and slower.

@@ -30,8 +30,6 @@ from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 from vidkin.similarity import available_scorers, finds_segments
 
-__all__ = ["FORMAT_VERSION", "MANIFEST_FILE", "FolderRules", "Manifest", "create_manifest"]
-
 FORMAT_VERSION = 1
 
 MANIFEST_FILE = "collection.json"
@@ -48,9 +46,7 @@ _OWN_FILES = {
     "config.toml",
 }
 
-_REMEDY = (
-    "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
-)
+_REMEDY = "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),
@@ -154,9 +150,7 @@ class Manifest:
         if problem is not None:
             raise CollectionDamagedError(f"{path} is damaged ({problem}); {_REMEDY}")
         known = {field.name for field in fields(cls)}
-        return cls(
-            **{name: value for name, value in values.items() if name in known} | {"exclude": tuple(exclude)}
-        )
+        return cls(**{name: value for name, value in values.items() if name in known} | {"exclude": tuple(exclude)})
 
     @property
     def rules(self) -> FolderRules:
@@ -258,9 +252,7 @@ class FolderRules:
                 + repr(next(pattern for pattern in self.exclude if not pattern.strip("/")))
             )
 
-    def changed(
-        self, exclude: Iterable[str] | None, follow_links: bool | None, images: bool | None
-    ) -> FolderRules:
+    def changed(self, exclude: Iterable[str] | None, follow_links: bool | None, images: bool | None) -> FolderRules:
         """A copy of these rules with changed values; None leaves a value as it is."""
         patterns = (exclude,) if isinstance(exclude, str) else exclude
         return FolderRules(

@@ -26,8 +26,6 @@ from vidkin.index.storage.files import describe_refusal
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["CLOCK_FILE", "LEASE_FILE", "SCHEMES", "Lease", "ObjectPlace", "StoredObject", "Tag"]
-
 _logger = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")

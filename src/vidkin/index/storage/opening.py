@@ -25,18 +25,6 @@ from vidkin.index.storage.place import Location, Place
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = [
-    "HOLDER_FILE",
-    "LOCK_FILE",
-    "QUEUE_FOLDER",
-    "LocalPlace",
-    "folder_of",
-    "has_waiting_writer",
-    "open_place",
-    "refuse_links",
-    "stand_in_queue",
-]
-
 _ADDRESS = re.compile(r"(\w{2,})://(.*)")
 
 # pathlib.Path merges the two slashes.
@@ -73,9 +61,7 @@ def open_place(location: Location) -> Place:
 def folder_of(place: Place) -> Path:
     """The folder of this machine that a place is; :class:`CollectionError` where it is on object storage."""
     if place.folder is None:
-        raise CollectionError(
-            f"{place.uri} is not a folder of this machine; copy the index into one for this"
-        )
+        raise CollectionError(f"{place.uri} is not a folder of this machine; copy the index into one for this")
     return place.folder
 
 

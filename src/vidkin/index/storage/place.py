@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["Location", "Place"]
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 

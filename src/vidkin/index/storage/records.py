@@ -19,21 +19,6 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import VideoInfo
 
-__all__ = [
-    "Entry",
-    "VideoRecord",
-    "WindowVectors",
-    "describe_cut_off",
-    "frame_vectors",
-    "part_rate",
-    "query_rate",
-    "restore_parts",
-    "round_parts",
-    "sampling_rate",
-    "to_stored",
-    "window_vectors",
-]
-
 VideoStatus = Literal["ok", "broken", "stale"]
 
 
@@ -368,9 +353,7 @@ def query_rate(duration: float, base: float = 1.0) -> float:
     least = sampling_rate(duration, base)
     if duration <= 0:
         return least
-    multiple = min(
-        math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_DENSEST_RATE, base) / least)
-    )
+    multiple = min(math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_DENSEST_RATE, base) / least))
     return least * max(1, multiple)
 
 

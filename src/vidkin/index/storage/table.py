@@ -22,23 +22,6 @@ from vidkin.index.storage.files import CONFLICT, REMEDY, reading, writing
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vectors
 
-__all__ = [
-    "LATER_VIDEO_COLUMNS",
-    "VIDEO_COLUMNS",
-    "VIDEO_SCHEMA",
-    "VIDEO_WINDOW_COLUMNS",
-    "WINDOW_COLUMNS",
-    "LanceTable",
-    "find_missing_parts",
-    "new_session",
-    "rebuild_parts",
-    "record_rows",
-    "records_from_rows",
-    "window_matrix",
-    "window_rows",
-    "windows_from_rows",
-]
-
 # Lance warns on standard error that it will drop these numbers one day; we do not use them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
@@ -143,9 +126,7 @@ class LanceTable:
 
     def add_columns(self, schema: pa.Schema) -> None:
         """Commit the columns of this schema that the table lacks, empty; does nothing if there is no table."""
-        missing = (
-            [] if self.dataset is None else [field for field in schema if field.name not in self.columns()]
-        )
+        missing = [] if self.dataset is None else [field for field in schema if field.name not in self.columns()]
         if missing:
             with writing(self.uri, self.remedy):
                 self.dataset.add_columns(pa.schema(missing))
@@ -180,9 +161,7 @@ class LanceTable:
             self.append(rows)
             return
         with writing(self.uri, self.remedy):
-            self.dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(
-                rows
-            )
+            self.dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
     def delete(self, column: str, ids: Iterable[int]) -> None:
         """Commit the removal of rows whose column has one of these values."""

@@ -154,9 +154,7 @@ def all_quadlets_radial_loss(
     loss = (triplets.row_sums(distances, margin) * batch.negative_weights).sum()
 
     among = batch.among
-    coefficients = radial_coefficients(
-        distances, among, batch.positives, batch.intermediates, batch.negatives, c=c
-    )
+    coefficients = radial_coefficients(distances, among, batch.positives, batch.intermediates, batch.negatives, c=c)
     from_radius, among_radius = distances, among
     if detach_radius:
         from_radius, among_radius = distances.detach(), among.detach()
@@ -272,8 +270,7 @@ class _Batch:
         check_choice("reduction", reduction, get_args(TotalReduction))
         if labels.ndim != 2 or labels.shape[1] < 2:
             raise InvalidArgumentError(
-                "labels must have two levels or more, (category, subcategory), shape [N, L], "
-                f"got {tuple(labels.shape)}"
+                f"labels must have two levels or more, (category, subcategory), shape [N, L], got {tuple(labels.shape)}"
             )
         pairs = resolve_pairs(embeddings, labels, reference, reference_labels, self_offset)
         masks = pairs.positives, pairs.same_category & ~pairs.same_class, ~pairs.same_category

@@ -52,9 +52,7 @@ def _angular_of_form(
         (angle,) = _angles(alpha, form)
         return angular_loss(first, second, third, alpha=angle, reduction=reduction)
     alpha1, alpha2, alpha3 = _angles(alpha, form)
-    return angular_quadlet_loss(
-        first, second, third, fourth, alphas=(alpha1, alpha2, alpha3), reduction=reduction
-    )
+    return angular_quadlet_loss(first, second, third, fourth, alphas=(alpha1, alpha2, alpha3), reduction=reduction)
 
 
 class AngularLoss(Loss):
@@ -83,8 +81,7 @@ class AngularLoss(Loss):
         expected = 1 if self.form == "triplet" else 3
         if len(self.alphas) != expected or not all(0.0 < angle < 90.0 for angle in self.alphas):
             raise InvalidArgumentError(
-                f"alpha must be {expected} angle(s) between 0 and 90 degrees for the {self.form} form, "
-                f"got {self.alpha}"
+                f"alpha must be {expected} angle(s) between 0 and 90 degrees for the {self.form} form, got {self.alpha}"
             )
         if self.form == "quadlet" and not self.alphas[0] < self.alphas[1]:
             raise InvalidArgumentError(f"alpha must have its first angle below its second, got {self.alpha}")

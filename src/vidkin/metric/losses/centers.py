@@ -20,9 +20,7 @@ from vidkin.metric.losses.base import (
 )
 
 
-def center_loss(
-    embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum"
-) -> Tensor:
+def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum") -> Tensor:
     """``1/2 ||x - c_y||^2`` of each embedding, summed by default. See :class:`CenterLoss`."""
     _check(embeddings, labels, centers)
     return reduce(0.5 * squared_distance(in_full_precision(embeddings), centers[labels]), reduction)
@@ -161,9 +159,7 @@ class TripletCenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        return triplet_center_loss(
-            embeddings, labels, self.centers, margin=self.margin, reduction=self.reduction
-        )
+        return triplet_center_loss(embeddings, labels, self.centers, margin=self.margin, reduction=self.reduction)
 
     def extra_repr(self) -> str:
         return f"classes={self.centers.shape[0]}, dimensions={self.centers.shape[1]}, margin={self.margin}"

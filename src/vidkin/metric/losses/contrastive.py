@@ -88,9 +88,7 @@ def self_hard_negative_loss(
         self_offset: Query i is reference ``i + self_offset``; 0 for a square matrix.
         reduction: "mean", "sum" over queries, or "none" for [N].
     """
-    itself = self_similarity_loss(
-        scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction
-    )
+    itself = self_similarity_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
     hardest = hard_negative_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
     return self_weight * itself + negative_weight * hardest
 

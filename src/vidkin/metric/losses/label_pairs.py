@@ -99,9 +99,7 @@ def resolve_pairs(
     queries = in_full_precision(embeddings)
     if reference is None or reference_labels is None:
         if self_offset is not None:
-            raise InvalidArgumentError(
-                "self_offset needs a reference set: it says where the queries are in it"
-            )
+            raise InvalidArgumentError("self_offset needs a reference set: it says where the queries are in it")
         references, reference_levels, within = queries, levels, True
         offset: int | None = 0
     else:
@@ -169,9 +167,7 @@ class HingeCounts:
 
 
 @torch.no_grad()
-def count_active_hinges(
-    distances: Tensor, positives: Tensor, negatives: Tensor, margin: float
-) -> HingeCounts:
+def count_active_hinges(distances: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> HingeCounts:
     """Count, for distances [N, M] and two masks [N, M], where ``margin + d(a, p) > d(a, n)``."""
     # Both sides compare the same rounded threshold with the same distance, or a tie would be counted on one side only.
     thresholds = torch.where(positives, distances + margin, -torch.inf)

@@ -265,9 +265,7 @@ def frame_risks(
     return risks.view(candidates.shape[:3])
 
 
-def check_frame_arguments(
-    frame_scores: Tensor, reference_scores: Tensor, relevance: Tensor, rates: float
-) -> None:
+def check_frame_arguments(frame_scores: Tensor, reference_scores: Tensor, relevance: Tensor, rates: float) -> None:
     """Raise :class:`InvalidArgumentError` unless shapes fit and no frame can be both positive and negative."""
     if (
         frame_scores.ndim != 4

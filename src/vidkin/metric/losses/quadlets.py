@@ -203,9 +203,7 @@ def check_gaps(g1: float, g2: float, g3: float) -> None:
 def warn_without_guarantee(c: float) -> None:
     """Warn about a c below 3; call this from the ``__post_init__`` of a loss."""
     if c < GUARANTEED_MULTIPLIER:
-        warnings.warn(
-            f"c is {c}: below 3 a radial loss of 0 no longer implies the order of the quadlet", stacklevel=4
-        )
+        warnings.warn(f"c is {c}: below 3 a radial loss of 0 no longer implies the order of the quadlet", stacklevel=4)
 
 
 def _hinge(a: Tensor, b: Tensor, c: Tensor, d: Tensor, margin: float) -> Tensor:

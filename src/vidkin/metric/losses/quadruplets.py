@@ -155,9 +155,7 @@ class QuadrupletLoss(Loss):
     def __init__(self) -> None:
         for name, pair in (("margins", self.margins), ("weights", self.weights)):
             if pair is not None and not pair[0] >= pair[1] >= 0.0:
-                raise InvalidArgumentError(
-                    f"{name} must be two numbers with first >= second >= 0, got {pair}"
-                )
+                raise InvalidArgumentError(f"{name} must be two numbers with first >= second >= 0, got {pair}")
 
     def forward(self, anchor: Tensor, positive: Tensor, negative1: Tensor, negative2: Tensor) -> Tensor:
         return quadruplet_loss(anchor, positive, negative1, negative2, **self.options)

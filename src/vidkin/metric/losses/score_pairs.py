@@ -64,9 +64,7 @@ def score_pairs(
     scores = checked_scores(scores, relevance)
     self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)
     ignored = relevance < 0 if self_pairs is None else (relevance < 0) | self_pairs
-    return ScorePairs(
-        scores.masked_fill(ignored, 0.0), (relevance > 0) & ~ignored, (relevance == 0) & ~ignored
-    )
+    return ScorePairs(scores.masked_fill(ignored, 0.0), (relevance > 0) & ~ignored, (relevance == 0) & ~ignored)
 
 
 def checked_scores(scores: Tensor, relevance: Tensor) -> Tensor:
@@ -193,9 +191,7 @@ def list_risk(
     anchors = positives.unsqueeze(2)
     steps = negative_step(negatives.unsqueeze(1) - anchors)
     negative_rank = (steps * is_negative.unsqueeze(1)).sum(dim=2)
-    others = is_positive.unsqueeze(1) & ~torch.eye(
-        positives.shape[1], dtype=torch.bool, device=positives.device
-    )
+    others = is_positive.unsqueeze(1) & ~torch.eye(positives.shape[1], dtype=torch.bool, device=positives.device)
     positive_rank = (positive_step(positives.unsqueeze(1) - anchors) * others).sum(dim=2)
     risks = negative_rank / (1.0 + positive_rank + negative_rank)
     return (risks * is_positive).sum(dim=1) / is_positive.sum(dim=1).clamp(min=1)

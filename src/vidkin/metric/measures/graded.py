@@ -59,9 +59,7 @@ def hierarchical_average_precision(
     """
     check_choice("weights", weights, ("population", "level"))
     finest = _finest_level(relevance, levels)
-    measure = partial(
-        ranked_hierarchical, levels=finest, alpha=alpha, weights=weights, include_query=include_query
-    )
+    measure = partial(ranked_hierarchical, levels=finest, alpha=alpha, weights=weights, include_query=include_query)
     return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
@@ -116,9 +114,7 @@ def ranked_hierarchical(
     return (climbed / ranking.positions()).sum(dim=1) / own.sum(dim=1)
 
 
-def ranked_set_intersection(
-    ranking: Ranking, *, levels: int, depth: Literal["positives", "gallery"]
-) -> torch.Tensor:
+def ranked_set_intersection(ranking: Ranking, *, levels: int, depth: Literal["positives", "gallery"]) -> torch.Tensor:
     """[B] float64; nan where the list has no relevant item."""
     best = ranking.relevance.where(ranking.valid, -1).sort(dim=1, descending=True).values
     here = ranking.relevance.where(ranking.valid, -1)
@@ -134,9 +130,7 @@ def ranked_set_intersection(
 
 def _finest_level(relevance: torch.Tensor, levels: int | None) -> int:
     if relevance.is_floating_point() and bool((relevance != relevance.round()).any()):
-        raise InvalidArgumentError(
-            "relevance must consist of whole levels 0, 1, 2, ... for a measure of a hierarchy"
-        )
+        raise InvalidArgumentError("relevance must consist of whole levels 0, 1, 2, ... for a measure of a hierarchy")
     occurs = int(relevance.max().item()) if relevance.numel() else 0
     if levels is not None and levels < max(1, occurs):
         raise InvalidArgumentError(f"levels must be at least the highest relevance, {occurs}, got {levels}")

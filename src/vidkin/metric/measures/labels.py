@@ -100,9 +100,7 @@ def _unique(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 def _check_labels(name: str, given: torch.Tensor, labels: torch.Tensor) -> None:
     for what, tensor in ((name, given), ("labels", labels)):
         if tensor.ndim != 1 or tensor.is_floating_point():
-            raise InvalidArgumentError(
-                f"{what} must be [N] integers, got {list(tensor.shape)} {tensor.dtype}"
-            )
+            raise InvalidArgumentError(f"{what} must be [N] integers, got {list(tensor.shape)} {tensor.dtype}")
     if len(given) != len(labels) or len(labels) == 0:
         raise InvalidArgumentError(
             f"{name} and labels must have the same length of at least 1, got {len(given)} and {len(labels)}"

@@ -94,9 +94,7 @@ def triplet_precision(
     if samples is not None:
         _check_samples(samples, reduction)
         if weighting != "quadlets":
-            raise InvalidArgumentError(
-                "weighting must be 'quadlets' with samples, which are drawn as quadlets"
-            )
+            raise InvalidArgumentError("weighting must be 'quadlets' with samples, which are drawn as quadlets")
         drawn = _draw(scores, relevance, positive_level, samples, seed, valid)
         right = torch.cat([drawn.positive > drawn.negative, drawn.intermediate > drawn.negative])
         return CountedMean(right.double().mean().item(), len(right), drawn.skipped)

@@ -105,9 +105,7 @@ def checked(
         InvalidArgumentError: Shapes differ or a value has no meaning.
     """
     if scores.ndim != 2 or not scores.is_floating_point():
-        raise InvalidArgumentError(
-            f"scores must be [Q, G] floating point, got {list(scores.shape)} {scores.dtype}"
-        )
+        raise InvalidArgumentError(f"scores must be [Q, G] floating point, got {list(scores.shape)} {scores.dtype}")
     if relevance.shape != scores.shape:
         raise InvalidArgumentError(
             f"relevance must have the shape of scores {list(scores.shape)}, got {list(relevance.shape)}"
@@ -120,9 +118,7 @@ def checked(
     scores, relevance = scores.detach(), relevance.detach()
     nan = scores.isnan() if valid is None else scores.isnan() & valid
     if bool(nan.any()):
-        raise InvalidArgumentError(
-            "scores must not hold NaN, which cannot be ranked; leave such pairs out with valid"
-        )
+        raise InvalidArgumentError("scores must not hold NaN, which cannot be ranked; leave such pairs out with valid")
     relevance = relevance.double() if relevance.is_floating_point() else relevance.long()
     if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
         raise InvalidArgumentError("relevance must be at least 0, which means not relevant")

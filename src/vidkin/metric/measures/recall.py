@@ -105,11 +105,7 @@ def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, t
     counts = ranking.over_ties(positive, ties)[:, :k].sum(dim=1)
     if form == "share":
         return counts / total
-    hit = (
-        1 - _chance_of_no_hit(ranking, positive, k)
-        if ties == "expected"
-        else positive[:, :k].any(dim=1).double()
-    )
+    hit = 1 - _chance_of_no_hit(ranking, positive, k) if ties == "expected" else positive[:, :k].any(dim=1).double()
     return hit.where(total > 0, hit.new_full((), float("nan")))
 
 

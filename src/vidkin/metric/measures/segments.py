@@ -299,7 +299,5 @@ def temporal_average_precision(
             continue
         # Recall is compared in whole events: found * 10 >= step * events has no rounding.
         reached = [hits_so_far * 10 >= step * len(truth) for step in range(11)]
-        values.append(
-            sum(precision[ranks].max().item() if bool(ranks.any()) else 0.0 for ranks in reached) / 11
-        )
+        values.append(sum(precision[ranks].max().item() if bool(ranks.any()) else 0.0 for ranks in reached) / 11)
     return sum(values) / len(values)

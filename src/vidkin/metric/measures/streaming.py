@@ -66,10 +66,7 @@ class RetrievalAccumulator:
         known: dict[str, Callable[[Ranking], torch.Tensor]] = {
             "mean_average_precision": partial(ranked_average_precision, level=level, ties=ties),
             "ndcg": partial(ranked_ndcg, gain=gain, k=None, ties=ties),
-            **{
-                f"recall_at_{k}": partial(ranked_recall, k=k, form="hit", level=level, ties=ties)
-                for k in recall_at
-            },
+            **{f"recall_at_{k}": partial(ranked_recall, k=k, form="hit", level=level, ties=ties) for k in recall_at},
             "r_precision": partial(ranked_r_precision, level=level, ties=ties),
             "map_at_r": partial(ranked_map_at_r, level=level, ties=ties),
             "hierarchical_average_precision": partial(
@@ -89,9 +86,7 @@ class RetrievalAccumulator:
         # are Python integers: quadlets of many queries outgrow a float's 53 bits.
         self._sums: dict[str, list[float]] = {name: [0, 0, 0] for name in names}
 
-    def update(
-        self, scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None = None
-    ) -> None:
+    def update(self, scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None = None) -> None:
         """Add one block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool to leave pairs out.
 
         Raises:

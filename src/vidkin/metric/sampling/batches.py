@@ -60,8 +60,7 @@ class BalancedBatchSampler:
         table = labels.unsqueeze(1) if labels.ndim == 1 else labels
         if table.ndim != 2 or table.is_floating_point() or len(table) == 0:
             raise InvalidArgumentError(
-                "labels must be [N] or [N, L] integers with N of at least 1, "
-                f"got {list(labels.shape)} {labels.dtype}"
+                f"labels must be [N] or [N, L] integers with N of at least 1, got {list(labels.shape)} {labels.dtype}"
             )
         if len(sizes) != table.shape[1] + 1 or min(sizes) < 1:
             raise InvalidArgumentError(
@@ -81,9 +80,7 @@ class BalancedBatchSampler:
         self.epoch = 0
         self._tree = _tree(table.detach().long().cpu())
         _check_breadth(self._tree, self.sizes)
-        self._batches = (
-            math.ceil(_visits(self._tree, self.sizes) / world_size) if batches is None else batches
-        )
+        self._batches = math.ceil(_visits(self._tree, self.sizes) / world_size) if batches is None else batches
 
     @property
     def batch_size(self) -> int:

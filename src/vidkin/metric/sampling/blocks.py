@@ -79,9 +79,7 @@ class LabelBlocks:
         position = start + uniform_below((end - start) - (inner_end - inner_start), generator)
         return position + (inner_end - inner_start) * (position >= inner_start)
 
-    def draw_outside(
-        self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor
-    ) -> torch.Tensor:
+    def draw_outside(self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor) -> torch.Tensor:
         """[B] places outside the block of each query; ``bounds`` is `category` or `subcategory`."""
         start, end = bounds[query].unbind(1)
         position = uniform_below(len(self.order) - (end - start), generator)

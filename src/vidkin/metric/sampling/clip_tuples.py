@@ -97,9 +97,7 @@ def sample_critical_quadlets(
     for shot, following in _with_next(shots):
         if shot.critical is None:
             continue
-        around = _Windows.of(
-            shot.video, [(shot.start, shot.critical[0]), (shot.critical[1], shot.end)], lengths
-        )
+        around = _Windows.of(shot.video, [(shot.start, shot.critical[0]), (shot.critical[1], shot.end)], lengths)
         event = _Windows.of(shot.video, [shot.critical], lengths)
         after = _windows_of(following, lengths)
         reason = (
@@ -138,13 +136,7 @@ def sample_shot_triplets(
         if shot.critical is not None:
             continue
         own, after = _windows_of(shot, lengths), _windows_of(following, lengths)
-        reason = (
-            "fewer than two windows"
-            if own.total < 2
-            else "no window in a next shot"
-            if after.total < 1
-            else ""
-        )
+        reason = "fewer than two windows" if own.total < 2 else "no window in a next shot" if after.total < 1 else ""
         candidates.append((reason, (own, after)))
     generator = generator_of(seed)
     drawn = []

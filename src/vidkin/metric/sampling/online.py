@@ -204,9 +204,7 @@ def _pairwise(relevance: PairRelevance, items: int) -> Callable[[int, int], floa
     return lambda one, other: float(matrix[one, other].item())
 
 
-def _totals(
-    categories: torch.Tensor, relevance: PairRelevance, total_relevance: torch.Tensor | None
-) -> list[float]:
+def _totals(categories: torch.Tensor, relevance: PairRelevance, total_relevance: torch.Tensor | None) -> list[float]:
     if total_relevance is not None:
         if total_relevance.shape != categories.shape or bool((total_relevance < 0).any()):
             raise InvalidArgumentError(

@@ -128,11 +128,7 @@ def sample_hard_quadlets(
     for low in range(0, count, step):
         piece = query[low : low + step]
         items = len(table)
-        rows = (
-            similarity[piece.to(similarity.device)]
-            if isinstance(similarity, torch.Tensor)
-            else similarity(piece)
-        )
+        rows = similarity[piece.to(similarity.device)] if isinstance(similarity, torch.Tensor) else similarity(piece)
         if rows.shape != (len(piece), items) or not rows.is_floating_point():
             raise InvalidArgumentError(
                 f"similarity must return [{len(piece)}, {items}] floating point for that many queries and items, "

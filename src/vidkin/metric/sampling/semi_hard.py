@@ -42,9 +42,7 @@ def nearest_semi_hard_triplets(
         raise InvalidArgumentError("distances must not hold NaN, which is neither near nor far")
     distances = distances.detach()
     same = labels[:, None] == labels[None, :]
-    anchor, positive = (
-        (same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)).nonzero().unbind(1)
-    )
+    anchor, positive = (same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)).nonzero().unbind(1)
     negatives = (~same).sum(dim=1)
     # Negatives of each anchor in rising order of distance, then its own class at infinity.
     ordered, column = distances.masked_fill(same, float("inf")).sort(dim=1, stable=True)
@@ -91,9 +89,7 @@ def sample_semi_hard_triplets(
     check_at_least(3, batch_size=batch_size)
     check_at_least(1, batches=batches)
     if labels.ndim != 1 or len(labels) == 0:
-        raise InvalidArgumentError(
-            f"labels must be [N] integers with N of at least 1, got {list(labels.shape)}"
-        )
+        raise InvalidArgumentError(f"labels must be [N] integers with N of at least 1, got {list(labels.shape)}")
     generator = generator_of(seed)
     drawn = torch.randperm(len(labels), generator=generator)[: batch_size * batches]
     with torch.no_grad():
@@ -103,11 +99,7 @@ def sample_semi_hard_triplets(
             f"embed must return [{len(drawn)}, D] for that many indices, got {list(embeddings.shape)}"
         )
     # Differences, not the dot-product form: that one loses the distances of near neighbors to rounding.
-    distances = torch.cdist(
-        embeddings.float(), embeddings.float(), compute_mode="donot_use_mm_for_euclid_dist"
-    )
+    distances = torch.cdist(embeddings.float(), embeddings.float(), compute_mode="donot_use_mm_for_euclid_dist")
     triplets = nearest_semi_hard_triplets(distances.cpu().square(), labels[drawn].cpu(), without=without)
     kept = torch.randperm(len(triplets), generator=generator)[: batch_size // 3]
-    return Triplets(
-        drawn[triplets.query[kept]], drawn[triplets.positive[kept]], drawn[triplets.negative[kept]]
-    )
+    return Triplets(drawn[triplets.query[kept]], drawn[triplets.positive[kept]], drawn[triplets.negative[kept]])

@@ -100,7 +100,6 @@ def checked_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
     table = labels.unsqueeze(1) if labels.ndim == 1 else labels
     if table.ndim != 2 or table.shape[1] != levels or table.is_floating_point():
         raise InvalidArgumentError(
-            f"labels must be [N, {levels}] integers, the coarsest level first, "
-            f"got {list(labels.shape)} {labels.dtype}"
+            f"labels must be [N, {levels}] integers, the coarsest level first, got {list(labels.shape)} {labels.dtype}"
         )
     return table.detach().long().cpu()

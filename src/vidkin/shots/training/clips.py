@@ -22,8 +22,6 @@ from vidkin.metric.sampling import (
 )
 from vidkin.shots.video_frames import VideoFrames
 
-__all__ = ["ShotBatch", "ShotClips", "check_labels_fit", "count_in"]
-
 # B tuples, W frames per window, F length of a frame's features.
 
 _QUADLET = ("query", "positive", "intermediate", "negative")
@@ -123,9 +121,7 @@ class ShotClips:
             batch = replace(batch, quadlets=self._stack(fours, _QUADLET))
         if triplets:
             shots = self._plain if critical_triplets else self._labeled
-            threes = sample_shot_triplets(
-                shots, triplets, seed=generator, clip_frames=window, minimum_frames=minimum
-            )
+            threes = sample_shot_triplets(shots, triplets, seed=generator, clip_frames=window, minimum_frames=minimum)
             batch = replace(batch, triplets=self._stack(threes, _TRIPLET))
         return batch
 

@@ -22,8 +22,6 @@ from vidkin.models.runner import StepStore
 from vidkin.shots.learned import CUT_RULES, CutRule, ShotModel
 from vidkin.shots.training.clips import ShotBatch, ShotClips
 
-__all__ = ["SHOT_LOSSES", "ShotLoss", "ShotObjective", "ShotRecipe", "ShotTraining", "train_on_shots"]
-
 ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 
 SHOT_LOSSES: tuple[ShotLoss, ...] = get_args(ShotLoss)
@@ -71,16 +69,12 @@ class ShotObjective:
                 terms["quadlets"] = quadlet_loss(q, p, i, n, g1=g1, g2=g2, g3=g3)
             else:
                 detached = self.loss == "radial_detached"
-                terms["quadlets"] = radial_loss(
-                    q, p, i, n, c=self.c, margin=self.radial_margin, detach_radius=detached
-                )
+                terms["quadlets"] = radial_loss(q, p, i, n, c=self.c, margin=self.radial_margin, detach_radius=detached)
         if batch.triplets is not None:
             q, p, n = embed_tuples(model, batch.triplets)
             terms["triplets"] = triplet_loss(q, p, n, margin=self.margin)
         if not terms:
-            raise InvalidArgumentError(
-                f"the batch must have tuples that the loss {self.loss!r} can use, got none"
-            )
+            raise InvalidArgumentError(f"the batch must have tuples that the loss {self.loss!r} can use, got none")
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
 
 
@@ -232,9 +226,7 @@ def train_on_shots(
         TrainingError: The loss is no longer a finite number.
     """
     if clips.window != recipe.window:
-        raise InvalidArgumentError(
-            f"window of clips and recipe must be equal, got {clips.window} and {recipe.window}"
-        )
+        raise InvalidArgumentError(f"window of clips and recipe must be equal, got {clips.window} and {recipe.window}")
     objective = ShotObjective(loss=recipe.loss, margin=recipe.margin)
     if objective.uses_quadlets and recipe.quadlets and not clips.has_critical:
         raise InvalidArgumentError(
@@ -285,9 +277,7 @@ def _parameter_groups(model: nn.Module, clips: ShotClips, recipe: ShotRecipe) ->
         return model.parameter_groups(recipe.learning_rate, head_factor=recipe.head_factor)
     # Features bypass the frame network, so its weights do not learn.
     weights = [
-        weight
-        for name, weight in model.named_parameters()
-        if weight.requires_grad and not name.startswith("backbone.")
+        weight for name, weight in model.named_parameters() if weight.requires_grad and not name.startswith("backbone.")
     ]
     return [{"params": weights}]
 

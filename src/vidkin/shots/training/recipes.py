@@ -18,19 +18,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.shots.training.head import ShotRecipe
 
-__all__ = [
-    "LEARNED",
-    "ShotMethod",
-    "ShotPlan",
-    "available_shot_recipes",
-    "load_shot_recipe",
-    "parse_shot_recipe",
-    "read_shot_recipe",
-    "shot_method_of",
-    "shot_recipe_tables",
-    "show_shot_recipe",
-]
-
 _DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "stretch"}
 
 
@@ -114,9 +101,7 @@ class ShotMethod:
     def recipes(self) -> dict[str, Traversable]:
         """The files of the recipes that come with the package, by name."""
         folder = resources.files(self.package) / "data"
-        return {
-            file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")
-        }
+        return {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
 
 
 def _shot_tables(plan: ShotPlan) -> dict[str, dict[str, Any]]:

@@ -31,8 +31,6 @@ from vidkin.shots.training.head import ShotTraining, train_on_shots
 from vidkin.shots.training.recipes import ShotPlan, load_shot_recipe
 from vidkin.shots.video_frames import VideoFrames, read_video_frames
 
-__all__ = ["ShotTrainingProgress", "ShotTrainingReport", "train_shots"]
-
 _log = logging.getLogger(__name__)
 
 # Every n-th video is held out from training to fit the thresholds on.
@@ -228,9 +226,7 @@ def _read(
         name = annotation.video.name
         notify(ShotTrainingProgress(phase="reading", done=done, total=len(annotations), video=name))
         if plan.model.trainable == "all":
-            frames, count = read_video_frames(
-                annotation.video, size=size, fit=fit, rate=rate, most_bytes=left
-            )
+            frames, count = read_video_frames(annotation.video, size=size, fit=fit, rate=rate, most_bytes=left)
             left -= frames.nbytes
             features, numbers = None, frames.numbers
         else:

@@ -36,9 +36,7 @@ class Difference:
 
     def push(self, frame: RgbFrame) -> None:
         image = frame.image.astype(np.int16)
-        self._scores.append(
-            0.0 if self._last is None else float(np.abs(image - self._last).sum(axis=2).mean())
-        )
+        self._scores.append(0.0 if self._last is None else float(np.abs(image - self._last).sum(axis=2).mean()))
         self._times.append(frame.time)
         self._last = image
 
