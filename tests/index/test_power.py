@@ -13,7 +13,8 @@ from vidkin._base import disk
 from vidkin.errors import VidkinError
 from vidkin.index import Index, SerialExecutor
 
-pytestmark = pytest.mark.kill
+# An index is made and searched some seventy times a test.
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(900)]
 
 
 def add(location: Path, videos: Path) -> None:
