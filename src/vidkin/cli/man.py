@@ -19,7 +19,7 @@ _EXIT_STATUS = (
 _FILES = (
     ("./collection.vidkin", "The index, unless --index or VIDKIN_INDEX names another."),
     ("~/.config/vidkin/config.toml", "Defaults of options: a table for each command, such as [search]."),
-    ("INDEX/config.toml", "The same for one index; it comes before the file above."),
+    ("INDEX/config.toml", "The same for one index, for what is shown only; it comes before the file above."),
 )
 
 
