@@ -121,7 +121,7 @@ class _Commands(LazyGroup):
         ),
         "labels": LazyCommand(
             "vidkin.cli.app:labels_app",
-            "Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators.",
+            "Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections.",
         ),
         "evaluate": LazyCommand(
             "vidkin.cli.evaluate:evaluate",
@@ -244,7 +244,7 @@ class _Benchmarks(LazyGroup):
         ),
     }
     path = "benchmark."
-    researched = True
+    researched = "comparisons"
 
 
 benchmark_app = new_app("benchmark", _Benchmarks)
@@ -256,11 +256,9 @@ def benchmark() -> None:
 
 
 class _Labels(LazyGroup):
+    path = "labels."
+    researched = "formats of labels"
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "soccernet": LazyCommand(
-            "vidkin.cli.labels:soccernet",
-            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
-        ),
         "merge": LazyCommand("vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."),
     }
 
@@ -270,7 +268,7 @@ labels_app = new_app("labels", _Labels)
 
 @labels_app.callback()
 def labels() -> None:
-    """Make labels of shots for `vidkin train-shots`: from SoccerNet-v2, or from several annotators."""
+    """Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections."""
 
 
 def _show_version(show: bool) -> None:

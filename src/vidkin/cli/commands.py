@@ -43,12 +43,12 @@ class LazyGroup(TyperGroup):
     Attributes:
         built_in: Name of each command of a subclass, in the order of the help, and where it is.
         path: What the name of an entry point has before the command's own: ``"benchmark."``.
-        researched: Whether vidkin-research brings more, which help and errors say while it is not installed.
+        researched: What vidkin-research brings more of, a plural: help and errors say so while it is not installed.
     """
 
     built_in: ClassVar[Mapping[str, LazyCommand]] = {}
     path: ClassVar[str] = ""
-    researched: ClassVar[bool] = False
+    researched: ClassVar[str] = ""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -68,14 +68,14 @@ class LazyGroup(TyperGroup):
         """Write the names and summaries; imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
-        hint = research_hint("comparisons") if self.researched else ""
+        hint = research_hint(self.researched) if self.researched else ""
         if hint:
             formatter.write_paragraph()
             formatter.write_text(f"{hint[0].upper()}{hint[1:]}.")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command; one that is not there may come with a package that is not installed."""
-        hint = research_hint("comparisons") if self.researched else ""
+        hint = research_hint(self.researched) if self.researched else ""
         if hint and args and not args[0].startswith("-") and args[0] not in self.commands:
             ctx.fail(f"No such command {args[0]!r}; {hint}.")
         return super().resolve_command(ctx, args)

@@ -37,13 +37,6 @@ if TYPE_CHECKING:
         read_shot_annotations,
         write_shot_annotations,
     )
-    from vidkin.datasets.soccernet import (
-        SOCCERNET_EVENTS,
-        SoccerNetHalf,
-        find_soccernet_halves,
-        read_soccernet,
-        read_soccernet_half,
-    )
     from vidkin.datasets.splits import check_split, make_split, read_split, write_split
     from vidkin.media.frames import Fit
 else:
@@ -53,7 +46,6 @@ __all__ = [
     "LABELLED_PHOTOGRAPHS",
     "PHOTOGRAPHS",
     "SAMPLE_SHOTS",
-    "SOCCERNET_EVENTS",
     "SPLITS",
     "Drawing",
     "Fit",
@@ -64,7 +56,6 @@ __all__ = [
     "SampleCollection",
     "SampleCopy",
     "ShotAnnotation",
-    "SoccerNetHalf",
     "VideoAnnotation",
     "available_readers",
     "build_labelled_samples",
@@ -72,7 +63,6 @@ __all__ = [
     "camera_flight",
     "check_split",
     "draw_strokes",
-    "find_soccernet_halves",
     "make_excerpts",
     "make_frame_excerpts",
     "make_split",
@@ -88,8 +78,6 @@ __all__ = [
     "read_manifest",
     "read_photographs",
     "read_shot_annotations",
-    "read_soccernet",
-    "read_soccernet_half",
     "read_split",
     "read_tree",
     "write_sample_film",

@@ -1,8 +1,8 @@
-"""Subcommands of `vidkin benchmark`: where each is, and its line in the help; imports none of them."""
+"""Subcommands of `vidkin benchmark` and `vidkin labels`: where each is, and its line in the help; imports none of them."""
 
 from vidkin.cli.commands import LazyCommand
 
-__all__ = ["CRITICAL", "FGIR", "FGVR", "IMAGES", "LOSSES", "RETRIEVAL", "SHOTS"]
+__all__ = ["CRITICAL", "FGIR", "FGVR", "IMAGES", "LOSSES", "RETRIEVAL", "SHOTS", "SOCCERNET"]
 
 FGVR = LazyCommand(
     "vidkin_research.commands.retrieval:fgvr",
@@ -31,4 +31,8 @@ SHOTS = LazyCommand(
 CRITICAL = LazyCommand(
     "vidkin_research.commands.critical:critical",
     "Measure how well the trend of a learned distance tells shots in which something happens.",
+)
+SOCCERNET = LazyCommand(
+    "vidkin_research.commands.labels:soccernet",
+    "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
 )
