@@ -1,4 +1,4 @@
-"""Subcommands of `vidkin benchmark` and `vidkin labels`: where each is, and its line in the help; imports none of them."""
+"""Commands of `vidkin benchmark` and `vidkin labels`: where each is, and its line in the help; imports none of them."""
 
 from vidkin.cli.commands import LazyCommand
 
