@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import re
 import stat
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import av
 import av.error
-import av.logging
 
 from vidkin._base.files import PathLike, open_regular_file
 from vidkin.errors import MediaError
@@ -192,34 +190,6 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
     else:
         with av.open(f"file:{name}", **arguments) as container:
             yield container
-
-
-@contextmanager
-def collect_complaints() -> Iterator[list[str]]:
-    """Collect what FFmpeg calls an error while this thread reads a file: ``"matroska: File ended prematurely"``.
-
-    Demuxers and decoders often go on with other pictures than the file's after such a line, and return no error. Lines
-    of other threads are left out, those of decoding threads, too: read with ``threads=1``.
-
-    Yields:
-        A list that has each line once when the block ends, in the order of the first ones.
-    """
-    complaints: list[str] = []
-    # Lines of other threads would go to the standard error stream.
-    lines = logging.getLogger("libav")
-    lines.propagate = False
-    before, skipped = av.logging.get_level(), av.logging.get_skip_repeated()
-    av.logging.set_level(av.logging.ERROR)
-    # A line would be left out if the file before ended with the same one.
-    av.logging.set_skip_repeated(False)
-    try:
-        with av.logging.Capture(local=True) as captured:
-            yield complaints
-    finally:
-        av.logging.set_level(before)
-        av.logging.set_skip_repeated(skipped)
-    said = (f"{part}: {' '.join(message.splitlines()[0].split())}" for _, part, message in captured if message.strip())
-    complaints += dict.fromkeys(line.removesuffix(".") for line in said)
 
 
 @cache

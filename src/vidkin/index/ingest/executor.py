@@ -17,7 +17,6 @@ from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file, open_extractor
 from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
 from vidkin.media import VideoInfo, find_matroska_damage, open_probed
-from vidkin.media.container import collect_complaints
 from vidkin.similarity import FrameFeatures
 
 
@@ -168,10 +167,7 @@ def describe_video(
         parts: list[FrameFeatures] = []
         reached = 0.0
         damage: list[str] = []
-        with (
-            collect_complaints() as complaints,
-            open_probed(path, threads=1, on_read=lambda: beat("decoding")) as video,
-        ):
+        with open_probed(path, threads=1, on_read=lambda: beat("decoding")) as video:
             info = video.info
             for (part,) in describe_file(
                 video,
@@ -192,9 +188,6 @@ def describe_video(
             # A file that vanishes in the meantime was read in time.
             with suppress(OSError):
                 damage.append(find_matroska_damage(path, on_read=lambda: beat("decoding")))
-        if complaints:
-            more = f" (and {len(complaints) - 1} other errors)" if len(complaints) > 1 else ""
-            damage.append(f"FFmpeg reports {complaints[0]!r}{more}; frames may be missing or differ")
         if parts:
             yield Described(
                 path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage)))
