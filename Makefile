@@ -21,7 +21,7 @@ demo: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -m "not lane and not bench" -n 2 --dist worksteal
 
-# Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents.
+# Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents, research.
 test-lanes: $(DEV_STAMP)
 	$(BIN)/python -m pytest -m "lane and not slow and not bench" -n 2 --dist worksteal
 

@@ -91,6 +91,7 @@ def test_an_index_of_an_older_vidkin_is_made_anew(
     assert "rebuilding it" in capsys.readouterr().err
 
 
+@pytest.mark.large
 def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
     folder, own = tmp_path / "demo", tmp_path / "my videos"
     own.mkdir()

@@ -15,6 +15,7 @@ from vidkin.models import load_model, save_model
 STORED = Path(__file__).parents[1] / "fixtures" / "model-0.1"
 
 
+@pytest.mark.large
 def test_onnx_runtime_gives_the_same_embeddings(tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401

@@ -10,6 +10,7 @@ from tests.support.s3_server import serve_s3
 INDEX = "s3://bucket/films"
 
 
+@pytest.mark.large
 def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():

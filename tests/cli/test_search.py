@@ -187,6 +187,7 @@ def test_a_broken_query_names_the_file_and_the_cause(library: Library, tmp_path:
     }
 
 
+@pytest.mark.large
 def test_match_scores_two_files_and_draws_them(library: Library, tmp_path: Path) -> None:
     picture, frames = tmp_path / "map.png", tmp_path / "pairs.svg"
     words = ("match", library.clip, library.folder / "coffee.mp4", "--index", library.index)

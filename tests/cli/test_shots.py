@@ -170,6 +170,7 @@ def test_a_variable_frame_rate(tmp_path: Path) -> None:
     assert [cut["time"] for cut in video["cuts"]] == pytest.approx([4.0, 6.0], abs=1e-3)
 
 
+@pytest.mark.large
 def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
     """Two of them have the same name, in different folders."""
     (tmp_path / "more").mkdir()
@@ -206,6 +207,7 @@ def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "pictures" / "día 山 [2]-2").glob("*.jpg"))) == 3
 
 
+@pytest.mark.large
 def test_broken_videos_are_outcomes(film: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"no video at all")
@@ -298,6 +300,7 @@ def test_a_video_is_never_written_over(option: str, tmp_path: Path) -> None:
     assert film.read_bytes() == before
 
 
+@pytest.mark.large
 def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
     """Cameras number their files as pieces are numbered."""
     first = cut_video(tmp_path / "film.mp4")
@@ -322,6 +325,7 @@ def test_two_options_do_not_write_one_file(film: Path, tmp_path: Path) -> None:
     assert not same.exists()
 
 
+@pytest.mark.large
 def test_names_that_differ_in_case_alone_are_kept_apart(film: Path, tmp_path: Path) -> None:
     names = ("take.mp4", "TAKE.mkv")
     for name in names:
@@ -461,6 +465,7 @@ def test_options_that_mean_nothing(film: Path) -> None:
     assert run(film, "--threshold", "400", "--json").json["videos"][0]["cuts"] == []
 
 
+@pytest.mark.large
 def test_videos_of_one_name_pattern_get_folders(film: Path, tmp_path: Path) -> None:
     """Without the name of the video in the template pieces would overwrite each other."""
     second = cut_video(tmp_path / "second.mp4", seed=1)

@@ -22,6 +22,7 @@ def clip_and_film(library: Library) -> tuple[str, Path, Path, str, Path]:
     return ("match", library.clip, library.folder / "coffee.mp4", "--index", library.index)
 
 
+@pytest.mark.large
 def test_two_videos_compared(clip_and_film: Sequence[str | Path]) -> None:
     compared = run(*clip_and_film, "--format", "json").json
     assert compared == run(*clip_and_film, "--json").json

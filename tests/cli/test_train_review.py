@@ -23,6 +23,7 @@ def is_in_use(index: Path) -> bool:
         return opened.manifest.reviewed
 
 
+@pytest.mark.large
 def test_verdicts_are_trained_on_and_used_on_request(index: Path) -> None:
     with Index.open(index, read_only=True) as opened:
         pairs = list(combinations(sorted(record.content_hash for record in opened.videos()), 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -12,6 +13,7 @@ from vidkin.cli.app import app
 from vidkin.features import ClassicalExtractor, Whitening
 
 
+@pytest.mark.large
 def test_whiten_writes_a_file_that_the_extractor_takes(tmp_path: Path) -> None:
     folder = tmp_path / "my pictures"
     folder.mkdir()

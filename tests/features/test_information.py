@@ -199,6 +199,7 @@ def test_frames_with_and_without_bars_in_one_batch() -> None:
     assert bar_boxes(noise[:0]).shape == (0, 4)
 
 
+@pytest.mark.large
 def test_real_bars(shared_data: Path) -> None:
     images = decoded(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 720, 32, 448]]

@@ -237,6 +237,7 @@ def test_torchvision_weights_come_from_its_hub(monkeypatch: pytest.MonkeyPatch, 
     assert network.digest() == open_torchvision_network("squeezenet1_1", stages=None, weights=path).digest()
 
 
+@pytest.mark.large
 def test_a_network_without_a_pyramid_is_refused(tmp_path: Path) -> None:
     module = import_torchvision().models.swin_t(weights=None)
     path = saved(tmp_path / "w.safetensors", state_of(module))

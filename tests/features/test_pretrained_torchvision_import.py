@@ -11,6 +11,7 @@ from vidkin.errors import MissingPartError
 from vidkin.features import import_timm, import_torchvision
 
 
+@pytest.mark.large
 def test_imports_without_a_word() -> None:
     code = (
         "from vidkin.features import import_timm, import_torchvision\n"

@@ -119,6 +119,7 @@ def test_views_of_classical_are_a_setting_and_part_of_the_fingerprint() -> None:
         open_extractor("classical?size=3")
 
 
+@pytest.mark.large
 def test_resolving_names_loads_no_network_library() -> None:
     code = (
         "import sys; from vidkin.features import open_extractor; open_extractor('classical'); "

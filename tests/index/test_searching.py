@@ -14,7 +14,7 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index import Index, SerialExecutor, collection
-from vidkin.index.query import parts
+from vidkin.index.query import query as parts
 from vidkin.media import container
 
 

@@ -184,6 +184,7 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("make", CAUSES, ids=lambda make: make.__name__)
 def test_every_reader_says_what_is_wrong(
     make: Callable[[Path, Path], Path], good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]

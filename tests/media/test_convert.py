@@ -194,6 +194,7 @@ def test_the_orientation_of_photographs(tmp_path: Path, tag: int, ending: str) -
     assert corners(image) == corners(expected)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("ending", ["jpg", "png", "tiff"])
 def test_pictures_with_a_color_profile(tmp_path: Path, ending: str) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()

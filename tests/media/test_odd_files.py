@@ -63,6 +63,7 @@ def test_every_file_is_expected(odd: Path) -> None:
     assert {path.name for path in odd.iterdir()} == set(READABLE) | set(BROKEN)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", READABLE)
 def test_a_readable_file(odd: Path, name: str) -> None:
     count, width, height, last, duration = READABLE[name]

@@ -59,6 +59,7 @@ def test_a_torch_program_gives_the_same(kind: str, tmp_path: Path) -> None:
         torch.testing.assert_close(embedding, expected(model, inputs), atol=1e-6, rtol=0)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
     try:
@@ -103,6 +104,7 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         export_model(model, tmp_path / "m.onnx")
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("fit", ["letterbox", "crop"])
 def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> None:
     try:
@@ -128,6 +130,7 @@ def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> No
         torch.testing.assert_close(found.values, expected.values, atol=2e-6, rtol=0)
 
 
+@pytest.mark.large
 def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401

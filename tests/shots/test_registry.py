@@ -73,6 +73,7 @@ def test_importing_the_registry_does_not_import_torch() -> None:
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.large
 def test_opening_the_default_detector_imports_nothing_that_trains_or_indexes() -> None:
     code = (
         "import sys; from vidkin.shots import open_detector; open_detector('cuts'); "

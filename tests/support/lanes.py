@@ -17,6 +17,7 @@ LANES = {
     "kill": "starts processes to kill them, or waits until one counts as hung",
     "large": "makes long or many videos, trains several times, or searches with the slower extractors",
     "process": "starts programs of its own, each of which imports everything anew",
+    "research": "is a test of vidkin-research, given to every one of them",
     "s3": "talks to a server of object storage",
     "slow": "takes minutes, not seconds",
 }
@@ -41,5 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, lane in FIXTURES.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(lane)
+        if item.path.is_relative_to(item.config.rootpath / "research"):
+            item.add_marker("research")
         if any(item.get_closest_marker(lane) for lane in LANES):
             item.add_marker("lane")

@@ -55,6 +55,7 @@ def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(clip_recipe:
     assert log.read_bytes() == (tmp_path / "whole" / "run.jsonl").read_bytes()
 
 
+@pytest.mark.large
 def test_new_views_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(schedule={"steps": 2})
     content["data"]["cache"] = "memory"

@@ -12,6 +12,7 @@ from tests.web.browser import new_page, open_browser, served
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
+@pytest.mark.large
 def test_a_page_that_hangs_fails_instead_of_waiting_without_end() -> None:
     with open_browser() as browser:
         with (

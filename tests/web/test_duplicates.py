@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from starlette.testclient import TestClient
 
 from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
@@ -71,6 +72,7 @@ def test_the_plan_is_a_file_for_apply_and_changes_nothing(library: Library, conn
     ]
 
 
+@pytest.mark.large
 def test_verdicts_are_remembered_and_the_groups_follow(tmp_path: Path, connect: Connect) -> None:
     library = make_library(tmp_path)
     client = connect(library.index)

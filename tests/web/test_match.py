@@ -12,6 +12,7 @@ from tests.web.conftest import Library, number_of
 from vidkin.index import Index
 
 
+@pytest.mark.large
 def test_the_map_is_that_of_the_library(library: Library, client: TestClient) -> None:
     coffee, copy = (number_of(client, name) for name in ("coffee.mp4", "copy.mp4"))
     found = client.post("/api/match", json={"video": coffee, "target": copy}).json()

@@ -33,6 +33,7 @@ def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestCli
     assert found["has_segments"]
 
 
+@pytest.mark.large
 def test_pages_of_a_search_with_an_indexed_video_do_not_repeat_a_match(client: TestClient) -> None:
     for name in ("coffee.mp4", "copy.mp4"):
         number = number_of(client, name)
@@ -51,6 +52,7 @@ def test_a_stretch_is_found_at_its_time(client: TestClient) -> None:
     assert segment["target_start"] == pytest.approx(3, abs=0.6)
 
 
+@pytest.mark.large
 def test_a_rectangle_is_found_and_its_box_is_a_part_of_the_whole_picture(client: TestClient) -> None:
     box = [0.1, 0.1, 0.9, 0.9]
     found = search(client, video=number_of(client, "coffee.mp4"), time=6.0, box=box, limit=2)

@@ -56,6 +56,7 @@ def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.Monk
     asyncio.run(ask())
 
 
+@pytest.mark.large
 def test_connections_without_a_request_do_not_keep_others_out() -> None:
     async def ask() -> None:
         config = uvicorn.Config(

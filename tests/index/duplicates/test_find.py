@@ -189,6 +189,7 @@ def test_a_second_run_reads_no_file(videos: Path, tmp_path: Path, monkeypatch: p
         assert index.duplicates() == groups
 
 
+@pytest.mark.large
 def test_progress_rises_by_one_to_its_total(index: Index) -> None:
     steps: list[tuple[int, int]] = []
     Comparisons(open_place(index.path)).save()

@@ -148,6 +148,7 @@ def test_the_original_is_kept(folder: Path, name: str, reasons: list[str]) -> No
         assert reason in reasons
 
 
+@pytest.mark.large
 def test_the_original_is_kept_among_all(folder: Path) -> None:
     names = ["original", "compressed", "trimmed", *EDITS]
     assert kept(folder, *names)[0] == "original"
@@ -278,6 +279,7 @@ def test_a_file_that_cannot_be_read_is_not_kept(folder: Path, tmp_path: Path) ->
     assert known == {}
 
 
+@pytest.mark.large
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["mdn/elf.mp4", "intel/car-detection.mp4", "tmk/pattern-hd-no-bar.mp4"])
 @pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])

@@ -248,6 +248,7 @@ for _ in range(20):
 """
 
 
+@pytest.mark.large
 def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_order(
     folder: Path, journal: Journal, tmp_path: Path
 ) -> None:

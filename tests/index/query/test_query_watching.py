@@ -36,6 +36,7 @@ def test_results_and_exceptions_pass_through() -> None:
         run_watched(divide, hang_timeout=1.0)
 
 
+@pytest.mark.large
 def test_slow_is_not_hung() -> None:
     def work(beat: Beat) -> str:
         for _ in range(8):

@@ -61,6 +61,7 @@ def test_labels_matrix_and_callable_give_the_same_triplets() -> None:
     assert streams[0] == streams[1] == streams[2]
 
 
+@pytest.mark.large
 def test_triplets_follow_the_rules_of_acceptance() -> None:
     """With everything in the buffers a triplet's chance is the product of its acceptances, as written."""
     relevance = torch.rand(7, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -38,11 +38,6 @@ def command_lines() -> list[list[str]]:
     return [line[1:] for line in words]
 
 
-@pytest.fixture(autouse=True, scope="package")
-def _product_alone() -> None:
-    """The pages describe vidkin-research, too."""
-
-
 def test_it_opens_with_the_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in blocks("sh")[0].splitlines()] == ["make demo", "make test"]
     assert [shlex.split(line.split("#")[0])[1:] for line in blocks("sh")[1].splitlines()] == [
@@ -57,7 +52,7 @@ def test_every_command_and_option_exists() -> None:
     missing = []
     for words in command_lines():
         # `vidkin benchmark shots`: the options are those of the second word.
-        command = words[:2] if words[0] in ("benchmark", "labels") and words[1].islower() else words[:1]
+        command = words[:2] if words[0] in ("benchmark", "labels") and words[1:2] and words[1].islower() else words[:1]
         key = " ".join(command)
         if key not in known:
             found = root
