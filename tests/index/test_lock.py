@@ -106,7 +106,7 @@ def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
 
 @pytest.mark.kill
 def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
-    code = HOLD.replace("opening import open_place", "writer_queue import stand_in_queue").replace(
+    code = HOLD.replace("import open_place", "import stand_in_queue").replace(
         "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path), "60"]
