@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 VIDEOS ?=
 # of the test that does everything at random
 SOAK_MINUTES ?= 60
+# Lanes of `make test-lanes`.
+LANES ?= lane and not slow and not bench
 
 # Tests start many programs: compiled anew in each, the modules would take longer than what they do.
 export PYTHONDONTWRITEBYTECODE :=
@@ -23,7 +25,7 @@ test: lint
 
 # Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents, research.
 test-lanes: $(DEV_STAMP)
-	$(BIN)/python -m pytest -m "lane and not slow and not bench" -n 2 --dist worksteal
+	$(BIN)/python -m pytest -m "$(LANES)" -n 2 --dist worksteal
 
 test-all: test test-lanes
 	$(BIN)/python -m pytest -m "slow and not bench" -n 2 --dist worksteal
