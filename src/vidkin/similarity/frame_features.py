@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
@@ -20,6 +21,8 @@ class FrameFeatures:
 
     A view is a box in the picture. The first view is the whole picture; the others are parts of it, such as columns or
     the rectangle of an inset. A view that shows nothing in a frame has only zeros there.
+
+    Everything is kept as NumPy arrays; what else can be one, such as a torch tensor on the CPU, is accepted.
 
     Attributes:
         values: [T, V, R, D] floating point, unit vectors along D, or zeros for a region without content.
@@ -36,16 +39,20 @@ class FrameFeatures:
             segment ends later. None if unknown.
     """
 
-    values: torch.Tensor
-    timestamps: torch.Tensor
-    information: torch.Tensor
+    values: NDArray[np.floating]
+    timestamps: NDArray[np.floating]
+    information: NDArray[np.floating]
     fingerprint: str = ""
-    baseline: torch.Tensor | None = None
-    boxes: torch.Tensor | None = None
+    baseline: NDArray[np.floating] | None = None
+    boxes: NDArray[np.floating] | None = None
     end: float | None = None
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 4 or not self.values.is_floating_point():
+        for name in ("values", "timestamps", "information", "baseline", "boxes"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, np.ndarray):
+                object.__setattr__(self, name, np.asarray(given))
+        if self.values.ndim != 4 or not np.issubdtype(self.values.dtype, np.floating):
             raise InvalidArgumentError(
                 f"values must be [T, V, R, D] floating point, got {list(self.values.shape)} {self.values.dtype}"
             )
@@ -78,12 +85,12 @@ class FrameFeatures:
     @classmethod
     def of_whole(
         cls,
-        values: torch.Tensor,
-        timestamps: torch.Tensor,
-        information: torch.Tensor | None = None,
+        values: NDArray[np.floating],
+        timestamps: NDArray[np.floating],
+        information: NDArray[np.floating] | None = None,
         fingerprint: str = "",
         *,
-        baseline: torch.Tensor | None = None,
+        baseline: NDArray[np.floating] | None = None,
         end: float | None = None,
     ) -> FrameFeatures:
         """Features with the whole picture as their only view.
@@ -97,7 +104,7 @@ class FrameFeatures:
             end: End of the video in seconds.
         """
         if information is None:
-            information = torch.ones(len(values))
+            information = np.ones(len(values), np.float32)
         column = None if baseline is None else baseline[:, None]
         return cls(values[:, None], timestamps, information, fingerprint, column, end=end)
 
@@ -116,44 +123,44 @@ class FrameFeatures:
         boxes = [part.boxes for part in parts if part.boxes is not None]
         return replace(
             parts[0],
-            values=torch.cat([part.values for part in parts]),
-            timestamps=torch.cat([part.timestamps for part in parts]),
-            information=torch.cat([part.information for part in parts]),
-            baseline=torch.cat(baselines) if len(baselines) == len(parts) else None,
-            boxes=torch.cat(boxes) if len(boxes) == len(parts) else None,
+            values=np.concatenate([part.values for part in parts]),
+            timestamps=np.concatenate([part.timestamps for part in parts]),
+            information=np.concatenate([part.information for part in parts]),
+            baseline=np.concatenate(baselines) if len(baselines) == len(parts) else None,
+            boxes=np.concatenate(boxes) if len(boxes) == len(parts) else None,
             end=parts[-1].end,
         )
 
     @property
-    def whole(self) -> torch.Tensor:
+    def whole(self) -> NDArray[np.floating]:
         """Descriptors [T, R, D] of the whole picture."""
         return self.values[:, 0]
 
     @property
-    def baselines(self) -> torch.Tensor:
+    def baselines(self) -> NDArray[np.floating]:
         """The baseline [T, V], zeros if there is none."""
-        if self.baseline is not None:
-            return self.baseline
-        return torch.zeros(self.values.shape[:2], device=self.values.device)
+        return np.zeros(self.values.shape[:2], np.float32) if self.baseline is None else self.baseline
 
     @property
     def period(self) -> float:
         """Median distance between frames, seconds; 1.0 for a single frame."""
-        return float(self.timestamps.diff().median()) if len(self) > 1 else 1.0
+        return lower_median(np.diff(self.timestamps)) if len(self) > 1 else 1.0
 
-    def box(self, view: int, frames: torch.Tensor) -> Box:
+    def box(self, view: int, frames: NDArray[np.integer]) -> Box:
         """Left, top, right, bottom of a view as shares of the picture: the median over these frames (indices)."""
         if self.boxes is None:
             return WHOLE
-        left, top, right, bottom = self.boxes[frames, view].float().median(0).values.tolist()
+        chosen = np.sort(self.boxes[frames, view].astype(np.float32), axis=0)
+        left, top, right, bottom = chosen[(len(chosen) - 1) // 2].tolist()
         return left, top, right, bottom
 
     @property
-    def described_parts(self) -> torch.Tensor:
+    def described_parts(self) -> NDArray[np.bool_]:
         """[T] bool: whether parts of the picture were described in each frame."""
-        return self.values[:, 1:].abs().amax((1, 2, 3)) > 0 if self.values.shape[1] > 1 else torch.zeros(len(self)) > 0
+        described: NDArray[np.bool_] = (self.values[:, 1:] != 0).any(axis=(1, 2, 3))
+        return described
 
-    def frames(self, rows: torch.Tensor) -> FrameFeatures:
+    def frames(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> FrameFeatures:
         """Only the chosen frames: [T] bool, or indices in increasing order."""
         return replace(
             self,
@@ -174,6 +181,12 @@ class FrameFeatures:
             boxes=None if self.boxes is None else self.boxes[:, chosen],
             baseline=None if self.baseline is None else self.baseline[:, chosen],
         )
+
+
+def lower_median(values: NDArray[np.floating]) -> float:
+    """The median of at least one number; of an even number of them, the lower of the two in the middle."""
+    place = (len(values) - 1) // 2
+    return float(np.partition(values, place)[place])
 
 
 # Where two videos match.
