@@ -154,5 +154,6 @@ assert not heavy, heavy
 """
 
 
+@pytest.mark.process
 def test_two_videos_are_scored_without_torch() -> None:
     subprocess.run([sys.executable, "-c", SCORES_IN_A_NEW_PROCESS], check=True)

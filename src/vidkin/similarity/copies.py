@@ -233,7 +233,7 @@ def _of_every_frame(
     if len(described) == count:
         return frame_map
     nearest = np.abs(np.arange(count)[:, None] - described).argmin(1)
-    return np.take(frame_map, nearest, axis)
+    return np.asarray(frame_map.take(nearest, axis))
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:
