@@ -39,7 +39,9 @@ def main() -> None:
         f"-max_total_time={given.seconds}", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536",
         "-print_final_stats=1", f"-artifact_prefix={given.found}/", f"-dict={CORPUS.with_name('tokens.dict')}",
     ]  # fmt: skip
-    atheris.Setup([sys.argv[0], *options, str(given.found), str(CORPUS / given.target)], lambda data: run(given.target, data))
+    atheris.Setup(
+        [sys.argv[0], *options, str(given.found), str(CORPUS / given.target)], lambda data: run(given.target, data)
+    )
     atheris.Fuzz()
 
 

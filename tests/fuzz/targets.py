@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -127,7 +128,5 @@ TARGETS: Mapping[str, Target] = {
 
 def run(name: str, content: bytes) -> None:
     """Give bytes to a target; the errors that strangers' files may cause are not defects."""
-    try:
+    with suppress(VidkinError):
         TARGETS[name](content)
-    except VidkinError as error:
-        assert str(error)
