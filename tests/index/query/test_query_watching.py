@@ -86,8 +86,8 @@ def test_a_query_whose_decoder_hangs_is_an_error(tmp_path: Path, monkeypatch: py
     assert caught.value.temporary
 
 
-# Python handles signals only between two of its own steps. A decoder that loops is one step; an extractor makes many, and
-# must not be stopped in the middle of one.
+# Python handles signals only between two of its own steps. A decoder that loops is one step; an extractor makes many,
+# and must not be stopped in the middle of one.
 BLOCKED = """
 import hashlib, sys
 import numpy as np

@@ -31,13 +31,7 @@ def frames(count: int, seed: int) -> Vectors:
     return units(generator.standard_normal((count, 4, 64), np.float32))
 
 
-def add(
-    store: MemoryStore,
-    name: str,
-    values: Vectors,
-    part: Vectors | None = None,
-    **record: object,
-) -> int:
+def add(store: MemoryStore, name: str, values: Vectors, part: Vectors | None = None, **record: object) -> int:
     """A video of the whole picture, and of a part of it."""
     views = np.stack([values] if part is None else [values, part], axis=1).astype(np.float16)
     boxes = np.array([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]

@@ -122,13 +122,13 @@ def template_correlation(picture: NDArray[np.floating], template: NDArray[np.flo
     height, width = template.shape
     rows, columns = picture.shape[0] - height + 1, picture.shape[1] - width + 1
     # What both have in common cancels; without it rounding stays small.
-    picture, template = (values - values.mean(dtype=np.float64) for values in (picture, template))
-    spectrum = np.fft.rfft2(picture) * np.fft.rfft2(template, s=picture.shape).conj()
+    whole, part = (values - values.mean(dtype=np.float64) for values in (picture, template))
+    spectrum = np.fft.rfft2(whole) * np.fft.rfft2(part, s=whole.shape).conj()
     # Where the template fits, the transform, which takes the picture for periodic, meets no edge.
-    products = np.fft.irfft2(spectrum, s=picture.shape)[:rows, :columns]
-    sums, squares = (_window_sums(values, height, width) for values in (picture, picture**2))
-    variations = (squares - sums**2 / template.size) * np.square(template).sum()
-    is_flat = variations <= _FLAT * template.size**2
+    products = np.fft.irfft2(spectrum, s=whole.shape)[:rows, :columns]
+    sums, squares = (_window_sums(values, height, width) for values in (whole, whole**2))
+    variations = (squares - sums**2 / part.size) * np.square(part).sum()
+    is_flat = variations <= _FLAT * part.size**2
     correlation: NDArray[np.float64] = np.where(is_flat, 0.0, products / np.sqrt(np.where(is_flat, 1.0, variations)))
     return correlation
 

@@ -56,7 +56,8 @@ class CommonFrames:
         if len(self) == 0:
             return np.zeros(len(values), np.float32)
         nearest = (frame_vectors(values) @ self.vectors.T).max(axis=1)
-        return ((nearest - (_SAME - 0.1)) / 0.1).clip(0, 1)
+        share: NDArray[np.float32] = ((nearest - (_SAME - 0.1)) / 0.1).clip(0, 1)
+        return share
 
     def merge(self, vectors: NDArray[np.floating]) -> CommonFrames:
         """Add ``vectors`` [C, E], without those that are already included."""
@@ -172,7 +173,7 @@ def _are_strangers(
 
 
 def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
-    near = first.vectors @ second.vectors.T >= _RELATED
+    near: NDArray[np.bool_] = first.vectors @ second.vectors.T >= _RELATED
     return max(_share(first, near.any(axis=1)), _share(second, near.any(axis=0))) >= _COPY_SHARE
 
 

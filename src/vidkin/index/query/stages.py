@@ -157,8 +157,9 @@ def _query_vectors(view: FrameFeatures) -> NDArray[np.float32]:
     few = _spread(informative, _MOST_PART_VECTORS)
     whole = frame_vectors(view.whole[_spread(informative, _MOST_QUERY_VECTORS)])
     parts = frame_vectors(view.values[few, 1:])
-    vectors = np.concatenate([whole, parts.swapaxes(0, 1).reshape(-1, whole.shape[1])])
-    return vectors[np.vecdot(vectors, vectors) > 0.25]
+    vectors: NDArray[np.float32] = np.concatenate([whole, parts.swapaxes(0, 1).reshape(-1, whole.shape[1])])
+    is_informative: NDArray[np.bool_] = np.vecdot(vectors, vectors) > 0.25
+    return vectors[is_informative]
 
 
 def score_candidates(
@@ -476,8 +477,8 @@ class Comparison(Result):
     score: float
     segments: tuple[Segment, ...]
     map: NDArray[np.float32]
-    query_times: NDArray[np.float64]
-    target_times: NDArray[np.float64]
+    query_times: NDArray[np.floating]
+    target_times: NDArray[np.floating]
     measure: str = "copies"
 
     def __post_init__(self) -> None:

@@ -135,8 +135,13 @@ class WindowVectors:
         """Windows of the whole picture. They come first, in order of time; those of each part start over."""
         again = np.flatnonzero(self.first_frames[1:] <= self.last_frames[:-1])
         count = int(again[0]) + 1 if len(again) else len(self)
-        columns = (self.vectors, self.starts, self.ends, self.first_frames, self.last_frames)
-        return WindowVectors(*(column[:count] for column in columns))
+        return WindowVectors(
+            self.vectors[:count],
+            self.starts[:count],
+            self.ends[:count],
+            self.first_frames[:count],
+            self.last_frames[:count],
+        )
 
     @classmethod
     def empty(cls, dimension: int = 0) -> WindowVectors:
@@ -176,7 +181,8 @@ def round_parts(values: NDArray[np.floating]) -> NDArray[np.int8]:
     if values.shape[-1] == 0:
         return values.astype(np.int8)
     size = np.maximum(np.abs(values).max(axis=-1, keepdims=True), np.finfo(np.float32).tiny) / np.float32(_STEPS)
-    return np.rint(values / size).astype(np.int8)
+    numbers: NDArray[np.int8] = np.rint(values / size).astype(np.int8)
+    return numbers
 
 
 def restore_parts(numbers: NDArray[np.number]) -> NDArray[np.float16]:
