@@ -21,7 +21,7 @@ from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots import TREND_TESTS, fit_rule, fit_trend, rise_moment
-from vidkin.shots.judging import (
+from vidkin.shots.training.judging import (
     CriticalScores,
     JudgedShot,
     TrueShot,

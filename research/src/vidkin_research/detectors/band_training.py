@@ -19,7 +19,7 @@ from vidkin.shots.band import (
     band_features,
     cuts_from_probabilities,
 )
-from vidkin.shots.judging import BoundaryLabels, cut_boundaries
+from vidkin.shots.training.judging import BoundaryLabels, cut_boundaries
 
 __all__ = ["LabeledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
 
