@@ -29,9 +29,9 @@ from vidkin.shots.training.judging import (
     score_critical,
     score_detected_critical,
 )
-from vidkin.shots.learned import ShotRules, encode_with, find_shots, fit_shot_rules
+from vidkin.shots.learned import ShotRules, find_shots, fit_shot_rules
 from vidkin.shots.shot_windows import CUT_NUMBERS, Encode, ShotWindows
-from vidkin.shots.training.clips import ShotClips
+from vidkin.shots.training.clips import ShotClips, encode_with
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
 from vidkin_research.made.highlights import HIGHLIGHT_PLACES, Part, build_highlights
