@@ -165,12 +165,12 @@ def export_network(network: TransitionNetwork, path: PathLike) -> Path:
 def main(paths: list[str]) -> int:
     """Write an ONNX file beside each of these files of weights; the exit status."""
     if not paths:
-        print(__doc__, file=sys.stderr)
+        sys.stderr.write(__doc__ or "")
         return 2
     for path in paths:
         with refuse_unreadable(f"{path}: not a network of transitions"):
             network = read_network(path)[0]
-        print(export_network(network, path))
+        sys.stdout.write(f"{export_network(network, path)}\n")
     return 0
 
 
