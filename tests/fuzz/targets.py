@@ -107,7 +107,7 @@ def read_a_name(content: bytes) -> None:
 def read_a_time(content: bytes) -> None:
     """A moment that a person wrote."""
     text = content.decode("utf-8", "surrogateescape")
-    assert 0 <= Time.parse(text, rate=25).seconds < 10**12
+    assert 0 <= Time.parse(text, rate=25).seconds < 10**13
 
 
 TARGETS: Mapping[str, Target] = {
