@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
 from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_cut, usual_distance
@@ -15,9 +15,9 @@ from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_
 class AngleNetwork:
     """A square of brightness b in 0..1 becomes the unit vector of b quarter turns: distances are 1 - cos."""
 
-    def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        angles = images.mean((1, 2, 3)) * math.pi / 2
-        return torch.stack([angles.cos(), angles.sin()], dim=1)
+    def encode(self, squares: NDArray[np.float32]) -> NDArray[np.float32]:
+        angles = squares.mean((1, 2, 3)) / 255 * np.float32(math.pi / 2)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def film(levels: list[int]) -> FrameVectors:

@@ -296,7 +296,7 @@ def open_model_extractor(
     where = resolve_device(device)
     model = load_model(folder)
     if isinstance(model, FrameEncoderModel):
-        return FrameEncoderExtractor(model.network, name=name, device=where)
+        return FrameEncoderExtractor(model.network.on_squares(device), name=name)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
     return kind(model, name=name, device=where)
 

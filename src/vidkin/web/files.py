@@ -12,7 +12,7 @@ from typing import BinaryIO
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane
@@ -97,7 +97,7 @@ async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
 async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIterator[bytes]:
     with file:
         while start < end:
-            piece = await lane.run(partial(os.pread, file.fileno(), min(_PIECE, end - start), start))
+            piece = await lane.run(partial(read_at, file.fileno(), min(_PIECE, end - start), start))
             if not piece:
                 return  # cut off meanwhile; the player sees that bytes are missing
             yield piece
