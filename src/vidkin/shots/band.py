@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features.sessions import open_session
+from vidkin.features.square_encoder import weights_digest
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 
@@ -259,7 +259,7 @@ class TransitionSession:
 
     @property
     def digest(self) -> str:
-        """Digest of the weights, see `weights_digest`; empty if the file does not tell it."""
+        """Digest of the weights by `features.square_encoder.weights_digest`; empty if the file does not tell it."""
         return str(self._session.get_modelmeta().custom_metadata_map.get("weights", ""))
 
     def probabilities(self, features: Rows) -> Probabilities:
@@ -315,7 +315,7 @@ def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Map
     exported = Path(path).with_suffix(".onnx")
     if exported.is_file():
         session = TransitionSession(exported)
-        if session.digest == weights_digest(weights):
+        if session.digest == weights_digest({}, weights):
             return session, metadata
     # Training stands above detection, so it is found by name.
     readers = entry_points(group=_READERS) if find_spec("torch") is not None else ()
@@ -339,15 +339,6 @@ def read_weights(path: PathLike) -> tuple[dict[str, NDArray[np.float32]], Mappin
         if not np.isfinite(values).all():
             raise InvalidArgumentError(f"{os.fspath(path)}: {name} has values that are not finite; train it again")
     return weights, metadata
-
-
-def weights_digest(weights: Mapping[str, NDArray[np.float32]]) -> str:
-    """SHA-256 of names and values, by which an ONNX file names the weights it was made from."""
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        digest.update(f"{name} {weights[name].shape} ".encode())
-        digest.update(weights[name].astype("<f4").tobytes())
-    return digest.hexdigest()
 
 
 @contextmanager
