@@ -17,9 +17,11 @@ from torch.nn import functional
 from tests.support.peak import measure_peak
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import Whitening
-from vidkin.models.comparator import Comparator, ComparatorConfig
-from vidkin.models.comparator_folder import load_comparator, read_comparator_info
+from vidkin.models.comparator import Comparator
+from vidkin.models.comparator_extractor import read_comparator_info
+from vidkin.models.comparator_folder import load_comparator
 from vidkin.models.comparator_import import import_comparator
+from vidkin.models.config import ComparatorConfig
 
 State = dict[str, torch.Tensor]
 NETWORK = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "conv3": (128, 64, 3, 3), "fconv": (1, 128, 1, 1)}

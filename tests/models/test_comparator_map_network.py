@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from tests.support.comparators import passing
-from vidkin.models.comparator import MapNetwork, Padding, reduced_length
+from vidkin.models.comparator import MapNetwork
+from vidkin.models.comparator_extractor import reduced_length
+from vidkin.models.config import Padding
 from vidkin.models.randomness import seeded
 
 

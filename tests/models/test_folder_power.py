@@ -11,12 +11,8 @@ from tests.support.comparators import passing
 from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from vidkin._base import disk
 from vidkin.errors import VidkinError
-from vidkin.models.comparator_folder import (
-    EXTRACTOR_WEIGHTS_FILE,
-    load_comparator,
-    read_comparator_info,
-    save_comparator,
-)
+from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
+from vidkin.models.comparator_folder import load_comparator, save_comparator
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import torch
 
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.comparator import ComparatorConfig
+from vidkin.models.config import ComparatorConfig
 from vidkin.similarity import (
     FrameFeatures,
     LearnedScorer,

@@ -41,6 +41,11 @@ class FrameEncoderModel(Encoder):
             raise InvalidArgumentError("lengths must be None for single frames")
         return self.forward(inputs)
 
+    @property
+    def square_digest(self) -> str:  # type: ignore[override]
+        """Digest of the network alone, as for vidkin's own encoder."""
+        return self.network.digest()
+
     def head_parameters(self) -> list[nn.Parameter]:
         """All parameters, since none is pretrained."""
         return list(self.parameters())

@@ -142,9 +142,9 @@ def describe_videos(
                 broken[video] = str(error)
                 continue
             tensors = {
-                "values": features.whole.float().contiguous(),
-                "timestamps": features.timestamps.double(),
-                "information": features.information.float(),
+                "values": np.ascontiguousarray(features.whole, np.float32),
+                "timestamps": features.timestamps.astype(np.float64),
+                "information": features.information.astype(np.float32),
             }
             write_bytes(target, save(tensors, {"fingerprint": extractor.fingerprint}))
         places[video] = (target, None)
