@@ -21,7 +21,7 @@ from vidkin.shots.band import (
     TransitionThresholds,
     band_features,
 )
-from vidkin.shots.judging import cut_boundaries, evaluate_cuts, read_boundary_labels
+from vidkin.shots.training.judging import cut_boundaries, evaluate_cuts, read_boundary_labels
 
 
 def planes_of(luma: np.ndarray) -> FramePlanes:

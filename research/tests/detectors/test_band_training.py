@@ -9,7 +9,7 @@ import torch
 from tests.shots.test_band_detector import noise, planes_of
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.band import TransitionNetwork, cuts_from_probabilities
-from vidkin.shots.judging import evaluate_cuts
+from vidkin.shots.training.judging import evaluate_cuts
 from vidkin_research.detectors.band_training import LabeledSequence, fit_thresholds, train_transitions
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer import _completion_shared
 
+from vidkin._base.registry import missing_part
 from vidkin._version import __version__
 from vidkin.cli.commands import (
     LazyCommand,
@@ -196,10 +197,13 @@ class _Commands(LazyGroup):
             logging.getLogger(__name__).debug("%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began)
             return result
         except VidkinError as error:
-            from vidkin.cli.console import error_line
-
-            error_line(str(error))
-            raise _exit(ctx, type(error).__name__, str(error), status_of(error)) from None
+            raise _failed(ctx, error) from None
+        except ModuleNotFoundError as error:
+            # Commands that learn import torch when they start.
+            missing = missing_part(error, f"vidkin {ctx.invoked_subcommand}")
+            if missing is None:
+                raise
+            raise _failed(ctx, missing) from None
         except typer.BadParameter as error:
             # Say where a wrong value is from, if nobody typed it.
             source = None
@@ -218,6 +222,14 @@ class _Commands(LazyGroup):
             message = f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
+
+
+def _failed(ctx: Any, error: VidkinError) -> typer.Exit:
+    """The exit of a command that failed on purpose, after its one line."""
+    from vidkin.cli.console import error_line
+
+    error_line(str(error))
+    return _exit(ctx, type(error).__name__, str(error), status_of(error))
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
-from vidkin.shots.band import BAND_LAGS, one_thread
+from vidkin.shots.band import BAND_LAGS
 
 GRID = (128, 128)
 
@@ -24,10 +23,11 @@ _BATCH = 16
 
 
 class VectorNetwork(Protocol):
-    """A network from squares to vectors (`features.frame_encoder.FrameEncoder`)."""
+    """A network from squares to vectors (`vidkin.features.shipped_encoder`)."""
 
-    def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        """Vectors of unit length [N, D] of squares [N, 3, 64, 64] in 0..1."""
+    def encode(self, squares: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors of unit length [N, D] of squares [N, 3, 64, 64] in 0..255."""
+        ...
 
 
 class BandGrid:
@@ -53,7 +53,7 @@ class FrameVectors:
     """Vectors of frames by number; only the last ``room`` frames are available.
 
     Args:
-        network: The encoder, in eval mode.
+        network: The encoder.
         room: Number of frames held in memory, 24 KiB each.
 
     Attributes:
@@ -88,9 +88,7 @@ class FrameVectors:
         for start in range(0, len(wanted), _BATCH):
             part = wanted[start : start + _BATCH]
             places = np.array(part) % self._room
-            squares = torch.from_numpy(squares_of_planes(self._luma[places], self._chroma[places]))
-            with one_thread(), torch.inference_mode():
-                vectors = self._network(squares.contiguous(memory_format=torch.channels_last)).numpy()
+            vectors = self._network.encode(squares_of_planes(self._luma[places], self._chroma[places]))
             self._vectors.update(zip(part, vectors, strict=True))
             self.encoded += len(part)
 
@@ -111,14 +109,23 @@ class FrameVectors:
 
 
 def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Squares [N, 3, 64, 64] RGB in 0..1 from samples [N, 128, 128] and [N, 2, 64, 64] in limited range."""
+    """Squares [N, 3, 64, 64] RGB in 0..255 from samples [N, 128, 128] and [N, 2, 64, 64] in limited range."""
     halves = GRID[0] // 2, GRID[1] // 2
-    total = luma.reshape(-1, halves[0], 2, GRID[1]).astype(np.uint16).sum(2)
-    total = total[:, :, ::2] + total[:, :, 1::2]
-    bright = (total.astype(np.float32) / 4 - 16) / 219
-    blue, red = np.moveaxis((chroma.astype(np.float32) - 128) / 224, 1, 0)
-    squares = np.stack([bright + 1.402 * red, bright - 0.344136 * blue - 0.714136 * red, bright + 1.772 * blue], 1)
-    return squares.clip(0, 1, out=squares)
+    rows = luma[:, ::2].astype(np.uint16)
+    rows += luma[:, 1::2]
+    bright = (rows[:, :, ::2] + rows[:, :, 1::2]).astype(np.float32)
+    # 219 steps of luma and 224 of chroma are the whole range.
+    bright *= np.float32(255 / 219 / 4)
+    bright -= np.float32(16 * 255 / 219)
+    color = chroma.astype(np.float32)
+    color -= np.float32(128)
+    color *= np.float32(255 / 224)
+    blue, red = color[:, 0], color[:, 1]
+    squares = np.empty((len(luma), 3, *halves), np.float32)
+    squares[:, 0] = bright + np.float32(1.402) * red
+    squares[:, 1] = bright - np.float32(0.344136) * blue - np.float32(0.714136) * red
+    squares[:, 2] = bright + np.float32(1.772) * blue
+    return squares.clip(0, 255, out=squares)
 
 
 def _places(few: tuple[int, int], many: tuple[int, int]) -> NDArray[np.intp]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
-from vidkin.shots.band import BAND_LAGS, BandFeatures, TransitionNetwork, find_stretches
+from vidkin.shots.band import BAND_CONTEXT, BAND_LAGS, BandFeatures, TransitionReader, find_stretches
 from vidkin.shots.contract import Transition
 from vidkin.shots.cut_numbers import (
     AROUND,
@@ -87,9 +86,6 @@ LEAST_DISTANCE = 0.01
 
 """Least distance of two frames with a cut between them."""
 
-# The network's answer for a frame depends on this many frames to each side.
-_CONTEXT = 62
-
 _STEP = 128
 
 _PUSHED = 64
@@ -137,7 +133,7 @@ class ProposalMaker:
     divided into blocks.
     """
 
-    def __init__(self, network: TransitionNetwork, encoder: VectorNetwork) -> None:
+    def __init__(self, network: TransitionReader, encoder: VectorNetwork) -> None:
         self.vectors = FrameVectors(encoder, _ROOM)
         self.hard: list[Proposal] = []
         self.gradual: list[Proposal] = []
@@ -161,7 +157,7 @@ class ProposalMaker:
             part, planes = planes[:room], planes[room:]
             self.vectors.push(part)
             self._band.push(self._grid.thin(part))
-            ready = (self.vectors.count - _CONTEXT) // _STEP * _STEP
+            ready = (self.vectors.count - BAND_CONTEXT) // _STEP * _STEP
             if ready > self._done:
                 self._take_rows()
                 self._advance(ready)
@@ -186,14 +182,14 @@ class ProposalMaker:
         """Compute answers and proposals for the frames up to ``until``."""
         done, self._done = self._done, until
         if until > done:
-            first = max(self._from, done - _CONTEXT)
-            piece = torch.from_numpy(self._rows[first - self._from : until + _CONTEXT - self._from])
-            answers = self._network.probabilities(piece).numpy()[done - first : until - first]
+            first = max(self._from, done - BAND_CONTEXT)
+            piece = self._rows[first - self._from : until + BAND_CONTEXT - self._from]
+            answers = self._network.probabilities(piece)[done - first : until - first]
             rows = self._rows[done - self._from : until - self._from]
             self._answers.append(answers)
             self._seen.append(rows[:, _SEEN])
             self._propose_hard(until if last else until - AROUND)
-            kept = max(0, until - _CONTEXT - AROUND)
+            kept = max(0, until - BAND_CONTEXT - AROUND)
             self._rows, self._from = self._rows[kept - self._from :], kept
         self._propose_gradual(until, last=last)
 

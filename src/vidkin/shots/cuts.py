@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,11 @@ import numpy as np
 from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
+from vidkin.features import shipped_encoder
 from vidkin.media import FramePlanes
-from vidkin.shots.band import TransitionNetwork, read_network, refuse_unreadable, write_network
+from vidkin.shots.band import TransitionReader, open_network, refuse_unreadable
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
-from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, GRID, HARD_NUMBERS
+from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, GRID, HARD_NUMBERS, VectorNetwork
 from vidkin.shots.cut_proposals import LEAST_PICTURE, Proposal, ProposalMaker
 
 # Standardized numbers are clipped to this.
@@ -245,26 +245,24 @@ class CutModel:
         provenance: Training data and results, as plain values.
     """
 
-    network: TransitionNetwork
+    network: TransitionReader
     rules: CutRules
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
-    def save(self, path: PathLike) -> None:
-        """Write one safetensors file."""
-        notes = {"rules": asdict(self.rules), "provenance": dict(self.provenance)}
-        write_network(self.network, path, notes)
+    def notes(self) -> dict[str, Any]:
+        """What a file of weights tells beside them, for `vidkin.shots.training.transitions.write_network`."""
+        return {"rules": asdict(self.rules), "provenance": dict(self.provenance)}
 
     @classmethod
     def load(cls, path: PathLike | None = None) -> CutModel:
-        """Load a file written by :meth:`save`; None is the bundled model.
+        """Load a file of weights with the notes of a model; None is the bundled model.
 
         Raises:
             InvalidArgumentError: The file does not hold such a model.
         """
-        shipped = resources.files("vidkin.shots").joinpath("data/cuts.safetensors")
-        file = str(shipped) if path is None else os.fspath(path)
+        file = os.fspath(Path(__file__).with_name("data") / "cuts.safetensors" if path is None else path)
         with refuse_unreadable(f"{file} must be a model of the detector 'cuts'"):
-            network, metadata = read_network(file, outputs=_OUTPUTS)
+            network, metadata = open_network(file, outputs=_OUTPUTS)
             rules = parse_json(metadata["rules"])
             scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
             return cls(network, CutRules(**{**rules, **scores}), parse_json(metadata.get("provenance", "{}")))
@@ -283,7 +281,7 @@ class CutDetector:
 
     Args:
         encoder: The frame encoder; None is the bundled one. The stored rules fit no other.
-        weights: A file written by `CutModel.save`; None is the bundled model.
+        weights: A file of weights with the notes of a `CutModel`; None is the bundled model.
         hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights.
         gradual: Least probability of a gradual transition, in (0, 1).
 
@@ -296,7 +294,7 @@ class CutDetector:
 
     def __init__(
         self,
-        encoder: FrameEncoder | None = None,
+        encoder: VectorNetwork | None = None,
         *,
         weights: PathLike | None = None,
         hard: float | None = None,
@@ -310,7 +308,7 @@ class CutDetector:
             hard_threshold=stored.hard_threshold if hard is None else hard,
             gradual_threshold=stored.gradual_threshold if gradual is None else gradual,
         )
-        self._proposals = ProposalMaker(model.network, _shipped_encoder() if encoder is None else encoder.fold())
+        self._proposals = ProposalMaker(model.network, shipped_encoder() if encoder is None else encoder)
         self._times: list[float] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
@@ -327,5 +325,3 @@ class CutDetector:
 
 # Shared by all detectors, which never change them.
 _shipped_model = cache(CutModel.load)
-
-_shipped_encoder = cache(lambda: load_frame_encoder().fold())

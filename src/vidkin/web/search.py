@@ -17,8 +17,7 @@ from pydantic import BaseModel, Field
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Match, VideoRecord
 from vidkin.media import thumbnail
-from vidkin.rendering.matches import describe_parts
-from vidkin.rendering.pictures import pool_map
+from vidkin.rendering.matches import describe_parts, pool_map
 from vidkin.rendering.text import match_as_json
 from vidkin.similarity import UNRELATED, Box, Segment
 from vidkin.web.library import VideoModel, video_values

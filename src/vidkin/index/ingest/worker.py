@@ -14,10 +14,9 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from vidkin.errors import VidkinError
 from vidkin.features import Phase
+from vidkin.features.sessions import set_threads
 from vidkin.index.ingest.executor import WorkerSpec, describe_video
 
 _LENGTH = struct.Struct("!Q")
@@ -54,7 +53,7 @@ class Channel:
     def send(self, message: object) -> None:
         """Send a message; blocks until there is room.
 
-        Pickled whole: tensors must not pass through shared memory, which needs a common parent.
+        Pickled whole.
 
         Raises:
             ConnectionError: The other side is gone.
@@ -163,7 +162,7 @@ def run_worker(descriptor: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
     _die_with_parent()
-    torch.set_num_threads(1)
+    set_threads(1)
     parent = _Parent(descriptor)
     spec = parent.receive()
     assert isinstance(spec, WorkerSpec)

@@ -16,7 +16,8 @@ from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLoc
 from vidkin.index.storage.place import Place
 
 if TYPE_CHECKING:
-    import torch
+    import numpy as np
+    from numpy.typing import NDArray
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
@@ -104,33 +105,34 @@ def _panics_as_errors() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
-    """Read one tensor of unit vectors from a safetensors file; None if the file is missing.
+def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | None:
+    """Read one array of unit vectors from a safetensors file; None if the file is missing.
 
     Raises:
         CollectionDamagedError: It is not what was written, or holds numbers that no unit vector has.
     """
     from safetensors import SafetensorError
-    from safetensors.torch import load
+    from safetensors.numpy import load
 
     with reading(place.address(file)):
         content = place.read(file)
         if content is None:
             return None
         try:
-            vectors = load(content)[name]
+            vectors: NDArray[np.floating] = load(content)[name]
         except SafetensorError as error:
             raise ValueError(str(error)) from error
-        if not bool((vectors.float().abs() <= 1.01).all()):
+        if not (abs(vectors) <= 1.01).all():
             raise ValueError("its values are not what was written")
         return vectors
 
 
-def write_units(place: Place, file: str, name: str, vectors: torch.Tensor) -> None:
+def write_units(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
     """Write what :func:`read_units` reads, in half precision; see :func:`write_whole`."""
-    from safetensors.torch import save
+    from safetensors.numpy import save
 
-    write_whole(place, file, save({name: vectors.half().contiguous()}))
+    # Contiguous, as safetensors writes the memory as it lies.
+    write_whole(place, file, save({name: vectors.astype("float16", order="C")}))
 
 
 def write_whole(place: Place, name: str, content: bytes) -> None:

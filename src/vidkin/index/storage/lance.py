@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
@@ -204,7 +203,7 @@ class LanceStore:
     def read_windows(self, video_id: int) -> WindowVectors:
         return self._again_if_pruned(lambda: self._read_windows(video_id))
 
-    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
         return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
 
@@ -442,7 +441,7 @@ class WindowSearch:
         with reading(table.uri):
             self._indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
 
-    def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
         if self._dataset is None or len(queries) == 0:
             return no_windows(len(queries), limit)
@@ -457,10 +456,10 @@ class WindowSearch:
             with reading(self._uri):
                 rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
             matrix = window_matrix(rows)
-            self._matrix = matrix.of_known(torch.from_numpy(np.isin(matrix.video_ids.numpy(), self._known)))
+            self._matrix = matrix.of_known(np.isin(matrix.video_ids, self._known))
         return self._matrix.nearest(queries, limit)
 
-    def _approximate(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+    def _approximate(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         result = no_windows(len(queries), limit)
         block = max(1, _MOST_ROWS // (_REFINE_FACTOR * (limit + _SPARE)))
         for first in range(0, len(queries), block):
@@ -468,7 +467,7 @@ class WindowSearch:
             count = _REFINE_FACTOR * (limit + _SPARE)
             while True:
                 of_query, rows, matrix = self._candidates(part, count)
-                known = np.isin(matrix.video_ids.numpy(), self._known)[rows]
+                known = np.isin(matrix.video_ids, self._known)[rows]
                 returned = np.bincount(of_query, minlength=len(part))
                 usable = np.bincount(of_query[known], minlength=len(part))
                 # Too few are left although the table has more: request more.
@@ -476,15 +475,15 @@ class WindowSearch:
                     break
                 count *= 4
             for query in range(len(part)):
-                chosen = torch.from_numpy(rows[known & (of_query == query)])
+                chosen = rows[known & (of_query == query)]
                 # Distances of a quantized index are not exact: score again from the vectors.
-                scores = (matrix.vectors[chosen].float() * part[query]).sum(dim=1).clamp(-1.0, 1.0)
-                order = scores.argsort(descending=True, stable=True)[:limit]
+                scores = (matrix.vectors[chosen] @ part[query]).clip(-1.0, 1.0)
+                order = np.argsort(-scores, kind="stable")[:limit]
                 result.put((first + query, slice(len(order))), matrix, chosen[order], scores[order])
         return result
 
     def _candidates(
-        self, queries: torch.Tensor, count: int
+        self, queries: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], WindowMatrix]:
         """The ``count`` windows of each query whose codes are nearest: queries [C], rows [C] of the matrix, matrix.
 
@@ -493,7 +492,7 @@ class WindowSearch:
         """
         nearest = {
             "column": "vector",
-            "q": queries.numpy(),
+            "q": queries,
             "k": count,
             "metric": "cosine",
             "nprobes": _PARTITIONS_READ,

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import CollectionDamagedError, CollectionError
@@ -412,14 +411,14 @@ def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
     videos = [(video_id, windows) for video_id, windows in videos if len(windows)]
     if not videos:
         return None
-    vectors = torch.cat([windows.vectors.to(torch.float16) for _, windows in videos]).numpy()
+    vectors = np.concatenate([windows.vectors for _, windows in videos], dtype=np.float16)
     columns = {
         "video_id": np.concatenate([np.full(len(windows), video_id) for video_id, windows in videos]),
         "window": np.concatenate([np.arange(len(windows), dtype=np.int32) for _, windows in videos]),
-        "start": np.concatenate([windows.starts.numpy() for _, windows in videos]),
-        "end": np.concatenate([windows.ends.numpy() for _, windows in videos]),
-        "first_frame": np.concatenate([windows.first_frames.numpy() for _, windows in videos]),
-        "last_frame": np.concatenate([windows.last_frames.numpy() for _, windows in videos]),
+        "start": np.concatenate([windows.starts for _, windows in videos]),
+        "end": np.concatenate([windows.ends for _, windows in videos]),
+        "first_frame": np.concatenate([windows.first_frames for _, windows in videos]),
+        "last_frame": np.concatenate([windows.last_frames for _, windows in videos]),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
     }
     return pa.table(columns)
@@ -429,22 +428,22 @@ def windows_from_rows(rows: pa.Table) -> WindowVectors:
     """The windows of one video from its rows."""
     rows = rows.sort_by("window")
     return WindowVectors(
-        vectors=torch.from_numpy(vector_column(rows)),
-        starts=torch.from_numpy(_column(rows, "start")),
-        ends=torch.from_numpy(_column(rows, "end")),
-        first_frames=torch.from_numpy(_column(rows, "first_frame")),
-        last_frames=torch.from_numpy(_column(rows, "last_frame")),
+        vectors=vector_column(rows),
+        starts=_column(rows, "start"),
+        ends=_column(rows, "end"),
+        first_frames=_column(rows, "first_frame"),
+        last_frames=_column(rows, "last_frame"),
     )
 
 
 def window_matrix(rows: pa.Table) -> WindowMatrix:
-    """All rows (columns :data:`WINDOW_COLUMNS`) as tensors."""
+    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays."""
     return WindowMatrix(
-        vectors=torch.from_numpy(vector_column(rows)),
-        video_ids=torch.from_numpy(_column(rows, "video_id")),
-        windows=torch.from_numpy(_column(rows, "window").astype(np.int64)),
-        starts=torch.from_numpy(_column(rows, "start")),
-        ends=torch.from_numpy(_column(rows, "end")),
+        vectors=vector_column(rows).astype(np.float32),
+        video_ids=_column(rows, "video_id"),
+        windows=_column(rows, "window").astype(np.int64),
+        starts=_column(rows, "start"),
+        ends=_column(rows, "end"),
     )
 
 
