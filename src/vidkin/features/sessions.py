@@ -60,6 +60,24 @@ def check_device(device: str) -> str:
     return device
 
 
+def resolve_device(device: str) -> str:
+    """The device on which torch computes: ``auto`` is ``cuda`` if torch finds one, else ``cpu``. It needs torch.
+
+    Raises:
+        InvalidArgumentError: The device is written in another way, or torch finds no CUDA device.
+    """
+    if check_device(device) == "cpu":
+        return device
+    import torch
+
+    found = torch.cuda.is_available()
+    if device == "auto":
+        return "cuda" if found else "cpu"
+    if not found:
+        raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
+    return device
+
+
 def has_cuda() -> bool:
     """Whether the installed ONNX Runtime can compute on CUDA devices; not whether there is one."""
     import onnxruntime
