@@ -116,9 +116,9 @@ def test_scores_are_those_of_the_published_code(layout: str, tmp_path: Path, whi
 
 
 def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
-    with torch.no_grad():
-        frame_map = comparator.frame_map(comparator.weigh(query), comparator.weigh(target))
-        return float(comparator.video_score(comparator.learned_map(frame_map)))
+    arrays = comparator.on_arrays()
+    frame_map = arrays.frame_map(arrays.weigh(query.numpy()), arrays.weigh(target.numpy()))
+    return float(arrays.video_score(arrays.learned_map(frame_map)))
 
 
 def test_the_binary_student_of_dns(tmp_path: Path, whitening: Path) -> None:

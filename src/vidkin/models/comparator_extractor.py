@@ -235,19 +235,19 @@ def _attend(
     context: NDArray[np.float32],
     values: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    attention = np.tanh(values @ transform + bias) @ context
-    weighed: NDArray[np.float32] = values / (1 + np.exp(-attention))[..., None]
-    return weighed
+    attention: NDArray[np.float32] = np.tanh(values @ transform + bias) @ context
+    return values / (1 + np.exp(-attention))[..., None]
 
 
 def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
-    weighed: NDArray[np.float32] = values * ((values @ direction) / 2 + np.float32(0.5))[..., None]
-    return weighed
+    cosine: NDArray[np.float32] = values @ direction
+    return values * (cosine / 2 + np.float32(0.5))[..., None]
 
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
     # Scaling to length 1 first, as in training, does not change a sign.
-    return np.sign(values @ projection) / np.float32(values.shape[-1] ** 0.5)
+    signs: NDArray[np.float32] = np.sign(values @ projection)
+    return signs / np.float32(values.shape[-1] ** 0.5)
 
 
 # A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.

@@ -33,8 +33,6 @@ class Encoder(nn.Module, ABC):
 
     config: EncoderConfig
     dimension: int
-    # Of kind ``frame_encoder``: digest of the network alone.
-    square_digest = ""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -87,6 +85,11 @@ class Encoder(nn.Module, ABC):
         """Normalize [..., 3, S, S] from 0 to 1 for the network."""
         mean, std = self.get_buffer("_mean"), self.get_buffer("_std")
         return (images - mean) / std
+
+    @property
+    def square_digest(self) -> str:
+        """For kind ``frame_encoder``: the digest of its network alone, as for vidkin's own encoder; else empty."""
+        return ""
 
     @property
     def device(self) -> torch.device:
@@ -161,11 +164,13 @@ class TorchEncoder:
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features [B, F] of frames [B, 3, S, S] from 0 to 1."""
-        return self._run(self._model.frame_features, images)  # type: ignore[operator]
+        assert isinstance(self._model, BackboneEncoder)
+        return self._run(self._model.frame_features, images)
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Unit vectors [B, D] of the features [B, T, F] of clips."""
-        return self._run(self._model.head, features)  # type: ignore[operator]
+        assert isinstance(self._model, BackboneEncoder)
+        return self._run(self._model.head, features)
 
     def _run(self, network: Callable[[torch.Tensor], torch.Tensor], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):

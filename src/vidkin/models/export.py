@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from vidkin._base.files import PathLike, replace_file
+from vidkin._base.files import PathLike, write_bytes
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 from vidkin.features.sessions import open_session
 from vidkin.models.clip_encoder import ClipEncoder
@@ -191,8 +191,7 @@ def write_graph(
                 # The second file is named after the first, which therefore cannot be written under a temporary name.
                 onnx.save_model(document, os.fspath(target), save_as_external_data=True, location=f"{target.name}.data")
             else:
-                with replace_file(target) as temporary:
-                    temporary.write_bytes(document.SerializeToString())
+                write_bytes(target, document.SerializeToString())
         except OSError as error:
             raise _unwritable(target, error) from error
     return target

@@ -170,7 +170,7 @@ class EncoderNetwork(Protocol):
 def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
     """Open the encoder of a folder to use it: with ONNX Runtime, or with torch where that is needed and installed.
 
-    Torch is needed by a folder without ``model.onnx``, which versions before 0.4 wrote, or one whose ``model.onnx``
+    Torch is needed by a folder without ``model.onnx``, which version 0.1 wrote, or one whose ``model.onnx``
     belongs to other weights, and for a CUDA device that onnxruntime does not support.
 
     Args:

@@ -42,9 +42,9 @@ class FrameEncoderModel(Encoder):
         return self.forward(inputs)
 
     @property
-    def square_digest(self) -> str:  # type: ignore[override]
-        """Digest of the network alone, as for vidkin's own encoder."""
-        return self.network.digest()
+    def square_digest(self) -> str:
+        """The digest of the network alone, as for vidkin's own encoder."""
+        return str(self.network.digest())
 
     def head_parameters(self) -> list[nn.Parameter]:
         """All parameters, since none is pretrained."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
@@ -141,7 +142,7 @@ def describe_videos(
             except (MediaError, InvalidArgumentError) as error:
                 broken[video] = str(error)
                 continue
-            tensors = {
+            tensors: dict[str, NDArray[np.floating]] = {
                 "values": np.ascontiguousarray(features.whole, np.float32),
                 "timestamps": features.timestamps.astype(np.float64),
                 "information": features.information.astype(np.float32),
