@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
-from vidkin._base.registry import load_attribute
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features.sessions import open_session
+from vidkin.features.square_encoder import weights_digest
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 
@@ -53,8 +53,8 @@ Rows = NDArray[np.float32]
 
 """[T, D], one row per frame."""
 
-# Where networks are trained; imported only to run weights that were never exported.
-_TRAINING = "vidkin.shots.training.transitions"
+# Entry points that run weights which have no ONNX file: a function from the file to a network and its metadata.
+_READERS = "vidkin.transition_readers"
 
 
 class BandFeatures:
@@ -259,14 +259,14 @@ class TransitionSession:
 
     @property
     def digest(self) -> str:
-        """Digest of the weights, see `weights_digest`; empty if the file does not tell it."""
+        """Digest of the weights by `features.square_encoder.weights_digest`; empty if the file does not tell it."""
         return str(self._session.get_modelmeta().custom_metadata_map.get("weights", ""))
 
     def probabilities(self, features: Rows) -> Probabilities:
         """Probabilities [T, outputs] of features [T, 48], in blocks to bound memory; the blocks do not change the
         result."""
-        parts = []
-        for start in range(0, max(1, len(features)), _FRAMES_A_PASS):
+        parts = [np.zeros((0, self._session.get_outputs()[0].shape[-1]), np.float32)]
+        for start in range(0, len(features), _FRAMES_A_PASS):
             before = min(start, BAND_CONTEXT)
             block = features[start - before : start + _FRAMES_A_PASS + BAND_CONTEXT]
             (answers,) = self._session.run(None, {"features": block[None]})
@@ -315,15 +315,17 @@ def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Map
     exported = Path(path).with_suffix(".onnx")
     if exported.is_file():
         session = TransitionSession(exported)
-        if session.digest == weights_digest(weights):
+        if session.digest == weights_digest({}, weights):
             return session, metadata
-    if find_spec("torch") is None:
-        raise MissingPartError(
-            f"{exported}: is missing or of other weights than {Path(path).name}, and without torch cuts are found with "
-            "this file; where torch is installed, write it with: "
-            f"python -m vidkin.shots.training.transitions {os.fspath(path)}"
-        )
-    return load_attribute(f"{_TRAINING}:read_network")(path)[0], metadata
+    # Training stands above detection, so it is found by name.
+    readers = entry_points(group=_READERS) if find_spec("torch") is not None else ()
+    for reader in readers:
+        network: TransitionReader = reader.load()(path)[0]
+        return network, metadata
+    raise MissingPartError(
+        f"{exported}: is missing or of other weights than {Path(path).name}; write it where torch is installed, with: "
+        f"python -m vidkin.shots.training.transitions {os.fspath(path)}"
+    )
 
 
 def read_weights(path: PathLike) -> tuple[dict[str, NDArray[np.float32]], Mapping[str, str]]:
@@ -337,15 +339,6 @@ def read_weights(path: PathLike) -> tuple[dict[str, NDArray[np.float32]], Mappin
         if not np.isfinite(values).all():
             raise InvalidArgumentError(f"{os.fspath(path)}: {name} has values that are not finite; train it again")
     return weights, metadata
-
-
-def weights_digest(weights: Mapping[str, NDArray[np.float32]]) -> str:
-    """SHA-256 of names and values, by which an ONNX file names the weights it was made from."""
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        digest.update(f"{name} {weights[name].shape} ".encode())
-        digest.update(weights[name].astype("<f4").tobytes())
-    return digest.hexdigest()
 
 
 @contextmanager
@@ -444,7 +437,7 @@ class BandDetector:
     transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
 
     Args:
-        weights: A file written by `vidkin.shots.training.transitions.TransitionNetwork.save`; None is the bundled network.
+        weights: A file written by `TransitionNetwork.save` of `vidkin.shots.training`; None is the bundled network.
         hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights. Raise it for
             fewer false cuts.
         gradual: Least probability of a frame inside a gradual transition, in (0, 1).

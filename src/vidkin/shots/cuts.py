@@ -14,7 +14,7 @@ import numpy as np
 from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import shipped_encoder
+from vidkin.features.square_encoder import shipped_encoder
 from vidkin.media import FramePlanes
 from vidkin.shots.band import TransitionReader, open_network, refuse_unreadable
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts

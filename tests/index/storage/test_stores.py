@@ -469,7 +469,7 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Lanc
     queries = units(centers[:20])
     exact = store.nearest(queries, 10)
     store.optimize()
-    assert store._window_search()._indexed
+    assert store._window_search().is_indexed
     close = store.nearest(queries, 10)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 200 > 0.95
@@ -498,7 +498,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     queries = units(generator.standard_normal((20, 32), np.float32))
     exact = store.nearest(queries, 100)
     store.optimize()
-    assert store._window_search()._indexed
+    assert store._window_search().is_indexed
     close = store.nearest(queries, 100)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 2000 > 0.95

@@ -174,7 +174,7 @@ def _are_strangers(
 
 def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
     near: NDArray[np.bool_] = first.vectors @ second.vectors.T >= _RELATED
-    return max(_share(first, near.any(axis=1)), _share(second, near.any(axis=0))) >= _COPY_SHARE
+    return max(_share(first, near.max(axis=1)), _share(second, near.max(axis=0))) >= _COPY_SHARE
 
 
 def _share(windows: WindowVectors, chosen: NDArray[np.bool_]) -> float:

@@ -418,7 +418,7 @@ class WindowMatrix:
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
-        if len(self) == 0:
+        if len(self) == 0 or len(queries) == 0:
             return no_windows(len(queries), limit)
         if queries.shape[1] != self.vectors.shape[1]:
             raise InvalidArgumentError(

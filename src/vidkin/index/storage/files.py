@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.place import Place
 
@@ -297,7 +297,7 @@ def is_gone(path: str) -> bool:
 def _read(descriptor: int, place: int, count: int) -> bytes:
     """Read this many bytes from ``place``, fewer only at the end of the file."""
     parts = []
-    while count > 0 and (part := os.pread(descriptor, count, place)):
+    while count > 0 and (part := read_at(descriptor, count, place)):
         parts.append(part)
         place += len(part)
         count -= len(part)

@@ -21,6 +21,7 @@ from torch import nn
 
 from vidkin._base.files import PathLike, replace_file
 from vidkin._base.registry import import_part
+from vidkin.features.square_encoder import weights_digest
 from vidkin.shots.band import (
     BAND_CHANNELS,
     BAND_CONTEXT,
@@ -31,7 +32,6 @@ from vidkin.shots.band import (
     read_thresholds,
     read_weights,
     refuse_unreadable,
-    weights_digest,
 )
 
 _FRAMES_A_PASS = 4096
@@ -156,7 +156,7 @@ def export_network(network: TransitionNetwork, path: PathLike) -> Path:
         del node.metadata_props[:]
     del model.metadata_props[:]
     state = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
-    onnx.helper.set_model_props(model, {"weights": weights_digest(state)})
+    onnx.helper.set_model_props(model, {"weights": weights_digest({}, state)})
     with replace_file(target) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return target
@@ -165,12 +165,12 @@ def export_network(network: TransitionNetwork, path: PathLike) -> Path:
 def main(paths: list[str]) -> int:
     """Write an ONNX file beside each of these files of weights; the exit status."""
     if not paths:
-        print(__doc__, file=sys.stderr)
+        sys.stderr.write(__doc__ or "")
         return 2
     for path in paths:
         with refuse_unreadable(f"{path}: not a network of transitions"):
             network = read_network(path)[0]
-        print(export_network(network, path))
+        sys.stdout.write(f"{export_network(network, path)}\n")
     return 0
 
 
