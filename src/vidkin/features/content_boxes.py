@@ -10,12 +10,10 @@ import math
 from itertools import combinations
 
 import numpy as np
-import torch
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from torch.nn import functional
 
-from vidkin.features.information import bar_boxes
-from vidkin.media.frames import LUMINANCE
+from vidkin.features.information import bar_boxes, small_luma
 
 _SIDE = 128
 _MOST_FRAMES = 24
@@ -37,7 +35,7 @@ _SAME = 0.8
 
 def find_content_boxes(
     images: NDArray[np.uint8], *, between_bars: bool = False, only_lines: bool = False
-) -> torch.Tensor:
+) -> NDArray[np.float32]:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
     Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
@@ -56,10 +54,10 @@ def find_content_boxes(
         At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
     """
     if len(images) < 2:
-        return torch.zeros(0, 4)
+        return np.zeros((0, 4), np.float32)
     chosen = images[np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))]
-    small = _small_luma(chosen, between_bars)
-    across, down = _persistence(small), _persistence(small.transpose(1, 2))
+    small = _luma_between_bars(chosen) if between_bars else small_luma(chosen)
+    across, down = _persistence(small), _persistence(small.transpose(0, 2, 1))
     columns, rows = _spans(_lines(across)), _spans(_lines(down))
     sides = np.stack(
         [_coverage(across, columns[:, end], rows) for end in (0, 1)]
@@ -80,56 +78,71 @@ def find_content_boxes(
     for _, box in sorted(boxes, reverse=True):
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
             distinct.append(box)
-    return torch.tensor(distinct[1:]).reshape(-1, 4) / _SIDE
+    return np.array(distinct[1:], dtype=np.float32).reshape(-1, 4) / np.float32(_SIDE)
 
 
-def _small_luma(images: NDArray[np.uint8], between_bars: bool) -> torch.Tensor:
-    """Luma [T, 128, 128] of images [T, H, W, 3]."""
-    luma = torch.from_numpy(images @ np.array(LUMINANCE, dtype=np.float32))[:, None]
-    if not between_bars:
-        return functional.interpolate(luma, (_SIDE, _SIDE), mode="area")[:, 0]
-    pictures = [
-        functional.interpolate(frame[None, :, top:bottom, left:right], (_SIDE, _SIDE), mode="area")[0]
-        for frame, (top, bottom, left, right) in zip(luma, bar_boxes(images).tolist(), strict=True)
-    ]
-    return torch.cat(pictures)
+def _luma_between_bars(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Luma [T, 128, 128] of the pictures between the bars of images [T, H, W, 3]."""
+    edges = bar_boxes(images)
+    luma = np.empty((len(images), _SIDE, _SIDE), np.float32)
+    for top, bottom, left, right in np.unique(edges, axis=0).tolist():
+        rows = (edges == (top, bottom, left, right)).all(axis=1)
+        luma[rows] = small_luma(images[rows, top:bottom, left:right])
+    return luma
 
 
-def _changing_boxes(luma: torch.Tensor) -> list[tuple[float, tuple[int, int, int, int]]]:
+def _changing_boxes(luma: NDArray[np.float32]) -> list[tuple[float, tuple[int, int, int, int]]]:
     """The rectangle around everything that changes in frames [T, S, S] while the rest stands still, with its
     certainty."""
-    variance = luma.square().mean(0) - luma.mean(0).square()
-    changes = (variance > _CHANGES**2).float()[None]
-    changing = functional.avg_pool2d(changes, 5, 1, 2)[0] > 0.5
-    rows, columns = changing.any(1).nonzero()[:, 0].tolist(), changing.any(0).nonzero()[:, 0].tolist()
+    variance = np.square(luma).mean(axis=0) - np.square(luma.mean(axis=0))
+    # Most of the 25 samples around a sample; beyond the border nothing changes.
+    near = np.pad((variance > _CHANGES**2).astype(np.int64), 2)
+    for axis in (0, 1):
+        near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
+    changing = near > 12
+    rows, columns = np.flatnonzero(changing.any(axis=1)).tolist(), np.flatnonzero(changing.any(axis=0)).tolist()
     if not rows or min(rows[-1] - rows[0], columns[-1] - columns[0]) + 1 < _SMALLEST_SIDE * _SIDE:
         return []
     box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
     inside = changing[box[1] : box[3], box[0] : box[2]]
-    if float(inside.float().mean()) < _LEAST_CHANGING:
+    if inside.mean() < _LEAST_CHANGING:
         return []
-    return [(1.4 + _OF_LARGE * math.sqrt(inside.numel()) / _SIDE, box)]
+    return [(1.4 + _OF_LARGE * math.sqrt(inside.size) / _SIDE, box)]
 
 
-def _persistence(luma: torch.Tensor) -> torch.Tensor:
+def _persistence(luma: NDArray[np.float32]) -> NDArray[np.float32]:
     """[S + 1, S]: for each line between two columns of frames [T, S, S], the share of frames with an edge in each
     row."""
-    smooth = functional.avg_pool2d(luma[:, None], (5, 1), 1, (2, 0), count_include_pad=False)[:, 0]
-    difference = smooth.diff(dim=2).abs()
-    largest = functional.max_pool1d(difference, 3, 1, 1)
-    edge = (difference >= _EDGE) & (difference >= largest)
-    share = edge.float().mean(0)
+    # Sums of up to five rows, two on either side, divided by their number.
+    sums = luma.copy()
+    counts = np.ones(luma.shape[1], np.float32)
+    for shift in (1, 2):
+        sums[:, shift:] += luma[:, :-shift]
+        sums[:, :-shift] += luma[:, shift:]
+        counts[shift:] += 1
+        counts[:-shift] += 1
+    sums /= counts[:, None]
+    difference = np.abs(np.diff(sums, axis=2))
+    edge = (difference >= _EDGE) & (difference >= _largest_of_three(difference))
     # A line can lie between two columns in one row and be shifted by one column in the next.
-    share = functional.max_pool1d(share[None], 3, 1, 1)[0]
-    return functional.pad(share.T, (0, 0, 1, 1))
+    share = _largest_of_three(edge.mean(axis=0, dtype=np.float32))
+    return np.pad(share.T, ((1, 1), (0, 0)))
 
 
-def _lines(persistence: torch.Tensor) -> list[int]:
+def _largest_of_three(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The largest of each value and its neighbors along the last axis."""
+    largest = values.copy()
+    np.maximum(largest[..., 1:], values[..., :-1], out=largest[..., 1:])
+    np.maximum(largest[..., :-1], values[..., 1:], out=largest[..., :-1])
+    return largest
+
+
+def _lines(persistence: NDArray[np.float32]) -> list[int]:
     """Positions of the lines with the most persistent pixels, and of the borders."""
-    strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(1)
-    peak = (strength >= functional.max_pool1d(strength[None], 3, 1, 1)[0]) & (strength >= _SMALLEST_SIDE * _SIDE * 0.5)
-    places = peak.nonzero()[:, 0]
-    best = places[strength[places].argsort(descending=True)[:_MOST_LINES]].tolist()
+    strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(axis=1)
+    peak = (strength >= _largest_of_three(strength)) & (strength >= _SMALLEST_SIDE * _SIDE * 0.5)
+    places = np.flatnonzero(peak)
+    best = places[np.argsort(-strength[places], kind="stable")[:_MOST_LINES]].tolist()
     return sorted({0, _SIDE, *best})
 
 
@@ -139,9 +152,11 @@ def _spans(lines: list[int]) -> NDArray[np.int64]:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _coverage(persistence: torch.Tensor, lines: NDArray[np.int64], spans: NDArray[np.int64]) -> NDArray[np.float64]:
+def _coverage(
+    persistence: NDArray[np.float32], lines: NDArray[np.int64], spans: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """[N, M], mean persistence of lines [N] along spans [M, 2]; infinite for a border of the frame."""
-    sums = functional.pad(persistence.double().cumsum(1), (1, 0)).numpy()[lines]
+    sums = np.pad(persistence.cumsum(axis=1, dtype=np.float64), ((0, 0), (1, 0)))[lines]
     coverage: NDArray[np.float64] = (sums[:, spans[:, 1]] - sums[:, spans[:, 0]]) / (spans[:, 1] - spans[:, 0])
     coverage[(lines == 0) | (lines == _SIDE)] = np.inf
     return coverage

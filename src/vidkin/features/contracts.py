@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    import torch
+    import numpy as np
+    from numpy.typing import NDArray
 
     from vidkin.media import Frames
     from vidkin.similarity import FrameFeatures
@@ -54,7 +55,9 @@ class FrameExtractor(Protocol):
         """Which side of a comparison to describe in views, see :mod:`vidkin.features.views`."""
         ...
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         """Features of frames [T, H, W, 3], or of their left-right mirror images if ``mirror``.
 
         Args:

@@ -1,27 +1,38 @@
-"""The small network that turns a square of a frame into a unit vector; search and shots share it."""
+"""The small network that turns a square of a frame into a unit vector, as it is trained; it needs torch.
+
+What runs it without torch is :mod:`vidkin.features.square_encoder`, from the ONNX file that is written here.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
 from vidkin._base.files import PathLike, write_bytes
+from vidkin._base.registry import import_part
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import resolve_device
+from vidkin.features.square_encoder import SHIPPED, SquareEncoder, weights_digest
 
 NORMALIZATIONS = ("fixed", "image")
 
-_SHIPPED = Path(__file__).with_name("data") / "frame_encoder.safetensors"
+# Version of the ONNX operators in exported files; onnxruntime 1.14 and later know it.
+_OPSET = 18
+
 # Typical mean and deviation of values in 0..1, the same for all channels.
 _MEAN = 0.45
 _DEVIATION = 0.25
@@ -149,6 +160,25 @@ class FrameEncoder(nn.Module):
                         module[index + 1] = nn.Identity()
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
+    def digest(self) -> str:
+        """What identifies the network: the :func:`~vidkin.features.square_encoder.weights_digest` of its weights."""
+        weights = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.state_dict().items()}
+        return weights_digest(self.settings.to_table(), weights)
+
+    def on_squares(self, device: str = "cpu") -> SquareEncoder:
+        """The network as it is now for NumPy arrays, computed by torch on a device: ``auto``, ``cpu``, ``cuda:1``."""
+        place = resolve_device(device)
+        network = self.fold().to(place).requires_grad_(False)
+
+        def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
+            with torch.inference_mode():
+                images = (torch.from_numpy(squares).to(place) / 255).contiguous(memory_format=torch.channels_last)
+                vectors: NDArray[np.float32] = network(images).cpu().numpy()
+            return vectors
+
+        settings = self.settings
+        return SquareEncoder(run, side=settings.side, dimension=settings.dimension, digest=self.digest())
+
 
 def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
     """Load a frame encoder from a safetensors file whose metadata has its settings; default: the bundled one.
@@ -157,7 +187,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
         InvalidArgumentError: The file is damaged or contains something else.
     """
     if path is None:
-        return load_frame_encoder(_SHIPPED)
+        return load_frame_encoder(SHIPPED.with_suffix(".safetensors"))
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -188,10 +218,66 @@ def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     file = Path(path).expanduser()
     settings = json.dumps(encoder.settings.to_table())
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()}
+    _write(file, save(state, metadata={"settings": settings}))
+    return file
+
+
+def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
+    """Write a frame encoder as the ONNX file that :func:`~vidkin.features.square_encoder.open_square_encoder` reads
+    without torch, and return its path.
+
+    The input is squares [N, 3, side, side] float32 with values in 0..255, the output unit vectors [N, D]. The metadata
+    hold the settings, and the digest that ties the file to the weights.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+        MissingPartError: onnx or onnxscript is not installed.
+    """
+    onnx = import_part("onnx", extra="export")
+    import_part("onnxscript", extra="export")
+    side = encoder.settings.side
+    folded = encoder.fold().cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns about itself
+        exported = torch.onnx.export(
+            _OfBytes(folded),
+            (torch.zeros(2, 3, side, side),),
+            input_names=["squares"],
+            output_names=["vectors"],
+            dynamic_shapes=({0: torch.export.Dim("squares")},),
+            opset_version=_OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+    assert exported is not None  # never None with dynamo
+    model = exported.model_proto
+    # Notes on where each operator comes from, with the paths of this machine.
+    for part in (model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer):
+        part.ClearField("metadata_props")
+    model.graph.ClearField("value_info")
+    onnx.helper.set_model_props(
+        model, {"settings": json.dumps(encoder.settings.to_table()), "digest": encoder.digest()}
+    )
+    file = Path(path).expanduser()
+    _write(file, model.SerializeToString())
+    return file
+
+
+class _OfBytes(nn.Module):
+    """A network of squares with values in 0..255."""
+
+    def __init__(self, network: FrameEncoder) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, squares: torch.Tensor) -> torch.Tensor:
+        return self.network(squares / 255)  # type: ignore[no-any-return]
+
+
+def _write(file: Path, content: bytes) -> None:
     try:
-        write_bytes(file, save(state, metadata={"settings": settings}))
+        write_bytes(file, content)
     except OSError as error:
         raise InvalidArgumentError(
             f"{file}: {error.strerror or error}; choose a file in a folder that can be written"
         ) from error
-    return file

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections import deque
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import torch
-from torch.nn import functional
+from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.backbone import resolve_device
 from vidkin.features.contracts import Views
-from vidkin.features.frame_encoder import FrameEncoder, load_frame_encoder
 from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
+from vidkin.features.resizing import Edges, resize_parts, resize_planes
+from vidkin.features.square_encoder import SquareEncoder, open_square_encoder
 from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
 from vidkin.media.frames import LUMINANCE
 from vidkin.similarity import WHOLE, FrameFeatures
@@ -31,8 +28,8 @@ if TYPE_CHECKING:
 _REVISION = 1
 # Side of the square that views are cut from: a view of half the side still has as many pixels as the encoder sees.
 _CANVAS = 128
-# Squares per pass: enough to keep the processor busy, few enough to stay in its cache.
-_SQUARES_A_PASS = 64
+# Frames whose views are cut at a time: few enough to stay in the processor's cache.
+_FRAMES_A_PASS = 4
 # Least information of a part of the picture; a part with less is left out.
 _LEAST_INFORMATION = 0.03
 
@@ -47,7 +44,6 @@ class FrameEncoderExtractor:
     Args:
         encoder: The network that describes a square.
         name: As it was opened.
-        device: Where it computes.
         views: Which side of a comparison is also described in parts: ``both``, only the ``query`` (a smaller index
             that misses crops), or ``none``.
 
@@ -60,81 +56,71 @@ class FrameEncoderExtractor:
     scorer = "copies?change_energy=0.001"
     short_side = 160
 
-    def __init__(
-        self,
-        encoder: FrameEncoder,
-        *,
-        name: str = "vidkin",
-        device: torch.device | None = None,
-        views: Views = "both",
-    ) -> None:
+    def __init__(self, encoder: SquareEncoder, *, name: str = "vidkin", views: Views = "both") -> None:
         self.name: Final = name
         self.views: Final = views
-        self._device = device or torch.device("cpu")
-        self._network = encoder.fold().to(self._device).requires_grad_(False)
-        self._settings = encoder.settings
+        self._encoder = encoder
         of_views = "" if views == "both" else f"-{views}"
-        digest = hashlib.sha256(json.dumps(encoder.settings.to_table(), sort_keys=True).encode())
-        for weight, tensor in sorted(encoder.state_dict().items()):
-            digest.update(weight.encode())
-            digest.update(tensor.detach().float().cpu().numpy().tobytes())
-        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{digest.hexdigest()[:12]}{of_views}{grid_suffix(views)}"
+        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{encoder.digest[:12]}{of_views}{grid_suffix(views)}"
         # The most recently described frames: usually their mirror image is requested next.
-        self._prepared: deque[tuple[Frames, torch.Tensor, torch.Tensor, torch.Tensor]] = deque(maxlen=2)
+        self._prepared: deque[tuple[Frames, _Prepared]] = deque(maxlen=2)
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
-        boxes = torch.tensor([WHOLE]) if boxes is None else boxes
-        canvas, information, pictures = self._prepare(frames)
-        if mirror:
-            canvas = canvas.flip(3)
-            pictures = mirror_boxes(pictures)
-        parts = [
-            _resize(canvas[:, :, top:bottom, left:right], self._settings.side)
-            for left, top, right, bottom in (boxes * _CANVAS).round().int().tolist()
-        ]
-        values = self.encode(torch.stack(parts, dim=1).flatten(0, 1))
-        values = values.reshape(len(frames), len(boxes), 1, self._settings.dimension)
+        boxes = np.array([WHOLE], dtype=np.float32) if boxes is None else boxes
+        prepared = self._prepare(frames)
+        pictures = mirror_boxes(prepared.pictures) if mirror else prepared.pictures
+        values = self._describe(prepared.canvas, _edges(boxes, _CANVAS, mirror), mirror)
         # A part without detail looks like any other such part, so it is left empty.
-        values[:, 1:] *= (_view_information(canvas, boxes[1:]) >= _LEAST_INFORMATION)[:, :, None, None]
+        shares = _shares(prepared.cells, _edges(boxes[1:], prepared.cells.shape[-1], mirror))
+        values[:, 1:] *= (information_of_share(shares) >= _LEAST_INFORMATION)[:, :, None, None]
         return FrameFeatures(
             values,
-            torch.from_numpy(frames.timestamps.copy()),
-            information,
+            frames.timestamps.copy(),
+            prepared.information,
             self.fingerprint,
             boxes=place_boxes(boxes, pictures),
         )
 
-    def encode(self, squares: torch.Tensor) -> torch.Tensor:
-        """Unit vectors [N, D] of squares [N, 3, side, side], uint8 or floating point, with values in 0..255."""
-        parts = [
-            self._network((part.to(self._device) / 255).contiguous(memory_format=torch.channels_last)).cpu()
-            for part in torch.split(squares, _SQUARES_A_PASS)
-        ]
-        return torch.cat(parts) if parts else torch.zeros(0, self._settings.dimension)
-
     @property
     def side(self) -> int:
-        """Side of the squares that :meth:`encode` takes, pixels."""
-        return self._settings.side
+        """Side of the squares that the encoder takes, pixels."""
+        return self._encoder.side
 
-    def _prepare(self, frames: Frames) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The pictures without their bars as squares, [T, 3, 128, 128] uint8; their information, [T]; and their boxes,
-        [T, 4] shares of the frame."""
-        for described, *prepared in self._prepared:
+    def _prepare(self, frames: Frames) -> _Prepared:
+        for described, prepared in self._prepared:
             if described is frames:
-                canvas, information, pictures = prepared
-                return canvas, information, pictures
-        squares = []
+                return prepared
         edges = bar_boxes(frames.images)
-        for image, (top, bottom, left, right) in zip(frames.images, edges.tolist(), strict=True):
-            picture = torch.from_numpy(np.ascontiguousarray(image[top:bottom, left:right]))
-            squares.append(_resize(picture.permute(2, 0, 1)[None], _CANVAS))
-        canvas = torch.cat(squares) if squares else torch.zeros(0, 3, _CANVAS, _CANVAS, dtype=torch.uint8)
-        information = frame_information(frames.images)
-        pictures = shares_of_edges(edges, frames.images.shape)
-        self._prepared.append((frames, canvas, information, pictures))
-        return canvas, information, pictures
+        canvas = np.empty((_CANVAS, len(frames), 3, _CANVAS), np.uint8)
+        for top, bottom, left, right in np.unique(edges, axis=0).tolist():
+            alike = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
+            for rows in np.split(alike, range(_FRAMES_A_PASS, len(alike), _FRAMES_A_PASS)):
+                images = frames.images[rows, top:bottom, left:right]
+                canvas[:, rows] = resize_planes(np.array(images.transpose(1, 0, 3, 2), np.float32, order="C"), _CANVAS)
+        prepared = _Prepared(
+            canvas,
+            detailed_cells(np.einsum("ytcx,c->tyx", canvas, np.array(LUMINANCE, dtype=np.float32))),
+            frame_information(frames.images),
+            shares_of_edges(edges, frames.images.shape),
+        )
+        self._prepared.append((frames, prepared))
+        return prepared
+
+    def _describe(self, canvas: NDArray[np.uint8], parts: list[Edges], mirror: bool) -> NDArray[np.float32]:
+        """Vectors [T, V, 1, D] of parts of the canvas [128, T, 3, 128]."""
+        count, side = canvas.shape[1], self.side
+        values = np.empty((count, len(parts), 1, self._encoder.dimension), np.float32)
+        squares = np.empty((min(count, _FRAMES_A_PASS), len(parts), 3, side, side), np.float32)
+        for first in range(0, count, _FRAMES_A_PASS):
+            planes = canvas[:, first : first + _FRAMES_A_PASS].astype(np.float32)
+            cut = resize_parts(planes, parts, side, out=squares[: planes.shape[1]])
+            cut = cut[..., ::-1] if mirror else cut
+            vectors = self._encoder.encode(cut.reshape(-1, 3, side, side))
+            values[first : first + _FRAMES_A_PASS] = vectors.reshape(-1, *values.shape[1:])
+        return values
 
 
 def open_frame_extractor(
@@ -158,24 +144,38 @@ def open_frame_extractor(
     views = check_views(parsed.typed_settings({"views": str}).get("views", "both"))
     if whitening is not None:
         raise InvalidArgumentError(f"extractor 'vidkin' takes no whitening, got {os.fspath(whitening)!r}")
-    path = None if weights is None else Path(weights).expanduser()
-    device_used = resolve_device(device)
-    return FrameEncoderExtractor(load_frame_encoder(path), name=name, device=device_used, views=views)
+    return FrameEncoderExtractor(open_square_encoder(weights, device=device), name=name, views=views)
 
 
-def _view_information(canvas: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-    """Information in each box of the canvas [T, 3, 128, 128], computed as for whole frames: [T, V] in [0, 1]."""
-    luma = torch.einsum("tchw,c->thw", canvas.float(), torch.tensor(LUMINANCE))
-    cells = detailed_cells(luma)
-    edges = (boxes * cells.shape[-1]).round().int().tolist()
-    shares = [
-        cells[:, top : max(bottom, top + 1), left : max(right, left + 1)].mean(dim=(1, 2))
-        for left, top, right, bottom in edges
-    ]
-    return information_of_share(torch.stack(shares, dim=1)) if shares else torch.zeros(len(cells), 0)
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What every view of frames is made of.
+
+    Attributes:
+        canvas: [128, T, 3, 128] uint8, the pictures without their bars as squares: row, frame, channel, column.
+        cells: [T, 16, 16], whether a cell of the canvas has detail.
+        information: [T] float32.
+        pictures: [T, 4] float32, boxes of the pictures as shares of the frames.
+    """
+
+    canvas: NDArray[np.uint8]
+    cells: NDArray[np.bool_]
+    information: NDArray[np.float32]
+    pictures: NDArray[np.float32]
 
 
-def _resize(images: torch.Tensor, side: int) -> torch.Tensor:
-    """Resize uint8 [T, 3, H, W] to squares; with channels last this is six times as fast as with floats."""
-    images = images.contiguous(memory_format=torch.channels_last)
-    return functional.interpolate(images, (side, side), mode="bilinear", antialias=True, align_corners=False)
+def _edges(boxes: NDArray[np.float32], side: int, mirror: bool) -> list[Edges]:
+    """Left, top, right, bottom of boxes [V, 4] on a square, back on the unflipped one if they lie on the mirrored."""
+    edges = np.rint(boxes * side).astype(int)
+    if mirror:
+        edges[:, [0, 2]] = side - edges[:, [2, 0]]
+    return [tuple(box) for box in edges.tolist()]
+
+
+def _shares(cells: NDArray[np.bool_], parts: list[Edges]) -> NDArray[np.float32]:
+    """Share of the cells [T, 16, 16] that have detail in each part, [T, V]."""
+    shares = np.empty((len(cells), len(parts)), np.float32)
+    for view, (left, top, right, bottom) in enumerate(parts):
+        part = cells[:, top : max(bottom, top + 1), left : max(right, left + 1)]
+        shares[:, view] = part.mean(axis=(1, 2), dtype=np.float32)
+    return shares

@@ -9,9 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
@@ -19,6 +17,7 @@ from vidkin.media.frames import LUMINANCE
 # frame_information
 _GRID = 16  # cells a side
 _CELL = 8  # samples per side of a cell
+_SIDE = _GRID * _CELL
 _NOISE_FLOOR = 1.0  # gray levels; sensor and compression noise on a flat background stays below it once averaged down
 _RELATIVE_CONTRAST = 0.01  # of the frame's brightness
 
@@ -37,7 +36,7 @@ _EDGE_REACH = 0.02
 _BLOCK = 8  # lines; compression smears an edge over one block of its transform
 
 
-def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
+def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """How much detail each frame has, as a weight: the square of the share of the frame that has detail.
 
     The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
@@ -58,31 +57,65 @@ def frame_information(images: NDArray[np.uint8]) -> torch.Tensor:
         [T] float32 in [0, 1], the same for a frame and its mirror image.
     """
     _check(images)
-    if len(images) == 0:
-        return torch.zeros(0)
+    return information_of_share(detailed_cells(small_luma(images)).mean(axis=(1, 2), dtype=np.float32))
+
+
+def small_luma(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Luma averaged down, or repeated, to 128 x 128: [T, 128, 128] in 0..255, of images [T, H, W, 3].
+
+    A sample is the mean of the pixels that its square touches. Their sums are whole numbers, so that they are exact and
+    the same in any batch.
+    """
+    count, height, width = images.shape[:3]
+    if not count:
+        return np.zeros((0, _SIDE, _SIDE), np.float32)
+    (tops, rows), (lefts, columns) = _windows(height), _windows(width)
+    if min(height, width) < _SIDE:
+        # More than one window of a small side ends with it, and `reduceat` takes no index behind the last line.
+        images = np.pad(images, ((0, 0), (0, 1), (0, 1), (0, 0)))
+    # One frame at a time, because it stays in the processor's cache; first the rows, whose lines are added as a whole.
+    luma = np.empty((count, _SIDE, _SIDE), np.float32)
     weights = np.array(LUMINANCE, dtype=np.float32)
-    # One frame at a time, because the numbers must not depend on the batch.
-    lumas = [functional.adaptive_avg_pool2d(torch.from_numpy(image @ weights)[None], _GRID * _CELL) for image in images]
-    return information_of_share(detailed_cells(torch.cat(lumas)).mean(dim=(1, 2)))
+    for image, small in zip(images, luma, strict=True):
+        lines = np.add.reduceat(image, tops, axis=0, dtype=np.uint32)[:: 2 if len(tops) > _SIDE else 1]
+        sums = np.add.reduceat(lines, lefts, axis=1)[:, :: 2 if len(lefts) > _SIDE else 1]
+        np.matmul(sums.astype(np.float32), weights, out=small)
+    luma /= (rows[:, None] * columns).astype(np.float32)
+    return luma
 
 
-def detailed_cells(luma: torch.Tensor) -> torch.Tensor:
+def _windows(length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The windows of pixels that 128 samples of a side average, for `numpy.add.reduceat`: starts, or starts and ends in
+    turn where windows overlap; and their lengths."""
+    places = np.arange(_SIDE)
+    starts, ends = places * length // _SIDE, -(-(places + 1) * length // _SIDE)
+    if length % _SIDE == 0:
+        return starts, ends - starts
+    return np.stack([starts, ends], axis=1).reshape(-1)[:-1], ends - starts
+
+
+def detailed_cells(luma: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Whether each of the 16 x 16 cells of luma [T, 128, 128] has detail (see :func:`frame_information`): [T, 16,
     16]."""
-    if len(luma) == 0:
-        return luma.new_zeros(0, _GRID, _GRID)
-    cells = luma.reshape(-1, _GRID, _CELL, _GRID, _CELL).transpose(2, 3)
-    brightness = torch.quantile(cells.mean(dim=(3, 4)).flatten(1), 0.95, dim=1)
-    detail = cells - cells.mean(dim=3, keepdim=True)
-    detail = detail - detail.mean(dim=4, keepdim=True)
-    deviation = detail.square().mean(dim=(3, 4)).sqrt()
-    least = (_RELATIVE_CONTRAST * brightness).clamp(min=_NOISE_FLOOR)
-    return (deviation > least[:, None, None]).float()
+    cells = luma.reshape(-1, _GRID, _CELL, _SIDE)
+    columns = cells.mean(axis=2, keepdims=True)
+    # Means of eight neighbors in a row, as a product: NumPy takes ten times as long over an axis of eight.
+    means = np.repeat(np.eye(_GRID, dtype=np.float32), _CELL, axis=0) / np.float32(_CELL)
+    brightness = np.sort((columns[:, :, 0] @ means).reshape(-1, _GRID * _GRID), axis=1)
+    detail = cells - columns
+    # What is left after the mean of each row is subtracted, too: the mean square without the square of the means.
+    rest = np.square(detail).mean(axis=2) @ means - np.square(detail @ means).mean(axis=2)
+    # The 95th percentile of 256 numbers lies a quarter of the way from the 243rd to the 244th.
+    place, share = divmod(0.95 * (_GRID * _GRID - 1), 1)
+    low, high = brightness[:, int(place)], brightness[:, int(place) + 1]
+    least = np.maximum(_RELATIVE_CONTRAST * (low + np.float32(share) * (high - low)), _NOISE_FLOOR)
+    detailed: NDArray[np.bool_] = rest > np.square(least)[:, None, None]
+    return detailed
 
 
-def information_of_share(share: torch.Tensor) -> torch.Tensor:
+def information_of_share(share: NDArray[np.float32]) -> NDArray[np.float32]:
     """``min(1, 3 s)^2`` of the share s of cells that have detail."""
-    return (3 * share).clamp(max=1).square()
+    return np.square(np.minimum(3 * share, np.float32(1)))
 
 
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:

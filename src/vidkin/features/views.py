@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin._base.values import short_digest
@@ -106,12 +105,12 @@ def crop_box(images: NDArray[np.uint8], box: tuple[float, float, float, float]) 
     return images[:, top:bottom, left:right]
 
 
-def mirror_boxes(boxes: torch.Tensor) -> torch.Tensor:
+def mirror_boxes(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
     """Boxes [N, 4] in the picture flipped left to right."""
-    return torch.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], dim=1)
+    return np.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], axis=1)
 
 
-def place_boxes(boxes: torch.Tensor, pictures: torch.Tensor) -> torch.Tensor:
+def place_boxes(boxes: NDArray[np.float32], pictures: NDArray[np.float32]) -> NDArray[np.float32]:
     """Convert boxes [V, 4] from shares of the pictures inside frames to shares of the frames, [T, V, 4].
 
     Args:
@@ -123,7 +122,7 @@ def place_boxes(boxes: torch.Tensor, pictures: torch.Tensor) -> torch.Tensor:
     return corner + size * boxes
 
 
-def shares_of_edges(edges: NDArray[np.int64], shape: tuple[int, ...]) -> torch.Tensor:
+def shares_of_edges(edges: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float32]:
     """The pictures of :func:`vidkin.features.bar_boxes` as boxes: left, top, right, bottom as shares, [T, 4] float32.
 
     Args:
@@ -131,16 +130,16 @@ def shares_of_edges(edges: NDArray[np.int64], shape: tuple[int, ...]) -> torch.T
         shape: Shape of the frames, (T, H, W, 3).
     """
     height, width = shape[1:3]
-    return torch.from_numpy(edges[:, [2, 0, 3, 1]] / [width, height, width, height]).float()
+    return (edges[:, [2, 0, 3, 1]] / [width, height, width, height]).astype(np.float32)
 
 
 def features_of_views(
-    describe: Callable[[NDArray[np.uint8]], torch.Tensor],
+    describe: Callable[[NDArray[np.uint8]], NDArray[np.float32]],
     frames: Frames,
     fingerprint: str,
     *,
     mirror: bool = False,
-    boxes: torch.Tensor | None = None,
+    boxes: NDArray[np.float32] | None = None,
 ) -> FrameFeatures:
     """Features of frames in every view, for extractors that know only whole images.
 
@@ -157,11 +156,11 @@ def features_of_views(
         Features with the boxes as shares of every frame.
     """
     images = np.ascontiguousarray(frames.images[:, :, ::-1]) if mirror else frames.images
-    timestamps, information = torch.from_numpy(frames.timestamps.copy()), frame_information(frames.images)
+    timestamps, information = frames.timestamps.copy(), frame_information(frames.images)
     if boxes is None:
         return FrameFeatures.of_whole(describe(images), timestamps, information, fingerprint)
     whole = describe(images)
-    values = whole.new_zeros(len(images), len(boxes), *whole.shape[1:])
+    values = np.zeros((len(images), len(boxes), *whole.shape[1:]), whole.dtype)
     values[:, 0] = whole
     edges = bar_boxes(images)
     for top, bottom, left, right in np.unique(edges, axis=0).tolist():
@@ -183,7 +182,7 @@ class ViewPlan:
         self._found: list[tuple[float, ...] | None] = [None] * MOST_BOXES
         self._grid: tuple[Box, ...] | None = None
 
-    def boxes(self, images: NDArray[np.uint8]) -> torch.Tensor:
+    def boxes(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Boxes [V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box.
 
         Shares of the picture between black bars.
@@ -205,13 +204,13 @@ class ViewPlan:
         for place, box in zip(free, boxes, strict=False):
             places[place] = box
         self._found = [box or before for box, before in zip(places, self._found, strict=True)]
-        return torch.tensor([*self._grid, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)])
+        return np.array([*self._grid, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)], dtype=np.float32)
 
 
 def describe_views(
     extractor: FrameExtractor,
     frames: Frames,
-    boxes: torch.Tensor,
+    boxes: NDArray[np.float32],
     *,
     mirrors: tuple[bool, ...] = (False,),
     begun: int = 0,
@@ -234,37 +233,32 @@ def describe_views(
     Returns:
         Features [T, V, R, D] for each of ``mirrors``; the boxes are shares of the unflipped frame, bars included.
     """
-    seen = (torch.arange(len(frames)) + begun) % stride == 0
-    stretches = [(rows, frames[rows.numpy()], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()]
+    seen = (np.arange(len(frames)) + begun) % stride == 0
+    stretches = [(rows, frames[rows], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()]
     results = []
     for mirror in mirrors:
-        places = torch.cat([boxes[:_MIRRORED], boxes[len(GRID) :]]) if mirror else boxes
-        there = places.any(1).nonzero()[:, 0]
+        places = np.concatenate([boxes[:_MIRRORED], boxes[len(GRID) :]]) if mirror else boxes
+        there = np.flatnonzero(places.any(axis=1))
         cut = places[there]
         if mirror:
             cut = mirror_boxes(cut)
         described = [
-            (rows, parts, extractor.extract(stretch, mirror=mirror, boxes=cut if parts else cut[:1]))
+            (
+                np.flatnonzero(rows)[:, None],
+                parts,
+                extractor.extract(stretch, mirror=mirror, boxes=cut[: None if parts else 1]),
+            )
             for rows, stretch, parts in stretches
         ]
         first = described[0][2]
-        values = first.values.new_zeros(len(frames), len(places), *first.values.shape[2:])
-        information = first.information.new_zeros(len(frames))
-        placed = places.repeat(len(frames), 1, 1)
+        values = np.zeros((len(frames), len(places), *first.values.shape[2:]), first.values.dtype)
+        information = np.zeros(len(frames), np.float32)
+        placed = np.tile(places, (len(frames), 1, 1))
         for rows, parts, features in described:
-            at = rows.nonzero()
-            information[rows] = features.information
+            information[rows[:, 0]] = features.information
             if features.boxes is not None:
                 pictures = features.boxes[:, 0]
-                placed[at, there] = place_boxes(places[there], mirror_boxes(pictures) if mirror else pictures)
-            values[at, there if parts else there[:1]] = features.values
-        results.append(
-            FrameFeatures(
-                values,
-                torch.from_numpy(frames.timestamps.copy()),
-                information,
-                first.fingerprint,
-                boxes=placed,
-            )
-        )
+                placed[rows, there] = place_boxes(places[there], mirror_boxes(pictures) if mirror else pictures)
+            values[rows, there if parts else there[:1]] = features.values
+        results.append(FrameFeatures(values, frames.timestamps.copy(), information, first.fingerprint, boxes=placed))
     return tuple(results)
