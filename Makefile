@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What runs, and the page; no torch.
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
@@ -52,14 +53,14 @@ lint: $(DEV_STAMP)
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# torch first and alone: a resolver that sees its pin takes the build that is there,
-# instead of the newest one with its CUDA packages.
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) torch torchvision
-	$(PIP) --editable ".[train,web]"
+	$(PIP) --editable ".[web]"
 	touch $@
 
+# torch first and alone: a resolver that sees its pin takes the build that is there,
+# instead of the newest one with its CUDA packages.
 $(DEV_STAMP): $(STAMP) research/pyproject.toml
+	$(PIP) torch torchvision
 	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes]"
 	touch $@
 

@@ -8,20 +8,19 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from vidkin.features.frame_encoder import load_frame_encoder
+from vidkin.features.square_encoder import shipped_encoder
 from vidkin.media import iter_planes
-from vidkin.shots.band import TransitionNetwork
+from vidkin.shots.band import TransitionReader
 from vidkin.shots.cut_numbers import GRID
-from vidkin.shots.cut_proposals import Proposal, ProposalMaker
-from vidkin.shots.cuts import ProposalScore
+from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
 
 
-def label_proposals(path: Path, film: Film, network: TransitionNetwork) -> Iterator[tuple[Proposal, bool]]:
+def label_proposals(path: Path, film: Film, network: TransitionReader) -> Iterator[tuple[Proposal, bool]]:
     """Proposals in an encoded film, and whether they are right; doubtful ones are left out."""
-    maker = ProposalMaker(network, load_frame_encoder().fold())
+    maker = ProposalMaker(network, shipped_encoder())
     for planes in iter_planes(path, height=GRID[0], width=GRID[1]):
         maker.push(planes)
     maker.finish()

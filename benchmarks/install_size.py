@@ -4,8 +4,8 @@
 
 Builds the source archive of this checkout and the wheel from it, installs that with pip and the pins of constraints.txt
 into an empty environment, and runs ``vidkin --version`` there. What would have to be compiled is refused. Sizes are
-those of the files that pip has written, without byte code. Which build of torch comes, with CUDA or without, is decided
-by pip's settings and weighs more than the rest.
+those of the files that pip has written, without byte code. Which build of torch comes with the extra ``train``, with
+CUDA or without, is decided by pip's settings and weighs more than the rest.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# Extras that bring torch.
+LEARNING = {"all", "dev", "export", "train"}
 
 
 def main() -> int:
@@ -71,8 +73,9 @@ def install(folder: Path, python: str, extras: str) -> dict[str, float]:
         ":all:",
     ]
     pip += ["--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt")]
-    # torch first and alone, as in the Makefile: its pin takes the build that is there.
-    subprocess.run([*pip, "torch"], check=True)
+    if LEARNING & set(extras.split(",")):
+        # torch first and alone, as in the Makefile: its pin takes the build that is there.
+        subprocess.run([*pip, "torch"], check=True)
     subprocess.run([*pip, f"{wheel}[{extras}]" if extras else str(wheel)], check=True)
     subprocess.run([str(binaries / "vidkin"), "--version"], check=True)
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"

@@ -22,7 +22,8 @@ import tempfile
 from itertools import combinations
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.index import Index
 from vidkin.rendering.machine import describe_machine
@@ -54,7 +55,7 @@ def draw_pairs(paths: list[str], seed: int) -> list[Pair]:
     return [pair for pairs in by_grade.values() for pair in draw.sample(pairs, min(MOST_OF_A_GRADE, len(pairs) // 2))]
 
 
-def score(path: Path, pairs: list[Pair]) -> torch.Tensor:
+def score(path: Path, pairs: list[Pair]) -> NDArray[np.float64]:
     """[N] scores of pairs by the scorer that searches of the index use now."""
     with Index.open(path, read_only=True) as index:
         numbers = {record.path: record.id for record in index.videos()}
@@ -62,7 +63,7 @@ def score(path: Path, pairs: list[Pair]) -> torch.Tensor:
         for pair in pairs:
             one, other = (index.store.read(numbers[name]) for name in pair)
             scores.append(index.scorer.score(one, [other])[0].score)
-    return torch.tensor(scores)
+    return np.array(scores)
 
 
 def review(path: Path, verdicts: int, drawn: set[Pair]) -> None:
@@ -89,7 +90,7 @@ def review_all(
     with Index.open(path, extractor=extractor, create=True) as index:
         index.add([folder])
         pairs = draw_pairs([record.path for record in index.videos() if record.status == "ok"], seed)
-    grades = torch.tensor([GRADES[judge(*pair)] for pair in pairs])
+    grades = np.array([GRADES[judge(*pair)] for pair in pairs])
     before = score(path, pairs)
     rows: list[dict[str, object]] = [{"verdicts": 0, "figure": ordering(before, grades)}]
     for number in range(1, reviews + 1):

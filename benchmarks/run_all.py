@@ -63,6 +63,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
     )  # fmt: skip
     found |= {
         "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],
+        "start_up": [script("start_up", "--data", data, "--output", RESULTS / "start_up.json")],
         "index_rate": [script("index_rate", videos, edited, "--output", RESULTS / "index_rate.json")],
         "ray_rate": [script("ray_rate", videos, edited, "--output", RESULTS / "ray_rate.json")],
         "copy_retrieval": [list(map(str, fit)), copies],

@@ -32,8 +32,9 @@ from train_band import files
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import FramePlanes, write_video
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots.band import TransitionNetwork, band_features
+from vidkin.shots.band import band_features
 from vidkin.shots.cuts import CutModel, CutRules
+from vidkin.shots.training.transitions import TransitionNetwork, read_network, write_network
 from vidkin_research.made import GRADUAL_JOINS, HARD_JOINS, Film, FilmRecipe, Join, compose_film
 from vidkin_research.made.edited_videos import rgb_pictures
 from vidkin_research.made.footage import Footage, read_footage
@@ -88,7 +89,7 @@ def choose_sources(given: argparse.Namespace) -> Sources:
     )
 
 
-def sequences(footage: Footage, count: int, seed: int) -> Iterator[tuple[torch.Tensor, Answers]]:
+def sequences(footage: Footage, count: int, seed: int) -> Iterator[tuple[Answers, Answers]]:
     """Band features and wanted answers [T, 5], composed at twice the grid of the band."""
     for number in range(count):
         share = np.random.default_rng((seed, number)).random()
@@ -149,7 +150,7 @@ def learned_network(sources: Sources, given: argparse.Namespace) -> TransitionNe
     store = given.work / f"sequences-{given.seed}-{given.sequences}.npz"
     if not store.is_file():
         made = list(sequences(read_footage(*sources.network), given.sequences, given.seed))
-        features, wanted = (np.stack([np.asarray(row[place]) for row in made]) for place in (0, 1))
+        features, wanted = (np.stack([row[place] for row in made]) for place in (0, 1))
         np.savez(store, features=features, wanted=wanted)
     with np.load(store) as stored:
         return train(torch.from_numpy(stored["features"]), torch.from_numpy(stored["wanted"]), given.seed)
@@ -208,8 +209,7 @@ def main() -> None:
     torch.set_num_threads(1)
     given.work.mkdir(parents=True, exist_ok=True)
     sources = choose_sources(given)
-    stored = CutModel.load(given.network) if given.network else None
-    network = learned_network(sources, given) if stored is None else stored.network
+    network = read_network(given.network)[0] if given.network else learned_network(sources, given)
     films = write_films(sources, given.work, given.seed)
     # Turntables, fixed and hand-held cameras as they were filmed: nothing that is found there is right.
     films += [(path, Film(NOTHING, ())) for path in sources.network[0] + sources.rules[0]]
@@ -234,7 +234,7 @@ def main() -> None:
         "thresholds": list(given.thresholds),
         "machine": describe_machine(),
     }
-    CutModel(network, rules, provenance).save(given.output)
+    write_network(network, given.output, CutModel(network, rules, provenance).notes())
     given.output.with_suffix(".json").write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
     print(f"{given.output}: hard and gradual proposals, those that are right {provenance['proposals']}")
 

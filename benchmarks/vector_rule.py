@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from vidkin.features.frame_encoder import load_frame_encoder
+from vidkin.features.square_encoder import shipped_encoder
 from vidkin.media import FramePlanes
 from vidkin.shots.contract import DetectedCut, DetectedCuts
 from vidkin.shots.cut_numbers import GRID, squares_of_planes
@@ -21,14 +20,12 @@ class VectorRule:
     grid = GRID
 
     def __init__(self) -> None:
-        self._encoder = load_frame_encoder().fold()
+        self._encoder = shipped_encoder()
         self._vectors: list[NDArray[np.float32]] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
         """Take the next frames."""
-        squares = torch.from_numpy(squares_of_planes(planes.luma, planes.chroma))
-        with torch.inference_mode():
-            self._vectors += [self._encoder(part).numpy() for part in squares.split(32)]
+        self._vectors.append(self._encoder.encode(squares_of_planes(planes.luma, planes.chroma)))
 
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed."""

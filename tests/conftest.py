@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.budget", "tests.support.lanes"]
+pytest_plugins = ["tests.support.budget", "tests.support.lanes", "tests.support.light"]
 
 # `--hypothesis-profile full` is that of `make test-all`. How long an example takes says more of the machine.
 settings.register_profile("quick", max_examples=15, deadline=None)
@@ -104,6 +104,8 @@ def worker_processes() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _quiet_threads() -> None:
     """Tests run two at a time on two cores: more threads than that only fight."""
+    if FIND_SPEC("torch") is None:  # the product's tests run without it
+        return
     import torch
 
     torch.set_num_threads(1 if os.environ.get("PYTEST_XDIST_WORKER") else 2)

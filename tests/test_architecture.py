@@ -47,6 +47,21 @@ HEAVY = frozenset({
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
     *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
+# Packages of the extras `train` and `plots`: what runs does without them.
+LEARNING = frozenset({
+    *("torch", "torchvision", "timm", "sklearn", "skimage", "scipy", "pywt", "onnx", "onnxscript", "matplotlib"),
+})  # fmt: skip
+# Modules that learn, or train a part: they alone may import torch at the top. A folder counts with all that is in it.
+LEARNERS = (
+    *("vidkin.metric", "vidkin.models", "vidkin.datasets", "vidkin.training", "vidkin.shots.training"),
+    *("vidkin.features.frame_encoder", "vidkin.features.backbone", "vidkin.features.pretrained"),
+    *("vidkin.review.measure_head", "vidkin.rendering.classifier", "vidkin.rendering.training"),
+)
+# Modules outside of them with a function that imports such a package, and why the product does without.
+LATE_LEARNING = {
+    "vidkin.features.sessions": "torch is asked for a GPU where ONNX Runtime has none",
+    "vidkin.similarity.frame_maps": "gradients of training are recomputed in blocks",
+}
 _PARSERS = frozenset({"json.load", "json.loads", "tomllib.load", "tomllib.loads"})
 # A file is one sitting. A part with one reader lives with its reader: few short modules stand beside their only one.
 MOST_LINES, MOST_BODY_LINES, MOST_MODULES, SHORT_LINES, MOST_SHORT = 700, 80, 340, 120, 15
@@ -147,12 +162,40 @@ def test_rooms_import_only_downwards() -> None:
     assert upwards == set()
 
 
-def test_similarity_and_metric_stand_on_torch_alone() -> None:
+def test_similarity_and_metric_stand_on_one_package_for_arrays() -> None:
+    """The similarity on NumPy, and through the array API on torch; losses and measures on torch."""
+    allowed = {"similarity": {"numpy", "array_api_compat", "torch"}, "metric": {"torch"}}
     for name in MODULES:
-        if name.split(".")[1:2] in (["similarity"], ["metric"]):
+        room = name.split(".")[1] if "." in name else ""
+        if room in allowed:
             others = {found.module for found in imports(name)} - set(sys.stdlib_module_names)
             others = {other for other in others if not other.startswith("vidkin")}
-            assert others <= {"torch"}, f"{name} imports {sorted(others)}"
+            assert others <= allowed[room], f"{name} imports {sorted(others)}"
+
+
+def test_only_what_learns_imports_torch() -> None:
+    """Nothing that runs loads torch, SciPy, scikit-* or matplotlib, by itself or through another module."""
+    loading = {
+        f"{name} loads {', '.join(sorted(loaded_by(name) & LEARNING))}"
+        for name in MODULES
+        if not _learns(name) and loaded_by(name) & LEARNING
+    }
+    assert sorted(loading) == []
+
+
+def test_what_runs_imports_torch_late_only_where_that_is_said() -> None:
+    late = {
+        name
+        for name in MODULES
+        if not _learns(name)
+        for found in imports(name)
+        if found.late and found.module in LEARNING and not _is_typing(name, found.line)
+    }
+    assert late == set(LATE_LEARNING)
+
+
+def _learns(name: str) -> bool:
+    return any(name == learner or name.startswith(f"{learner}.") for learner in LEARNERS)
 
 
 def test_no_import_circles() -> None:
@@ -245,12 +288,12 @@ def test_the_product_never_names_the_package_of_studies() -> None:
 
 
 def test_tests_mirror_the_package() -> None:
-    """Each folder of tests is named like a folder of the package; only tests of the documents stand apart."""
+    """Each folder of tests is named like a folder of the package; but for tests of documents and of random input."""
     tests = Path(__file__).parent
     odd = {
         path.relative_to(tests).as_posix()
         for path in tests.rglob("test_*.py")
-        if (parts := path.relative_to(tests).parts[:-1]) and "documentation" not in parts
+        if (parts := path.relative_to(tests).parts[:-1]) and parts[0] not in ("documentation", "fuzz")
         if not (SOURCE.joinpath(*parts)).is_dir()
     }
     assert odd == set()

@@ -32,10 +32,51 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["info", "search", "shots"],
 )
 def test_a_command_imports_few_modules(library: Path, command: list[str], most: int) -> None:
+    assert sum(name.partition(".")[0] == "vidkin" for name in loaded_by(library, command)) <= most
+
+
+# What only training or drawing needs, and what nothing of ours needs.
+LEARNING = {
+    *("torch", "torchvision", "timm", "sklearn", "skimage", "scipy", "pywt", "onnx", "onnxscript"),
+    *("matplotlib", "pandas", "sympy", "numba"),
+}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info", "--index", "library.vidkin"],
+        ["search", "clip.mp4", "--index", "library.vidkin"],
+        ["match", "clip.mp4", "clip.mp4"],
+        ["duplicates", "--index", "library.vidkin"],
+        ["shots", "clip.mp4"],
+        ["embed", "clip.mp4", "-o", "features.safetensors"],
+        ["index", "clip.mp4", "--index", "new.vidkin", "--workers", "1"],
+        ["serve", "--help"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_loads_nothing_that_learns(library: Path, command: list[str]) -> None:
+    assert {name.partition(".")[0] for name in loaded_by(library, command)} & LEARNING == set()
+
+
+def test_what_an_index_holds_is_shown_without_the_parts_of_a_search(library: Path) -> None:
+    """Only the database is needed, and NumPy, on which it stands."""
+    loaded = {name.partition(".")[0] for name in loaded_by(library, ["info", "--index", "library.vidkin"])}
+    assert loaded & {"av", "onnxruntime", "PIL", "fastapi", "uvicorn", "jinja2", "safetensors", "send2trash"} == set()
+
+
+def test_help_loads_no_package_but_that_of_the_command_line(library: Path) -> None:
+    loaded = {name.partition(".")[0] for name in loaded_by(library, ["--help"])}
+    assert loaded & {"numpy", "av", "lance", "pyarrow", "onnxruntime", "PIL", "rich", "fastapi", "tomlkit"} == set()
+
+
+def loaded_by(folder: Path, command: list[str]) -> list[str]:
+    """The modules that a command has loaded when it ends."""
     code = (
         f"import sys\nfrom vidkin.cli import main\nsys.argv = {['vidkin', *command]!r}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
-        "print('modules', sum(name.partition('.')[0] == 'vidkin' for name in sys.modules))"
+        "print('modules', *sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=library, capture_output=True, text=True, check=True)
-    assert int(done.stdout.rpartition("modules ")[2]) <= most
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.rpartition("modules ")[2].split()

@@ -40,7 +40,8 @@ __all__ = [
     "train_shots",
 ]
 
-# Public name -> room that exports it. Looked up on first use: importing vidkin loads no torch and no database.
+# Public name -> room that exports it. Looked up on first use: importing vidkin loads no database, and no torch until
+# something is trained.
 _HOMES = {
     "CollectionNotFoundError": "vidkin.errors",
     "Comparison": "vidkin.index",
@@ -69,7 +70,10 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'vidkin' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    from vidkin._base.registry import name_missing_parts
+
+    with name_missing_parts(f"vidkin.{name}"):
+        value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

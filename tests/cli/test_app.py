@@ -255,10 +255,13 @@ def test_a_shell_completes_commands_and_options() -> None:
         assert done.stdout.split() == [expected]
 
 
-def test_waiting_threads_sleep_unless_somebody_chose_otherwise(library: Library) -> None:
-    code = "import os, sys\nfrom vidkin.cli.app import run\ntry: run()\nfinally: print(os.environ['OMP_WAIT_POLICY'])"
-    for chosen, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
-        environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | chosen
+@pytest.mark.parametrize(
+    ("name", "ours", "other"), [("OMP_WAIT_POLICY", "PASSIVE", "ACTIVE"), ("OPENBLAS_NUM_THREADS", "1", "2")]
+)
+def test_no_thread_spins_unless_somebody_chose_otherwise(name: str, ours: str, other: str) -> None:
+    code = f"import os, sys\nfrom vidkin.cli.app import run\ntry: run()\nfinally: print(os.environ['{name}'])"
+    usual = {variable: value for variable, value in os.environ.items() if variable != name}
+    for environment, expected in ((usual, ours), ({**usual, name: other}, other)):
         done = subprocess.run(
             [sys.executable, "-c", code, "--version"], env=environment, capture_output=True, text=True
         )
@@ -266,11 +269,11 @@ def test_waiting_threads_sleep_unless_somebody_chose_otherwise(library: Library)
 
 
 @pytest.mark.process
-def test_what_torch_makes_is_hardly_looked_through_for_garbage() -> None:
-    """By default its import alone collects the second generation some thirty times, a twentieth of a search."""
+def test_what_libraries_make_is_hardly_looked_through_for_garbage() -> None:
+    """By default their import alone collects the second generation some ten times, a twentieth of a start."""
     code = (
         "import gc\nfrom vidkin.cli.app import run\ntry: run()\n"
-        "except SystemExit: before = gc.get_stats(); import torch; print([before, gc.get_stats()])"
+        "except SystemExit: before = gc.get_stats(); import lance, onnxruntime; print([before, gc.get_stats()])"
     )
     words = [sys.executable, "-c", code, "--version"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -284,7 +287,7 @@ def test_what_torch_makes_is_hardly_looked_through_for_garbage() -> None:
 def test_nothing_is_collected_at_the_end_of_a_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What torch has made takes the interpreter half a second to walk over before it ends."""
+    """What libraries have made takes the interpreter as long to walk over, before it ends, as to print a table."""
     monkeypatch.setattr(sys, "argv", ["vidkin", "--version"])
     gc.unfreeze()  # what the tests themselves have frozen
     usual, handler = gc.get_threshold(), signal.getsignal(signal.SIGINT)

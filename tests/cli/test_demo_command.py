@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import vidkin.datasets
 from tests.cli.conftest import Library, run
 from vidkin.cli import demo as demo_steps
 from vidkin.cli.demo import _index
+from vidkin.errors import MissingPartError
+from vidkin.rendering import pictures
 
 
 def commands(shown: str) -> list[str]:
@@ -41,25 +44,27 @@ def test_it_shows_every_step_and_uses_again_what_is_there(tmp_path: Path, monkey
         height=144,
     )
     monkeypatch.setattr(vidkin.datasets, "build_samples", small)
-    monkeypatch.setattr(demo_steps, "_CLIPS", {"train": 2, "validation": 1, "test": 2})
-    monkeypatch.setattr(demo_steps, "_STEPS", 2)
     folder = tmp_path / "the demo"
     shown = run("demo", folder).out
-    assert [line.split()[2] for line in commands(shown)] == [
+    assert [re.sub(r"^\$ \S+ ", "", line).split()[0] for line in commands(shown)] == [
         "index",
         "search",
         "match",
         "duplicates",
         "shots",
-        "train",
-        "evaluate",
         # What to try next.
         "index",
         "search",
         "duplicates",
         "shots",
-        "train",
         "serve",
+        # pip install "vidkin[train]", and what it is for.
+        "install",
+        "demo",
+    ]
+    assert shown.splitlines()[-2:] == [
+        '$ pip install "vidkin[train]"',
+        f"{commands(shown)[0].partition(' index ')[0]} demo {shlex.quote(str(folder))} --training",
     ]
     assert "'" in commands(shown)[0]  # the space in the folder's name is quoted
     table = shown[shown.index(commands(shown)[1]) :]
@@ -73,11 +78,43 @@ def test_it_shows_every_step_and_uses_again_what_is_there(tmp_path: Path, monkey
     shots = shown[shown.index(commands(shown)[4]) : shown.index(commands(shown)[5])]
     assert re.findall(r"│ (\d) │ 0:(\d\d\.\d) │", shots)[1:4] == [("2", "03.0"), ("3", "05.4"), ("4", "08.2")]
     assert "hard" in shots
-    assert re.search(r"[\d.]+ % of [\d,]+ quadlets are in order", shown)
-    assert (folder / "model" / "model.safetensors").is_file()
     again = run("demo", folder).out
     assert "(already there)" in again
     assert counts(again) == ["0", "4", "0", "0", "0"]
+
+
+@pytest.mark.large
+def test_training_is_shown_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_steps, "_CLIPS", {"train": 2, "validation": 1, "test": 2})
+    monkeypatch.setattr(demo_steps, "_STEPS", 2)
+    shown = run("demo", tmp_path, "--training").out
+    assert [re.sub(r"^\$ \S+ ", "", line).split()[0] for line in commands(shown)] == ["train", "evaluate", "train"]
+    assert re.search(r"[\d.]+ % of [\d,]+ quadlets are in order", shown)
+    assert (tmp_path / "model" / "model.safetensors").is_file()
+    assert not (tmp_path / "collection.vidkin").exists()
+
+
+def test_training_makes_its_own_clips(tmp_path: Path) -> None:
+    outcome = run("demo", tmp_path / "demo", "--training", "--videos", tmp_path, status=2)
+    assert "use --training or --videos, not both" in outcome.err
+
+
+@pytest.mark.large
+def test_without_matplotlib_only_the_pictures_are_left_out(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lack(*arguments: object, **options: object) -> None:
+        raise MissingPartError("matplotlib is not installed; install it with: pip install 'vidkin[plots]'")
+
+    monkeypatch.setattr(pictures, "draw_map", lack)
+    own = tmp_path / "my videos"
+    own.mkdir()
+    shutil.copy(library.folder / "coffee.mp4", own)
+    outcome = run("demo", tmp_path / "demo", "--videos", own)
+    assert (
+        "Without the pictures: matplotlib is not installed; install it with: pip install 'vidkin[plots]'" in outcome.err
+    )
+    assert "Which files are copies" in outcome.out
 
 
 def test_an_index_of_an_older_vidkin_is_made_anew(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import region_max_pool
-from vidkin.features.backbone import region_kernel
+from vidkin.features.networks import region_kernel
 
 
 def unit(vector: torch.Tensor) -> torch.Tensor:
@@ -49,6 +50,25 @@ def test_equals_the_naive_twin() -> None:
         for region in range(9):
             expected = unit(torch.cat([stage[region] for stage in stages]))
             torch.testing.assert_close(result[frame, region], expected)
+
+
+def test_numpy_and_torch_give_one_result() -> None:
+    """The maps of an ``onnx:`` file are NumPy arrays, those of other networks tensors on their device."""
+    maps = [*pyramid(), torch.rand(2, 7, 2, 11)]
+    of_arrays = region_max_pool([stage.numpy() for stage in maps], whole_frame=True)
+    assert isinstance(of_arrays, np.ndarray)
+    assert of_arrays.dtype == np.float32
+    np.testing.assert_allclose(of_arrays, region_max_pool(maps, whole_frame=True).numpy(), atol=1e-6)
+
+
+def test_pooling_is_that_of_torch() -> None:
+    pool = torch.nn.functional
+    for height, width in ((13, 9), (2, 1), (71, 40), (56, 28)):
+        stage = torch.randn(2, 5, height, width)
+        rows, columns = region_kernel(height), region_kernel(width)
+        windows = pool.max_pool2d(stage, (rows, columns), (-(-rows // 2), -(-columns // 2)))
+        regions = pool.normalize(pool.adaptive_max_pool2d(pool.normalize(windows, dim=1), 3), dim=1)
+        torch.testing.assert_close(region_max_pool([stage]), regions.flatten(2).transpose(1, 2))
 
 
 def test_whole_frame_is_a_tenth_region() -> None:

@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from scipy.fft import dctn
 from skimage.color import rgb2lab
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.classical import REGIONS, SIDE, describe_regions, lab_from_rgb, raw_dimension
+from vidkin.features.classical import REGIONS, SIDE, _resize, describe_regions, lab_from_rgb, raw_dimension
 
 # Where the parts of a description lie.
 GRADIENTS, COSINES, BRIGHTNESS, COLOR, CONTRAST, TEXTURE = (
@@ -18,55 +20,60 @@ GRADIENTS, COSINES, BRIGHTNESS, COLOR, CONTRAST, TEXTURE = (
 )
 
 
-def flat(*color: float) -> torch.Tensor:
-    return torch.tensor(color)[None, :, None, None].expand(1, 3, SIDE, SIDE).contiguous()
+def flat(*color: float) -> NDArray[np.float32]:
+    return np.broadcast_to(np.array(color, np.float32)[None, :, None, None], (1, 3, SIDE, SIDE))
 
 
-def stripes(degrees: float, period: float = 24.0) -> torch.Tensor:
+def stripes(degrees: float, period: float = 24.0) -> NDArray[np.float64]:
     """Gray waves that run in this direction."""
-    rows, columns = torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij")
+    rows, columns = np.indices((SIDE, SIDE))
     angle = math.radians(degrees)
     along = columns * math.cos(angle) + rows * math.sin(angle)
-    return (127.5 + 100 * torch.sin(2 * math.pi * along / period)).expand(1, 3, SIDE, SIDE).contiguous()
+    return np.broadcast_to(127.5 + 100 * np.sin(2 * math.pi * along / period), (1, 3, SIDE, SIDE))
+
+
+def noise(count: int, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).random((count, 3, SIDE, SIDE), dtype=np.float32) * 255
 
 
 def test_colors_are_those_of_scikit_image() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
-    lab = lab_from_rgb(torch.from_numpy(images).permute(0, 3, 1, 2).float())
+    lab = lab_from_rgb(images.transpose(0, 3, 1, 2))
     expected = rgb2lab(images)
     # The matrix has four digits here and more there.
-    assert np.abs(lab.permute(0, 2, 3, 1).numpy() - expected).max() < 0.2
+    assert np.abs(lab.transpose(0, 2, 3, 1) - expected).max() < 0.2
 
 
 def test_gray_has_no_color_and_white_is_100() -> None:
-    lab = lab_from_rgb(torch.tensor([0.0, 255.0, 300.0, -5.0])[None, None, None].expand(1, 3, 1, 4))
+    lab = lab_from_rgb(np.broadcast_to(np.array([0.0, 255.0, 300.0, -5.0]), (1, 3, 1, 4)))
     # Values beyond the range are cut off.
     assert lab[0, 0, 0].tolist() == pytest.approx([0, 100, 100, 0], abs=1e-3)
-    assert lab[0, 1:].abs().max() < 0.02
+    assert np.abs(lab[0, 1:]).max() < 0.02
 
 
 def test_a_description_has_ten_regions_of_201_numbers() -> None:
     assert raw_dimension() == 201
-    described = describe_regions(torch.rand(2, 3, SIDE, SIDE) * 255)
+    described = describe_regions(noise(2, seed=0))
     assert described.shape == (2, len(REGIONS), 201) == (2, 10, 201)
-    assert torch.isfinite(described).all()
+    assert np.isfinite(described).all()
+    assert describe_regions(noise(0, seed=0)).shape == (0, 10, 201)
 
 
 @pytest.mark.parametrize("shape", [(3, SIDE, SIDE), (1, 1, SIDE, SIDE), (1, 3, SIDE, SIDE - 1)])
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InvalidArgumentError, match=r"images must be \[T, 3, 192, 192\], got \["):
-        describe_regions(torch.zeros(shape))
+        describe_regions(np.zeros(shape))
 
 
 def test_a_flat_frame_has_nothing_but_its_color() -> None:
     described = describe_regions(flat(200.0, 40.0, 40.0))[0]
     for part in (GRADIENTS, COSINES, BRIGHTNESS, TEXTURE):
-        assert described[:, part].abs().max() < 2e-3
+        assert np.abs(described[:, part]).max() < 2e-3
     # Mean of squares minus square of the mean, in float32: a deviation of less than a tenth where there is none.
     assert described[:, CONTRAST].max() < math.log1p(0.1) / 3
     lab = lab_from_rgb(flat(200.0, 40.0, 40.0))[0, 1:, 0, 0] / 60
-    for bins in described[:, COLOR].reshape(10, 2, 9).unbind(0):
-        assert torch.allclose(bins, lab[:, None].expand(2, 9), atol=1e-4)
+    for bins in described[:, COLOR].reshape(10, 2, 9):
+        np.testing.assert_allclose(bins, np.broadcast_to(lab[:, None], (2, 9)), atol=1e-4)
 
 
 @pytest.mark.parametrize(("degrees", "strongest"), [(0, 0), (45, 2), (90, 4), (135, 6)])
@@ -77,20 +84,63 @@ def test_orientations_are_those_of_the_waves(degrees: float, strongest: int) -> 
 
 
 def test_each_frame_is_described_alone() -> None:
-    images = torch.rand(3, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(1)) * 255
+    images = noise(3, seed=1)
     together = describe_regions(images)
     for number in range(3):
-        assert torch.allclose(together[number], describe_regions(images[number : number + 1])[0], atol=1e-5)
+        np.testing.assert_array_equal(together[number], describe_regions(images[number : number + 1])[0])
 
 
 def test_regions_see_only_their_part() -> None:
     """The first region is the upper left quarter, the last one the whole frame."""
-    images = torch.rand(1, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(2)) * 255
-    changed = images.clone()
+    images = noise(1, seed=2)
+    changed = images.copy()
     changed[:, :, SIDE - 40 :, SIDE - 40 :] = 0
     before, after = describe_regions(images)[0], describe_regions(changed)[0]
-    same = [torch.allclose(one, other, atol=1e-5) for one, other in zip(before, after, strict=True)]
+    same = [np.allclose(one, other, atol=1e-5) for one, other in zip(before, after, strict=True)]
     # Regions in rows: of the lower right block only the middle, right, lower and last ones see something.
     rows = [(top + length, left + length) for top, left, length in REGIONS]
     assert same == [not (bottom * 16 > SIDE - 40 and right * 16 > SIDE - 40) for bottom, right in rows]
     assert same.count(True) == 8
+
+
+def test_resizing_is_that_of_torch() -> None:
+    """Bilinear with a filter as wide as the step, in floating point: features that are stored were made so."""
+    generator = np.random.default_rng(3)
+    for height, width in ((240, 427), (361, 240), (192, 192), (50, 37), (700, 1)):
+        picture = generator.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        planes = torch.from_numpy(picture).permute(2, 0, 1)[None].float()
+        expected = torch.nn.functional.interpolate(planes, (SIDE, SIDE), mode="bilinear", antialias=True)[0]
+        np.testing.assert_allclose(_resize(picture), expected.numpy(), atol=5e-3)
+
+
+def test_numbers_are_those_of_the_first_version() -> None:
+    """Orientations, pooling and cosines against what torch gave: existing indexes hold such descriptors."""
+    images = noise(1, seed=4).round()
+    images[:, :, :96, :96] = images[:, :, :1, :1]  # a flat quarter
+    luminance = torch.from_numpy(lab_from_rgb(images)[:, :1])
+    described = torch.from_numpy(describe_regions(images))
+    padded = torch.nn.functional.pad(luminance, (1, 1, 1, 1), mode="replicate")
+    across = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2]
+    down = padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
+    angle = torch.remainder(torch.atan2(down, across), math.pi) * (8 / math.pi)
+    lower = angle.floor()
+    votes = torch.zeros(1, 8, SIDE, SIDE)
+    magnitude = torch.hypot(across, down)
+    votes.scatter_add_(1, lower.long() % 8, magnitude * (1 - angle + lower))
+    votes.scatter_add_(1, (lower.long() + 1) % 8, magnitude * (angle - lower))
+    pool = torch.nn.functional.avg_pool2d
+    for region, (top, left, length) in enumerate(REGIONS):
+        window = (slice(top * 16, (top + length) * 16), slice(left * 16, (left + length) * 16))
+        part = votes[:, :, *window]
+        bins = pool(part, length * 16 // 3).flatten()
+        rooted = (bins / (bins.norm() + 0.5)).clamp(0, 0.3).sqrt()
+        gradients = rooted / rooted.norm().clamp_min(1e-12) * bins.norm() / (bins.norm() + 2)
+        torch.testing.assert_close(described[0, region, GRADIENTS], gradients, atol=1e-5, rtol=0)
+        detail = (luminance - pool(luminance, 3, 1, 1, count_include_pad=False)).abs()
+        logs = torch.log1p(pool(detail, 16))[:, :, top : top + length, left : left + length]
+        fine = pool(logs, length // 3).flatten() / 2
+        torch.testing.assert_close(described[0, region, TEXTURE][:9], fine, atol=1e-5, rtol=0)
+        patch = pool(luminance[:, :, *window], length * 16 // 24)[0, 0].double().numpy()
+        cosines = dctn(patch, norm="ortho")[:7, :7].ravel()[1:]
+        expected = torch.from_numpy(cosines / (np.linalg.norm(cosines) + 30)).float()
+        torch.testing.assert_close(described[0, region, COSINES], expected, atol=1e-5, rtol=0)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from tests.features.onnx_files import mean_colors, require_onnx, write_onnx
@@ -37,8 +36,12 @@ def opened(path: Path, settings: str = "") -> OnnxExtractor:
     return extractor
 
 
-def unit(*values: float) -> torch.Tensor:
-    return torch.nn.functional.normalize(torch.tensor([float(value) for value in values]), dim=0)
+def unit(*values: float) -> NDArray[np.float64]:
+    return np.array(values) / np.linalg.norm(values)
+
+
+def assert_close(actual: NDArray[np.floating], expected: object, atol: float = 1e-5) -> None:
+    np.testing.assert_allclose(actual, np.asarray(expected), atol=atol, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_range_mean_deviation_and_color(settings: str, expected: tuple[float, ..
     extractor = opened(mean_colors(tmp_path / "colors.onnx"), settings)
     features = extractor.extract(frames(colored()))
     assert features.values.shape == (2, 1, 1, 3)
-    torch.testing.assert_close(features.whole[1, 0], unit(*expected), atol=1e-6, rtol=0)
+    assert_close(features.whole[1, 0], unit(*expected), atol=1e-6)
     assert (features.fingerprint, extractor.short_side) == (extractor.fingerprint, 32)
     assert (extractor.scorer, extractor.views) == ("copies", "none")
 
@@ -72,7 +75,7 @@ def test_channels_last_and_whole_numbers(tmp_path: Path) -> None:
         type="UINT8",
     )
     extractor = opened(path, "size=16")
-    torch.testing.assert_close(extractor.extract(frames(colored())).whole[0, 0], unit(255, 51, 0))
+    assert_close(extractor.extract(frames(colored())).whole[0, 0], unit(255, 51, 0))
     assert extractor.prepare(colored(1)).reshape(-1, 3)[0].tolist() == list(GRAY_LEVELS)
     with pytest.raises(InvalidArgumentError, match="so range, mean and std must be left out"):
         opened(path, "size=16&mean=.5")
@@ -89,9 +92,9 @@ def test_a_map_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
     assert regions[[0, 3, 6]].tolist() == [[1, 0, 0]] * 3
     assert regions[[2, 5, 8]].tolist() == [[0, 1, 0]] * 3
     mean = opened(path, "bars=keep&pool=mean").extract(frames(image)).whole[0]
-    torch.testing.assert_close(mean, unit(1, 1, 0)[None])
+    assert_close(mean, unit(1, 1, 0)[None])
     last = write_onnx(tmp_path / "last.onnx", [("Relu", "images", "map", {})], (1, 33, 33, 3))
-    torch.testing.assert_close(opened(last, "bars=keep").extract(frames(image)).whole[0], regions)
+    assert_close(opened(last, "bars=keep").extract(frames(image)).whole[0], regions)
 
 
 def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
@@ -108,9 +111,9 @@ def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
     image = np.zeros((1, 16, 16, 3), dtype=np.uint8)
     image[0, 0, 0, 0] = image[0, 0, 1, 1] = 255
     first = opened(path, "pool=first&bars=keep").extract(frames(image)).whole[0, 0]
-    assert first.nonzero().flatten().tolist() == [0]
+    assert np.flatnonzero(first).tolist() == [0]
     mean = opened(path, "pool=mean&bars=keep").extract(frames(image)).whole[0, 0]
-    assert mean.nonzero().flatten().tolist() == [0, 1]
+    assert np.flatnonzero(mean).tolist() == [0, 1]
     with pytest.raises(InvalidArgumentError, match="pool must be first or mean for the output tokens of shape"):
         opened(path, "pool=regions")
 
@@ -136,12 +139,12 @@ def test_batches_do_not_matter_and_views_are_described(tmp_path: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (7, 40, 60, 3), dtype=np.uint8)
     whole = extractor.extract(frames(images))
     parts = [extractor.extract(frames(images)[first : first + 3]).values for first in (0, 3, 6)]
-    assert torch.equal(torch.cat(parts), whole.values)
+    np.testing.assert_array_equal(np.concatenate(parts), whole.values)
     assert extractor.extract(frames(images[:0])).values.shape == (0, 1, 1, 3)
-    boxes = torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1.0]])
+    boxes = np.array([[0, 0, 1, 1], [0, 0, 0.5, 1.0]], np.float32)
     seen = extractor.extract(frames(images), boxes=boxes)
     left = opened(tmp_path / "colors.onnx").describe(np.ascontiguousarray(images[:, :, :30]))
-    torch.testing.assert_close(seen.values[:, 1], left)
+    assert_close(seen.values[:, 1], left)
 
 
 def test_the_fingerprint_is_that_of_file_and_settings(tmp_path: Path) -> None:
@@ -157,13 +160,13 @@ def test_the_fingerprint_is_that_of_file_and_settings(tmp_path: Path) -> None:
 
 def test_a_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
     path = mean_colors(tmp_path / "colors.onnx")
-    rows = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    rows = np.random.default_rng(0).normal(size=(50, 3))
     whitening = Whitening.fit([rows], dimension=2)
     whitening.save(tmp_path / "w.safetensors")
     extractor = open_extractor(f"onnx:{path}", whitening=tmp_path / "w.safetensors", device="cpu")
     expected = whitening.apply(opened(path).describe(colored()))
-    torch.testing.assert_close(extractor.extract(frames(colored())).whole, expected)
-    Whitening.fit([torch.randn(50, 4)], dimension=2).save(tmp_path / "four.safetensors")
+    assert_close(extractor.extract(frames(colored())).whole, expected)
+    Whitening.fit([np.random.default_rng(0).normal(size=(50, 4))], dimension=2).save(tmp_path / "four.safetensors")
     with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 4, onnx:.* makes 3; fit one on its"):
         open_extractor(f"onnx:{path}", whitening=tmp_path / "four.safetensors")
 
@@ -173,8 +176,8 @@ def test_networks_with_values_that_are_not_finite_are_refused_or_count_as_empty(
     shape = ("batch", 3, 32, 32)
     path = write_onnx(tmp_path / "log.onnx", [("Log", "images", "logs", {}), mean], shape)
     black = np.zeros((1, 32, 32, 3), dtype=np.uint8)
-    lengths = opened(path).describe(np.concatenate([black, black + 1])).norm(dim=-1)
-    torch.testing.assert_close(lengths, torch.tensor([[0.0], [1.0]]))
+    lengths = np.linalg.norm(opened(path).describe(np.concatenate([black, black + 1])), axis=-1)
+    assert_close(lengths, [[0.0], [1.0]])
     steps = [("Neg", "images", "negative", {}), ("Log", "negative", "logs", {}), mean]
     with pytest.raises(ExtractorError, match="the output means is not finite for a picture of noise; choose another"):
         opened(write_onnx(path, steps, shape))

@@ -6,23 +6,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import Whitening, fit_whitening
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
+Array = NDArray[np.floating]
 
-def correlated(count: int = 4000, seed: int = 0) -> torch.Tensor:
+
+def correlated(count: int = 4000, seed: int = 0) -> NDArray[np.float32]:
     """[count, 3] with mean (1, 2, 3) and a covariance far from the identity."""
-    generator = torch.Generator().manual_seed(seed)
-    mixing = torch.tensor([[3.0, 0.0, 0.0], [1.0, 0.5, 0.0], [0.2, 0.1, 0.1]])
-    return torch.randn(count, 3, generator=generator) @ mixing.T + torch.tensor([1.0, 2.0, 3.0])
+    mixing = np.array([[3.0, 0.0, 0.0], [1.0, 0.5, 0.0], [0.2, 0.1, 0.1]])
+    values = np.random.default_rng(seed).normal(size=(count, 3)) @ mixing.T + np.array([1.0, 2.0, 3.0])
+    return values.astype(np.float32)
 
 
-def linear(whitening: Whitening, values: torch.Tensor) -> torch.Tensor:
+def floats(*values: object) -> NDArray[np.float32]:
+    return np.array(values, dtype=np.float32)
+
+
+def linear(whitening: Whitening, values: Array) -> Array:
     """What apply computes before it makes unit vectors."""
     return (values - whitening.mean) @ whitening.projection
 
@@ -30,66 +36,67 @@ def linear(whitening: Whitening, values: torch.Tensor) -> torch.Tensor:
 def test_covariance_becomes_the_identity() -> None:
     values = correlated()
     whitening = Whitening.fit([values], dimension=3)
-    torch.testing.assert_close(torch.cov(linear(whitening, values).T, correction=0), torch.eye(3), atol=2e-3, rtol=0)
-    assert bool((whitening.eigenvalues[:-1] >= whitening.eigenvalues[1:]).all())
+    np.testing.assert_allclose(np.cov(linear(whitening, values).T, bias=True), np.eye(3), atol=2e-3, rtol=0)
+    assert (whitening.eigenvalues[:-1] >= whitening.eigenvalues[1:]).all()
 
 
 def test_components_of_a_diagonal_covariance_are_the_axes() -> None:
     # Four points, two on each axis: variance 2 * 8 / 4 = 4 along the first, 2 * 2 / 4 = 1 along the second.
-    points = torch.tensor([[8.0**0.5, 0.0], [-(8.0**0.5), 0.0], [0.0, 2.0**0.5], [0.0, -(2.0**0.5)]])
+    points = floats([8.0**0.5, 0.0], [-(8.0**0.5), 0.0], [0.0, 2.0**0.5], [0.0, -(2.0**0.5)])
     whitening = Whitening.fit([points], dimension=2, epsilon=0.0)
-    torch.testing.assert_close(whitening.eigenvalues, torch.tensor([4.0, 1.0]))
-    torch.testing.assert_close(whitening.projection, torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
+    np.testing.assert_allclose(whitening.eigenvalues, [4.0, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(whitening.projection, [[0.5, 0.0], [0.0, 1.0]], rtol=1e-6)
 
 
 def test_streaming_equals_one_shot() -> None:
     values = correlated() + 1000.0  # a large mean shows cancellation
     whole = Whitening.fit([values], dimension=2)
     streamed = Whitening.fit(iter(values.reshape(400, 2, 5, 3)), dimension=2)
-    torch.testing.assert_close(streamed.mean, whole.mean)
-    torch.testing.assert_close(streamed.eigenvalues, whole.eigenvalues, rtol=1e-5, atol=0)
-    torch.testing.assert_close(streamed.projection, whole.projection, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(streamed.mean, whole.mean, rtol=1e-6)
+    np.testing.assert_allclose(streamed.eigenvalues, whole.eigenvalues, rtol=1e-5)
+    np.testing.assert_allclose(streamed.projection, whole.projection, rtol=1e-4, atol=1e-6)
 
 
 def test_apply_gives_unit_vectors_and_keeps_emptiness() -> None:
     whitening = Whitening.fit([correlated()], dimension=2)
-    values = torch.stack([correlated(5, seed=1), torch.zeros(5, 3)])
+    values = np.stack([correlated(5, seed=1), np.zeros((5, 3), np.float32)])
     result = whitening.apply(values)
     assert result.shape == (2, 5, 2)
-    torch.testing.assert_close(result[0].norm(dim=-1), torch.ones(5))
-    assert result[1].abs().max() == 0
+    np.testing.assert_allclose(np.linalg.norm(result[0], axis=-1), 1, rtol=1e-6)
+    assert np.abs(result[1]).max() == 0
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(whitening.apply(values.astype(np.float64)), result)
     assert whitening.dimension == 2
     assert repr(whitening) == "Whitening(pca, 3 -> 2)"
 
 
 def test_empty_vectors_do_not_take_part_in_the_fit() -> None:
     values = correlated()
-    padded = torch.cat([values, torch.zeros(1000, 3)])
-    torch.testing.assert_close(Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean)
+    padded = np.concatenate([values, np.zeros((1000, 3))])
+    np.testing.assert_allclose(Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean)
 
 
 def test_scatter_and_covariance_give_one_whitening() -> None:
-    values = correlated(500).double()
+    values = correlated(500).astype(np.float64)
     centered = values - values.mean(0)
     scatter = centered.T @ centered
-    eigenvalues, vectors = (tensor.flip(-1) for tensor in torch.linalg.eigh(scatter))
+    eigenvalues, vectors = (array[..., ::-1] for array in np.linalg.eigh(scatter))
     theirs = Whitening.from_eigen(values.mean(0), vectors, eigenvalues, count=500)
     ours = Whitening.from_eigen(values.mean(0), vectors, eigenvalues / 500, epsilon=1e-7 / 500)
-    torch.testing.assert_close(theirs.eigenvalues, ours.eigenvalues)
+    np.testing.assert_allclose(theirs.eigenvalues, ours.eigenvalues)
     probe = correlated(7, seed=3)
-    torch.testing.assert_close(theirs.apply(probe), ours.apply(probe))
+    np.testing.assert_allclose(theirs.apply(probe), ours.apply(probe), atol=1e-6)
     # The published formula on the scatter's eigenvalues, as it stands.
-    published = (probe.double() - values.mean(0)) @ (torch.diag((eigenvalues + 1e-7).rsqrt()) @ vectors.T).T
-    torch.testing.assert_close(
-        theirs.apply(probe), torch.nn.functional.normalize(published, dim=-1).float(), atol=1e-5, rtol=0
-    )
+    published = (probe - values.mean(0)) @ (np.diag((eigenvalues + 1e-7) ** -0.5) @ vectors.T).T
+    published /= np.linalg.norm(published, axis=-1, keepdims=True)
+    np.testing.assert_allclose(theirs.apply(probe), published, atol=1e-5, rtol=0)
 
 
-def edited_pairs() -> tuple[torch.Tensor, torch.Tensor]:
+def edited_pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Content in axes 0 and 1 (deviation 1); edits move axis 2 by as much, which also varies most in the data."""
-    generator = torch.Generator().manual_seed(5)
-    content = torch.randn(3000, 3, generator=generator) * torch.tensor([1.0, 1.0, 3.0])
-    edit = torch.randn(3000, 3, generator=generator) * torch.tensor([0.1, 0.1, 3.0])
+    generator = np.random.default_rng(5)
+    content = generator.normal(size=(3000, 3)).astype(np.float32) * floats(1.0, 1.0, 3.0)
+    edit = generator.normal(size=(3000, 3)).astype(np.float32) * floats(0.1, 0.1, 3.0)
     return content, content + edit
 
 
@@ -97,9 +104,9 @@ def test_pairs_suppress_the_direction_that_only_edits_move() -> None:
     original, copy = edited_pairs()
     pca = Whitening.fit([original, copy], dimension=2)
     pairs = Whitening.fit_pairs([(original, copy)], dimension=2, shrinkage=1e-3)
-    weight = (pairs.projection[2].norm() / pairs.projection[:2].norm()).item()
+    weight = np.linalg.norm(pairs.projection[2]) / np.linalg.norm(pairs.projection[:2])
     assert weight < 0.01
-    assert (pca.projection[2].norm() / pca.projection[:2].norm()).item() > 0.1
+    assert np.linalg.norm(pca.projection[2]) / np.linalg.norm(pca.projection[:2]) > 0.1
     # So copies stay near: cosine of pairs, on average.
     assert (pairs.apply(original) * pairs.apply(copy)).sum(-1).mean() > 0.95
     assert (pca.apply(original) * pca.apply(copy)).sum(-1).mean() < 0.85
@@ -110,7 +117,7 @@ def test_pairs_within_covariance_becomes_the_identity() -> None:
     original, copy = edited_pairs()
     whitening = Whitening.fit_pairs([(original, copy)], dimension=3, shrinkage=1e-6)
     moved = (original - copy) @ whitening.projection
-    torch.testing.assert_close(moved.T @ moved / len(moved), torch.eye(3), atol=2e-3, rtol=0)
+    np.testing.assert_allclose(moved.T @ moved / len(moved), np.eye(3), atol=2e-3, rtol=0)
     # Ratios of total to within variance, by hand: axes 0 and 1 (1 + .005) / .01 ~ 100,
     # axis 2 (9 + 4.5) / 9 = 1.5.
     assert whitening.eigenvalues[:2].tolist() == pytest.approx([100, 100], rel=0.1)
@@ -120,17 +127,17 @@ def test_pairs_within_covariance_becomes_the_identity() -> None:
 def test_full_power_equalises_the_total_variance() -> None:
     original, copy = edited_pairs()
     whitening = Whitening.fit_pairs([(original, copy)], dimension=3, power=1.0)
-    both = torch.cat([original, copy])
-    torch.testing.assert_close(torch.cov(linear(whitening, both).T, correction=0), torch.eye(3), atol=2e-3, rtol=0)
+    both = np.concatenate([original, copy])
+    np.testing.assert_allclose(np.cov(linear(whitening, both).T, bias=True), np.eye(3), atol=2e-3, rtol=0)
 
 
 def test_pairs_stream_and_skip_empty_regions() -> None:
     original, copy = edited_pairs()
     whole = Whitening.fit_pairs([(original, copy)], dimension=2)
     batches = list(zip(original.reshape(30, 10, 10, 3), copy.reshape(30, 10, 10, 3), strict=True))
-    batches.append((torch.zeros(1, 10, 3), torch.ones(1, 10, 3)))
+    batches.append((np.zeros((1, 10, 3), np.float32), np.ones((1, 10, 3), np.float32)))
     streamed = Whitening.fit_pairs(iter(batches), dimension=2)
-    torch.testing.assert_close(streamed.projection, whole.projection, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(streamed.projection, whole.projection, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["pca", "pairs"])
@@ -146,17 +153,17 @@ def test_file_round_trip(tmp_path: Path, kind: str) -> None:
     again = Whitening.load(path)
     assert again.kind == kind
     assert again.digest() == whitening.digest()
-    assert torch.equal(again.projection, whitening.projection)
+    np.testing.assert_array_equal(again.projection, whitening.projection)
     assert Whitening.fit([original * 2], dimension=2).digest() != whitening.digest()
 
 
 def test_reads_components_of_a_scatter(tmp_path: Path) -> None:
     path = tmp_path / "public.safetensors"
-    save_file({"mean": torch.zeros(2), "vectors": torch.eye(2), "eigenvalues": torch.tensor([400.0, 100.0])}, path)
+    save_file({"mean": floats(0, 0), "vectors": np.eye(2, dtype=np.float32), "eigenvalues": floats(400, 100)}, path)
     assert Whitening.load(path).eigenvalues.tolist() == [400.0, 100.0]
     counted = Whitening.load(path, count=100)
     assert counted.eigenvalues.tolist() == [4.0, 1.0]
-    torch.testing.assert_close(counted.projection, torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
+    np.testing.assert_allclose(counted.projection, [[0.5, 0.0], [0.0, 1.0]], rtol=1e-6)
 
 
 def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> None:
@@ -169,12 +176,12 @@ def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> N
     ):
         Whitening.load(text)
     other = tmp_path / "other"
-    save_file({"weight": torch.zeros(2)}, other)
+    save_file({"weight": floats(0, 0)}, other)
     with pytest.raises(InvalidArgumentError, match=r"other.*: a whitening must hold .* got weight"):
         Whitening.load(other)
     odd = tmp_path / "odd"
     save_file(
-        {"mean": torch.zeros(1), "projection": torch.zeros(1, 1), "eigenvalues": torch.ones(1)},
+        {"mean": floats(0), "projection": floats([0]), "eigenvalues": floats(1)},
         odd,
         {"kind": "magic"},
     )
@@ -192,13 +199,13 @@ def test_refuses_what_cannot_be_whitened() -> None:
     ):
         Whitening.fit([values[:2]], dimension=2)
     with pytest.raises(InvalidArgumentError, match="at least one vector that is not zero, got none"):
-        Whitening.fit([torch.zeros(4, 3)], dimension=1)
+        Whitening.fit([np.zeros((4, 3))], dimension=1)
     with pytest.raises(InvalidArgumentError, match="got vectors of 3 and of 2"):
         Whitening.fit([values, values[:, :2]], dimension=1)
     with pytest.raises(InvalidArgumentError, match=r"vectors must have length 3 for this whitening, got 2"):
         Whitening.fit([values], dimension=1).apply(values[:, :2])
     with pytest.raises(InvalidArgumentError, match=r"count must be at least 1, got 0"):
-        Whitening.from_eigen(torch.zeros(1), torch.eye(1), torch.ones(1), count=0)
+        Whitening.from_eigen(floats(0), floats([1]), floats(1), count=0)
 
 
 def test_refuses_bad_pairs() -> None:
@@ -215,13 +222,13 @@ def test_refuses_bad_pairs() -> None:
 
 def test_checks_its_fields() -> None:
     with pytest.raises(InvalidArgumentError, match=r"projection must be \[D, D'\], got \[2\]"):
-        Whitening(torch.zeros(2), torch.zeros(2), torch.zeros(2))
+        Whitening(floats(0, 0), floats(0, 0), floats(0, 0))
     with pytest.raises(InvalidArgumentError, match=r"mean must be \[3\] as projection is \[3, 2\], got \[2\]"):
-        Whitening(torch.zeros(2), torch.zeros(3, 2), torch.zeros(2))
-    with pytest.raises(InvalidArgumentError, match=r"mean must be finite float32, got torch.float64"):
-        Whitening(torch.zeros(2).double(), torch.zeros(2, 2), torch.zeros(2))
+        Whitening(floats(0, 0), floats([0, 0], [0, 0], [0, 0]), floats(0, 0))
+    with pytest.raises(InvalidArgumentError, match=r"mean must be finite float32, got float64"):
+        Whitening(np.zeros(2), floats([0, 0], [0, 0]), floats(0, 0))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"kind must be 'pca' or 'pairs', got 'x'"):
-        Whitening(torch.zeros(2), torch.zeros(2, 2), torch.zeros(2), "x")  # type: ignore[arg-type]
+        Whitening(floats(0, 0), floats([0, 0], [0, 0]), floats(0, 0), "x")  # type: ignore[arg-type]
 
 
 class ColorExtractor:
@@ -233,11 +240,11 @@ class ColorExtractor:
     views = "none"
     short_side = 8
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         halves = np.stack(np.array_split(frames.images.astype(np.float32), 2, axis=2), axis=1)
-        values = torch.from_numpy(halves.mean(axis=(2, 3)))
-        times = torch.from_numpy(frames.timestamps)
-        return FrameFeatures.of_whole(values, times, torch.ones(len(frames)), self.fingerprint)
+        return FrameFeatures.of_whole(halves.mean(axis=(2, 3)), frames.timestamps, fingerprint=self.fingerprint)
 
 
 def test_fits_an_extractor_from_batches_of_frames() -> None:
@@ -246,5 +253,5 @@ def test_fits_an_extractor_from_batches_of_frames() -> None:
     frames = Frames(images, np.arange(40.0))
     extractor = ColorExtractor()
     whitening = fit_whitening(extractor, (frames[i : i + 8] for i in range(0, 40, 8)), dimension=2)
-    torch.testing.assert_close(whitening.mean, extractor.extract(frames).whole.mean(dim=(0, 1)))
+    np.testing.assert_allclose(whitening.mean, extractor.extract(frames).whole.mean(axis=(0, 1)), rtol=1e-5)
     assert whitening.dimension == 2

@@ -7,14 +7,17 @@ import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.index import Described, Event, Unreadable, WorkerSpec
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
+
+Boxes = NDArray[np.float32]
 
 NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
 COLORS = {
@@ -26,6 +29,19 @@ COLORS = {
 }
 
 
+def units(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Vectors along the last axis at length one; zeros stay zeros."""
+    lengths = np.linalg.norm(values, axis=-1, keepdims=True)
+    return (values / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def pooled(images: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
+    """Means of eight parts of an axis, whose bounds are rounded outwards."""
+    size = images.shape[axis]
+    parts = [range(size * part // 8, -(-size * (part + 1) // 8)) for part in range(8)]
+    return np.stack([images.take(part, axis).mean(axis) for part in parts], axis)
+
+
 class Plain:
     """Quadrants of a frame as 16 centered gray values each: [T, 4, 16]."""
 
@@ -35,17 +51,17 @@ class Plain:
     views = "none"
     short_side = 64
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
-        images = torch.from_numpy(frames.images.copy()).float().mean(dim=-1)
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+        images = frames.images.astype(np.float32).mean(axis=-1)
         if mirror:
-            images = images.flip(-1)
-        small = torch.nn.functional.adaptive_avg_pool2d(images[:, None], 8)[:, 0]
-        quadrants = small.reshape(-1, 2, 4, 2, 4).permute(0, 1, 3, 2, 4).reshape(-1, 4, 16)
-        centered = quadrants - quadrants.mean(dim=-1, keepdim=True)
+            images = images[:, :, ::-1]
+        small = pooled(pooled(images, 1), 2)
+        quadrants = small.reshape(-1, 2, 4, 2, 4).transpose(0, 1, 3, 2, 4).reshape(-1, 4, 16)
+        centered = quadrants - quadrants.mean(axis=-1, keepdims=True)
         return FrameFeatures.of_whole(
-            torch.nn.functional.normalize(centered, dim=-1),
-            torch.from_numpy(frames.timestamps.copy()),
-            (images.std(dim=(1, 2)) / 64).clamp(0, 1),
+            units(centered),
+            frames.timestamps,
+            (images.std(axis=(1, 2)) / 64).clip(0, 1),
             self.fingerprint,
         )
 
@@ -53,7 +69,7 @@ class Plain:
 class Fatal(Plain):
     """Plain, but frames of certain colors end the process, hang it, or show a bug."""
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
         color = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
         for what, wanted in COLORS.items():
             if np.abs(color - wanted).max() < 40:

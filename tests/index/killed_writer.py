@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import torch
+import numpy as np
 
 from vidkin.index import Entry, LanceStore, VideoRecord, window_vectors
 from vidkin.index.storage.feature_files import FeatureFiles
@@ -21,12 +21,13 @@ VIDEOS = 12
 def entry(number: int, *, version: int = 0) -> Entry:
     """What video ``number`` is to hold; anyone can tell whether it is whole."""
     frames = 3 + number
-    generator = torch.Generator().manual_seed(1000 * version + number)
+    generator = np.random.default_rng(1000 * version + number)
+    values = generator.standard_normal((frames, 2, 8), np.float32)
     features = FrameFeatures.of_whole(
-        torch.nn.functional.normalize(torch.randn(frames, 2, 8, generator=generator), dim=-1).half(),
-        torch.arange(frames, dtype=torch.float64),
-        torch.ones(frames),
-        baseline=torch.zeros(frames),
+        (values / np.linalg.norm(values, axis=-1, keepdims=True)).astype(np.float16),
+        np.arange(frames, dtype=np.float64),
+        np.ones(frames, np.float32),
+        baseline=np.zeros(frames, np.float32),
     )
     windows = window_vectors(features)
     record = VideoRecord(

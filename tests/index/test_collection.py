@@ -11,8 +11,8 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from tests.index.helpers import video
 from tests.support.videos import encode, pan
@@ -175,7 +175,7 @@ def test_a_reader_during_a_write(folder: Path, originals: Path, tmp_path: Path) 
         for record in reader.videos():
             assert len(reader.store.read(record.id)) == record.frames
             assert len(reader.store.read_windows(record.id)) == record.windows
-        found = reader.store.nearest(torch.eye(dimension)[:1], 50).video_ids
+        found = reader.store.nearest(np.eye(dimension, dtype=np.float32)[:1], 50).video_ids
         assert set(found.flatten().tolist()) <= {-1, *(record.id for record in reader.videos())}
         seen.append(len(reader.videos()))
 

@@ -84,7 +84,7 @@ def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
             threads.append(threading.Thread(target=write, args=[name]))
             threads[-1].start()
             places = len(threads)
-            _wait_for(lambda places=places: len(list(tmp_path.glob("writer.queue/*"))) == places)  # type: ignore[misc]
+            _wait_for(lambda places=places: len(list(tmp_path.glob("writer.queue/[!.]*"))) == places)  # type: ignore[misc]
     for _ in range(3):
         write("again")
     for thread in threads:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
-from tests.index.helpers import outcomes_of, write_videos
+from tests.index.helpers import Boxes, outcomes_of, units, write_videos
 from vidkin.features import registry
 from vidkin.index import (
     Described,
@@ -25,9 +26,9 @@ from vidkin.media import Frames, read_frames
 from vidkin.similarity import FrameFeatures
 
 # Half precision has neither number.
-THREE_FOUR = torch.tensor([0.6, 0.8, 0.0, 0.0])
+THREE_FOUR = np.array([0.6, 0.8, 0.0, 0.0], np.float32)
 ROUNDED = [0.60009765625, 0.7998046875, 0.0, 0.0]
-WHOLE = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
+WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
 
 
 class InParts:
@@ -39,16 +40,16 @@ class InParts:
     views = "both"
     short_side = 64
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
         boxes = WHOLE if boxes is None else boxes
-        values = THREE_FOUR[[1, 0, 2, 3]].repeat(len(boxes), 1, 1)
+        values = np.tile(THREE_FOUR[[1, 0, 2, 3]], (len(boxes), 1, 1))
         values[0] = THREE_FOUR
         return FrameFeatures(
-            values.repeat(len(frames), 1, 1, 1),
-            torch.from_numpy(frames.timestamps.copy()),
-            torch.ones(len(frames)),
+            np.tile(values, (len(frames), 1, 1, 1)),
+            frames.timestamps,
+            np.ones(len(frames), np.float32),
             self.fingerprint,
-            boxes=boxes.repeat(len(frames), 1, 1),
+            boxes=np.tile(boxes, (len(frames), 1, 1)),
         )
 
 
@@ -59,17 +60,17 @@ class Exact(InParts):
     scorer = "kinds"
     views = "none"
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
         return FrameFeatures.of_whole(
             vectors_of(frames)[:, None],
-            torch.from_numpy(frames.timestamps.copy()),
+            frames.timestamps,
             fingerprint=self.fingerprint,
         )
 
 
-def vectors_of(frames: Frames) -> torch.Tensor:
+def vectors_of(frames: Frames) -> NDArray[np.floating]:
     hashes = [list(hashlib.sha256(image.tobytes()).digest()[:8]) for image in frames.images]
-    return torch.nn.functional.normalize(torch.tensor(hashes) - 127.5, dim=-1)
+    return units(np.array(hashes) - 127.5)
 
 
 def open_in_parts(name: str, **_: object) -> InParts:
@@ -92,15 +93,15 @@ def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[
     executor = ProcessExecutor(WorkerSpec("parts", open_extractor=open_in_parts), workers=1)
     sent = outcomes_of(executor.run(videos[:1]))[videos[0]]
     assert isinstance(sent, Described)
-    assert sent.features.values.dtype == torch.float16
-    assert sent.features.values[:, 0, 0].unique(dim=0).tolist() == [ROUNDED]
+    assert sent.features.values.dtype == np.float16
+    assert np.unique(sent.features.values[:, 0, 0], axis=0).tolist() == [ROUNDED]
     # .8 and .6 are 7 and 5.25 sevenths of .8: (7, 5, 0, 0), of the length 1 again.
-    part = (torch.tensor([7.0, 5.0, 0.0, 0.0]) / 74**0.5).half()
-    assert sent.features.values[:, 1:23, 0].flatten(0, 1).unique(dim=0).tolist() == [part.tolist()]
+    part = (np.array([7.0, 5.0, 0.0, 0.0]) / 74**0.5).astype(np.float16)
+    assert np.unique(sent.features.values[:, 1:23, 0].reshape(-1, 4), axis=0).tolist() == [part.tolist()]
     store: VectorStore = MemoryStore() if kind == "memory" else LanceStore(tmp_path / "store")
     ingest(store, scan(videos[:1]), executor)
     (record,) = store.videos()
-    assert torch.equal(store.read(record.id).values, sent.features.values)
+    assert np.array_equal(store.read(record.id).values, sent.features.values)
 
 
 @pytest.mark.process
@@ -114,16 +115,24 @@ def test_scores_are_those_of_vectors_that_were_rounded_once(
         scores = {match.path: match.score for match in index.search(videos[0])}
         rate = index.videos()[0].sampling_rate
     vectors = {path: vectors_of(read_frames(path, rate=rate, short_side=64)) for path in videos}
-    rounded = {path: score_of(vectors[videos[0]].half(), vectors[path].half()) for path in videos}
+    rounded = {
+        path: score_of(vectors[videos[0]].astype(np.float16), vectors[path].astype(np.float16)) for path in videos
+    }
     assert scores[videos[0]] == 1.0
     for path in videos[1:]:
         assert scores[path] == pytest.approx(rounded[path], abs=3e-7)
         # Without rounding, or from vectors rounded to the eight bits of bfloat16 on the way, this digit would differ.
         assert abs(scores[path] - score_of(vectors[videos[0]], vectors[path])) > 1e-6
-        coarse = (vectors[each].bfloat16().half() for each in (videos[0], path))
+        coarse = (in_eight_bits(vectors[each]).astype(np.float16) for each in (videos[0], path))
         assert abs(scores[path] - score_of(*coarse)) > 1e-6
 
 
-def score_of(query: torch.Tensor, target: torch.Tensor) -> float:
-    frame_map = (1 + query.double() @ target.double().T) / 2
-    return float(frame_map.amax(0).mean() + frame_map.amax(1).mean()) / 2
+def in_eight_bits(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nearest numbers of bfloat16."""
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def score_of(query: NDArray[np.floating], target: NDArray[np.floating]) -> float:
+    frame_map = (1 + query.astype(np.float64) @ target.astype(np.float64).T) / 2
+    return float(frame_map.max(axis=0).mean() + frame_map.max(axis=1).mean()) / 2

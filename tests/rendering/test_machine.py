@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from vidkin._version import __version__
-from vidkin.errors import MissingPartError
 from vidkin.rendering import machine
 from vidkin.rendering.machine import describe_machine, inspect_machine
 
@@ -21,13 +21,15 @@ def states() -> dict[str, tuple[str, str]]:
 def test_every_part_is_tried() -> None:
     findings = states()
     assert findings["vidkin"][1].startswith(f"{__version__}, Python {sys.version_info.major}.")
-    assert all(state == "ok" for state, _ in findings.values())
+    # The tests of the product see nothing of vidkin-research.
+    assert {name for name, (state, _) in findings.items() if state != "ok"} == {"package vidkin-research"}
     assert "h264" in findings["video decoders"][1]
     assert findings["classical extractor"][1].endswith(" values")
 
 
-def test_extras_are_listed_from_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_extra_says_what_it_is_for_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
+    monkeypatch.setattr(machine, "EXTRAS", {"arrays": "big arrays", "pictures": "pictures of them"})
     requirements = [
         "numpy>=2.0",
         "numpy>=1; extra == 'arrays'",
@@ -37,22 +39,67 @@ def test_extras_are_listed_from_the_metadata(monkeypatch: pytest.MonkeyPatch) ->
         "pytest; extra == 'dev'",
     ]
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: requirements)
-    assert states()["extras"] == ("ok", "arrays (without pictures: pip install 'vidkin[pictures]')")
-    monkeypatch.setattr(importlib.metadata, "requires", lambda name: requirements[:1])
-    assert states()["extras"] == ("ok", "none")
+    assert states()["extra arrays"] == ("ok", f"big arrays; numpy {importlib.metadata.version('numpy')}")
+    assert states()["extra pictures"] == (
+        "missing",
+        "pictures of them; not installed: betamax-player; install with: pip install 'vidkin[pictures]'",
+    )
+    assert "extra all" not in states()
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: None)
+    assert states()["extra arrays"][1].endswith(
+        "not installed: its packages; install with: pip install 'vidkin[arrays]'"
+    )
+
+
+def test_every_extra_for_users_is_listed() -> None:
+    content = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    # The others are for developing vidkin, or names of earlier versions.
+    extras = content["project"]["optional-dependencies"].keys() - {"all", "bench", "dev", "docs", "export", "onnx"}
+    assert machine.EXTRAS.keys() == extras
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     version = importlib.metadata.version
 
-    def without_matplotlib(name: str) -> str:
-        if name == "matplotlib":
+    def without_pillow(name: str) -> str:
+        if name == "pillow":
             raise importlib.metadata.PackageNotFoundError(name)
         return version(name)
 
-    monkeypatch.setattr(importlib.metadata, "version", without_matplotlib)
+    monkeypatch.setattr(importlib.metadata, "version", without_pillow)
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
-    assert states()["packages"] == ("broken", "not installed: matplotlib; run pip install vidkin")
+    assert states()["packages"] == ("broken", "not installed: pillow; run pip install vidkin")
+
+
+def test_nothing_that_learns_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = importlib.metadata.version
+    learning = {
+        "torch",
+        "torchvision",
+        "timm",
+        "scipy",
+        "scikit-learn",
+        "scikit-image",
+        "pywavelets",
+        "onnx",
+        "onnxscript",
+    }
+
+    def without(name: str) -> str:
+        if name in learning | {"matplotlib"}:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", without)
+    monkeypatch.setattr(machine, "_extractor", lambda name: name)
+    found = states()
+    assert {name for name, (state, _) in found.items() if state != "ok"} - {"package vidkin-research"} == {
+        "extra train",
+        "extra plots",
+    }
+    assert found["extra train"][1].startswith("training")
+    assert found["extra train"][1].endswith("install with: pip install 'vidkin[train]'")
+    assert " torch " not in describe_machine()
 
 
 def test_a_part_that_fails_is_broken_if_it_is_needed_and_else_missing(
@@ -61,14 +108,11 @@ def test_a_part_that_fails_is_broken_if_it_is_needed_and_else_missing(
     def fail(*_: object) -> str:
         raise RuntimeError("no such library\nand a long explanation")
 
-    def lack() -> str:
-        raise MissingPartError("timm is not installed; install it with: pip install timm")
-
     monkeypatch.setattr(machine, "_extractor", fail)
-    monkeypatch.setattr(machine, "_timm", lack)
+    monkeypatch.setattr(machine, "_torch", fail)
     findings = states()
     assert findings["vidkin extractor"] == ("broken", "no such library")
-    assert findings["timm"] == ("missing", "timm is not installed; install it with: pip install timm")
+    assert findings["extra train"] == ("missing", "no such library")
 
 
 def test_an_error_without_words_has_the_name_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +131,11 @@ def test_codecs_that_are_missing_are_listed_but_for_the_first() -> None:
 
 def test_cached_weights_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
-    assert machine._timm().endswith("; no weights cached; without a network connection use --weights FILE")
+    assert machine._cached_weights().startswith("no weights cached; without a network connection use --weights FILE")
     for name in ("models--timm--resnet50", "models--other--x", "models--timm--a"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    assert machine._timm().endswith("; weights cached: a, resnet50")
+    assert machine._cached_weights() == "weights cached: a, resnet50"
 
 
 def test_figures_name_processor_versions_and_date() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +13,10 @@ from vidkin.similarity import Segment
 
 def diagonal(length: int, *segments: Segment, shift: int = 0) -> Comparison:
     """A video against itself (or ``shift`` seconds later), a frame a second: 1 where the times agree, else .2."""
-    frame_map = torch.full((length, length + shift), 0.2)
-    rows = torch.arange(length)
+    frame_map = np.full((length, length + shift), 0.2, np.float32)
+    rows = np.arange(length)
     frame_map[rows, rows + shift] = 1.0
-    return Comparison(0.9, segments, frame_map, rows.double(), torch.arange(length + shift).double())
+    return Comparison(0.9, segments, frame_map, rows.astype(np.float64), np.arange(length + shift, dtype=np.float64))
 
 
 def test_pairs_are_spread_over_the_segment_and_lie_on_the_diagonal() -> None:
@@ -40,7 +40,7 @@ def test_a_segment_between_two_frames_has_no_pair() -> None:
 
 def test_the_most_similar_frame_near_the_line_is_the_partner_not_a_better_one_far_away() -> None:
     comparison = diagonal(9, Segment(0, 8, 0, 8, 0.9))
-    comparison.map[4] = torch.tensor([1.0, 0, 0, 0.7, 0.3, 0.5, 0, 0, 1.0])
+    comparison.map[4] = np.array([1.0, 0, 0, 0.7, 0.3, 0.5, 0, 0, 1.0])
     (pair,) = frame_pairs(comparison, count=1)
     assert (pair.query_time, pair.target_time) == (4, 3)
     assert abs(pair.similarity - 0.7) < 1e-6

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from tests.support.detections import detection
@@ -14,21 +13,21 @@ from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
 from vidkin.rendering.curve import draw_curve
-from vidkin.rendering.matches import frame_pairs
-from vidkin.rendering.pictures import draw_map, draw_pairs, pool_map, require_picture_name
+from vidkin.rendering.matches import frame_pairs, pool_map
+from vidkin.rendering.pictures import draw_map, draw_pairs, require_picture_name
 from vidkin.similarity import Segment
 
 
 def comparison(rows: int, columns: int, *segments: Segment) -> Comparison:
-    values = torch.zeros(rows, columns)
+    values = np.zeros((rows, columns), np.float32)
     for step in range(min(rows, columns)):
         values[step, step] = 1.0
     return Comparison(
         0.8,
         segments,
         values,
-        torch.arange(rows, dtype=torch.float64),
-        torch.arange(columns, dtype=torch.float64),
+        np.arange(rows, dtype=np.float64),
+        np.arange(columns, dtype=np.float64),
     )
 
 

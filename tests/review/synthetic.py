@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.review import Labels
@@ -15,20 +16,21 @@ KINDS, THINGS, COPIES = 4, 4, 2
 
 def fill(path: Path) -> None:
     """``/videos/KIND-THING-COPY.mp4``: frames of a kind are alike in half of the dimensions, copies in all."""
-    generator = torch.Generator().manual_seed(0)
+    generator = np.random.default_rng(0)
 
-    def draw(*size: int) -> torch.Tensor:
-        return torch.randn(*size, generator=generator)
+    def draw(*size: int) -> NDArray[np.float32]:
+        return generator.standard_normal(size, dtype=np.float32)
 
     entries = []
     for kind in range(KINDS):
-        of_kind = torch.cat([draw(8), torch.zeros(8)])
+        of_kind = np.concatenate([draw(8), np.zeros(8, np.float32)])
         for thing in range(THINGS):
-            of_thing = 0.8 * of_kind + torch.cat([0.3 * draw(8), 1.2 * draw(8)])
+            of_thing = 0.8 * of_kind + np.concatenate([0.3 * draw(8), 1.2 * draw(8)])
             for copy in range(COPIES):
                 frames = of_thing + 0.4 * draw(4, 16)
-                values = torch.nn.functional.normalize(frames, dim=-1)[:, None, None]
-                features = FrameFeatures(values, torch.arange(4, dtype=torch.float64), torch.ones(4))
+                frames /= np.linalg.norm(frames, axis=-1, keepdims=True)
+                values = frames[:, None, None]
+                features = FrameFeatures(values, np.arange(4, dtype=np.float64), np.ones(4, np.float32))
                 windows = window_vectors(features)
                 name = f"{kind}-{thing}-{copy}"
                 record = VideoRecord(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from vidkin.media import EditedSegment
 from vidkin.review.copy_material import CopyMaterial, GalleryVideo, QueryClip, Recording
-from vidkin.review.copy_scores import CopyFigures, PairScores, relevance_of, summarize_copies
+from vidkin.review.copy_scores import CopyFigures, PairScores, _precision, relevance_of, summarize_copies
 
 RECORDING = Recording(Path("a.mp4"), "a", "room", 20.0)
 FIRST = QueryClip("a-0", Path("a-0.mp4"), RECORDING, 0.0, 10.0)
@@ -89,3 +90,25 @@ def test_recall_is_of_the_copies_that_have_a_score() -> None:
     figures = summarize_copies("mine", PairScores(SCORES, kept=kept), MATERIAL)
     assert figures.everything.recall == pytest.approx(3 / 5)
     assert [group.recall for group in figures.edits] == [0.5, 0.0, 1.0]
+
+
+def test_average_precision_is_that_of_the_measures() -> None:
+    import torch
+
+    from vidkin.metric.measures import mean_average_precision, micro_average_precision
+
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        scores = draw.integers(0, 6, size=(5, 12)) / 5  # many ties
+        truth = draw.integers(-1, 2, size=(5, 12))
+        valid = draw.random((5, 12)) < 0.8
+        tensors = torch.from_numpy(scores), torch.from_numpy((truth > 0).astype(float))
+        figures = _precision(scores, truth, valid)
+        assert figures.map == pytest.approx(mean_average_precision(*tensors, valid=torch.from_numpy(valid)))
+        assert figures.micro_ap == pytest.approx(micro_average_precision(*tensors, valid=torch.from_numpy(valid)))
+
+
+def test_average_precision_of_nothing_is_undefined() -> None:
+    figures = _precision(np.zeros((2, 3)), np.zeros((2, 3), dtype=np.int64), np.ones((2, 3), dtype=bool))
+    assert math.isnan(figures.map)
+    assert math.isnan(figures.micro_ap)

@@ -6,8 +6,8 @@ import random
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from tests.review.synthetic import fill, judge, judge_pairs
 from vidkin.errors import InvalidArgumentError
@@ -30,11 +30,11 @@ def all_pairs(path: Path) -> list[tuple[str, str]]:
 
 
 def test_ordering_counts_pairs_of_different_grades() -> None:
-    grades = torch.tensor([0, 1, 2, 2])
-    assert ordering(torch.tensor([0.1, 0.2, 0.3, 0.4]), grades) == 1.0
-    assert ordering(torch.tensor([0.4, 0.3, 0.2, 0.1]), grades) == 0.0
+    grades = np.array([0, 1, 2, 2])
+    assert ordering(np.array([0.1, 0.2, 0.3, 0.4]), grades) == 1.0
+    assert ordering(np.array([0.4, 0.3, 0.2, 0.1]), grades) == 0.0
     # Of the five pairs (0,1), (0,2), (0,2), (1,2), (1,2) one is wrong and one a tie.
-    assert ordering(torch.tensor([0.1, 0.3, 0.3, 0.2]), grades) == pytest.approx(3.5 / 5)
+    assert ordering(np.array([0.1, 0.3, 0.3, 0.2]), grades) == pytest.approx(3.5 / 5)
 
 
 @pytest.mark.large

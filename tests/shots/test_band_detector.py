@@ -6,22 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from safetensors.numpy import load_file, save_file
 
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, iter_planes, write_video
 from vidkin.metric.measures import boundary_scores
-from vidkin.shots import detect, open_detector
-from vidkin.shots.band import (
-    BAND_CHANNELS,
-    BAND_LAGS,
-    BandFeatures,
-    TransitionNetwork,
-    TransitionThresholds,
-    band_features,
-)
-from vidkin.shots.judging import cut_boundaries, evaluate_cuts, read_boundary_labels
+from vidkin.shots import band, detect, open_detector
+from vidkin.shots.band import BAND_CHANNELS, BAND_LAGS, BandFeatures, TransitionSession, band_features
+from vidkin.shots.training.judging import cut_boundaries, evaluate_cuts, read_boundary_labels
+
+DATA = Path(band.__file__).with_name("data")
 
 
 def planes_of(luma: np.ndarray) -> FramePlanes:
@@ -37,8 +32,8 @@ def noise(length: int, seed: int = 0) -> np.ndarray:
 def test_a_still_has_no_distances() -> None:
     features = band_features(planes_of(np.repeat(noise(1), 40, 0)))
     assert features.shape == (40, BAND_CHANNELS)
-    assert features[:, : 4 * len(BAND_LAGS)].abs().max() < 2e-3
-    assert features[:, -4:].abs().max() == 0
+    assert np.abs(features[:, : 4 * len(BAND_LAGS)]).max() < 2e-3
+    assert np.abs(features[:, -4:]).max() == 0
 
 
 def test_a_cut_shows_at_every_lag_that_spans_it() -> None:
@@ -67,29 +62,19 @@ def test_blocks_change_nothing() -> None:
     parts = BandFeatures()
     for first, last in ((0, 1), (1, 8), (8, 70), (70, 70), (70, 90)):
         parts.push(FramePlanes(whole.luma[first:last], whole.chroma[first:last], whole.timestamps[first:last]))
-    assert torch.allclose(parts.finish(), expected, atol=1e-6)
+    np.testing.assert_allclose(parts.take(), expected, atol=1e-6)
 
 
 def test_no_frames_have_no_features() -> None:
-    assert BandFeatures().finish().shape == (0, BAND_CHANNELS)
+    assert BandFeatures().take().shape == (0, BAND_CHANNELS)
 
 
 def test_pieces_of_a_long_video_change_nothing() -> None:
-    network = TransitionNetwork.load()
-    features = torch.rand(9000, BAND_CHANNELS, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        expected = torch.sigmoid(network(features[None]))[0]
-    assert torch.allclose(network.probabilities(features), expected, atol=1e-5)
-
-
-def test_networks_are_kept_with_their_thresholds(tmp_path: Path) -> None:
-    network = TransitionNetwork(width=8)
-    network.thresholds = TransitionThresholds(hard=0.3, gradual=0.7)
-    network.save(tmp_path / "network.safetensors")
-    again = TransitionNetwork.load(tmp_path / "network.safetensors")
-    assert again.thresholds == network.thresholds
-    features = torch.rand(1, 20, BAND_CHANNELS)
-    assert torch.equal(again(features), network(features))
+    network = TransitionSession(DATA / "band.onnx")
+    features = np.random.default_rng(0).random((9000, BAND_CHANNELS), np.float32)
+    (expected,) = network._session.run(None, {"features": features[None]})
+    np.testing.assert_allclose(network.probabilities(features), expected[0], atol=1e-5)
+    assert network.probabilities(features[:0]).shape == (0, 2)
 
 
 def test_files_that_hold_no_band_network_are_refused(tmp_path: Path) -> None:
@@ -101,10 +86,9 @@ def test_files_that_hold_no_band_network_are_refused(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     """They would find no cut in anything, and say nothing."""
-    network = TransitionNetwork(width=8)
-    with torch.no_grad():
-        next(network.parameters()).view(-1)[0] = float("nan")
-    network.save(tmp_path / "network.safetensors")
+    weights = load_file(DATA / "band.safetensors")
+    weights["enter.bias"][0] = float("nan")
+    save_file(weights, tmp_path / "network.safetensors")
     with pytest.raises(InvalidArgumentError, match=r"network\.safetensors: .* has values that are not finite"):
         open_detector(f"band?weights={tmp_path / 'network.safetensors'}")
 

@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
-from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_cut, usual_distance
+from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_cut, stands_out, usual_distance
 
 
 class AngleNetwork:
     """A square of brightness b in 0..1 becomes the unit vector of b quarter turns: distances are 1 - cos."""
 
-    def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        angles = images.mean((1, 2, 3)) * math.pi / 2
-        return torch.stack([angles.cos(), angles.sin()], dim=1)
+    def encode(self, squares: NDArray[np.float32]) -> NDArray[np.float32]:
+        angles = squares.mean((1, 2, 3)) / 255 * np.float32(math.pi / 2)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def film(levels: list[int]) -> FrameVectors:
@@ -54,6 +54,15 @@ def test_the_usual_distance_is_that_of_three_frames_to_either_side(
     distances: list[float], frame: int, expected: float
 ) -> None:
     assert usual_distance(np.array(distances, dtype=np.float64), frame) == pytest.approx(expected)
+
+
+def test_what_stands_out_among_many_frames_is_what_exceeds_the_usual_distance() -> None:
+    distances = np.random.default_rng(0).random(60) ** 4
+    frames = np.array([1, 2, 3, 4, 5, 30, 31, 40, 55, 56, 57, 58, 59])
+    expected = [distances[frame] > usual_distance(distances, frame, 1.2, 0.01) for frame in frames.tolist()]
+    assert stands_out(distances, frames, 1.2, 0.01).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
+    assert stands_out(distances, frames[:0], 1.2, 0.01).shape == (0,)
 
 
 def test_odds_are_bounded() -> None:

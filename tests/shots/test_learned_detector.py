@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
@@ -19,12 +20,10 @@ from vidkin.shots.detect import detect
 from vidkin.shots.learned import (
     LearnedDetector,
     ShotRules,
-    encode_with,
     fit_shot_rules,
     open_learned,
-    video_features,
 )
-from vidkin.shots.training.clips import ShotClips
+from vidkin.shots.training.clips import ShotClips, encode_with, video_features
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
 
 CONFIG = EncoderConfig(kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch")
@@ -88,19 +87,26 @@ def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path
     assert detection.curve.values[31] == 0.0
 
 
+class Colors:
+    """Features are the mean colors."""
+
+    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return images.mean((1, 2), dtype=np.float32) / 255 + np.float32(0.1)
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        mean = features.mean(1)
+        return mean / np.linalg.norm(mean, axis=1, keepdims=True)
+
+
 def test_every_frame_goes_through_the_frame_network_once() -> None:
-    class Counting:
-        """Features are the mean colors; counts frames."""
+    class Counting(Colors):
+        """Counts frames."""
 
         frames = 0
 
-        def frame_features(self, frames):  # type: ignore[no-untyped-def]
-            self.frames += len(frames)
-            return frames.mean(dim=(2, 3)) + 0.1
-
-        def head(self, features, lengths=None):  # type: ignore[no-untyped-def]
-            mean = features.mean(dim=1)
-            return mean / mean.norm(dim=1, keepdim=True)
+        def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+            self.frames += len(images)
+            return super().frame_features(images)
 
     model = Counting()
     rules = ShotRules(window=8, cut=FittedRule({"jump": 2.0, "across": 10.0}, -12.0))
@@ -116,14 +122,6 @@ def test_every_frame_goes_through_the_frame_network_once() -> None:
 
 
 def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
-    class Colors:
-        def frame_features(self, frames):  # type: ignore[no-untyped-def]
-            return frames.mean(dim=(2, 3)) + 0.1
-
-        def head(self, features, lengths=None):  # type: ignore[no-untyped-def]
-            mean = features.mean(dim=1)
-            return mean / mean.norm(dim=1, keepdim=True)
-
     rules = ShotRules(window=2, rate=10.0, cut=FittedRule({"jump": 2.0, "across": 10.0}, -12.0))
     detector = LearnedDetector(Colors(), rules, size=16)
     for index in range(90):
@@ -148,4 +146,4 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(folder: Path, tm
     ):
         open_learned(tmp_path / "clip")
     with pytest.raises(InvalidArgumentError, match="size must be at least 8, got 4"):
-        LearnedDetector(build_model(CONFIG), ShotRules.load(folder), size=4)  # type: ignore[arg-type]
+        LearnedDetector(Colors(), ShotRules.load(folder), size=4)

@@ -14,6 +14,7 @@ LANES = {
     "browser": "drives Chromium",
     "cluster": "starts a Ray cluster",
     "documentation": "runs every block of code of the documents",
+    "install": "installs vidkin without extras into an environment of its own",
     "kill": "starts processes to kill them, or waits until one counts as hung",
     "large": "makes long or many videos, trains several times, or searches with the slower extractors",
     "process": "starts programs of its own, each of which imports everything anew",
@@ -22,6 +23,7 @@ LANES = {
     "slow": "takes minutes, not seconds",
 }
 FIXTURES = {
+    "bare": "install",
     "browser": "browser",
     "built": "process",
     "cluster": "cluster",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
+import numpy as np
 
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.similarity import FrameFeatures
@@ -18,9 +18,9 @@ def fill(path: Path, count: int) -> None:
 
 
 def _entry(number: int) -> Entry:
-    generator = torch.Generator().manual_seed(number)
-    values = torch.nn.functional.normalize(torch.randn(1, 1, 1, 128, generator=generator), dim=-1)
-    features = FrameFeatures(values, torch.zeros(1, dtype=torch.float64), torch.ones(1))
+    values = np.random.default_rng(number).standard_normal((1, 1, 1, 128), dtype=np.float32)
+    values /= np.linalg.norm(values, axis=-1, keepdims=True)
+    features = FrameFeatures(values, np.zeros(1), np.ones(1, np.float32))
     record = VideoRecord(
         path=f"/videos/{number % 100:02d}/video {number:05d}.mp4",
         size=1_000_000 + 7919 * number % 5_000_000,

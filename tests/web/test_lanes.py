@@ -95,3 +95,66 @@ def test_a_lane_that_is_broken_for_good_says_so() -> None:
         gate.set()
 
     asyncio.run(ask())
+
+
+def test_clients_take_turns_and_each_knows_its_place() -> None:
+    lane, gate, order = Lane("test", workers=1, waiting=16, seconds=5), threading.Event(), []
+
+    async def ask() -> None:
+        first = asyncio.create_task(lane.run(gate.wait, ticket="first"))
+        await asyncio.sleep(0.05)
+        calls = ["a1", "a2", "a3", "b1", "c1"]
+        tasks = [
+            asyncio.create_task(lane.run(lambda name=name: order.append(name), client=name[0], ticket=name))
+            for name in calls
+        ]
+        await asyncio.sleep(0.05)
+        # One of each client, then the rest of the one that asked for most.
+        assert {name: lane.position(name) for name in calls} == {"a1": 1, "b1": 2, "c1": 3, "a2": 4, "a3": 5}
+        assert lane.position("first") == 0
+        assert lane.position("unknown") is None
+        tasks[3].cancel()
+        await asyncio.sleep(0.05)
+        assert {name: lane.position(name) for name in calls} == {"a1": 1, "b1": None, "c1": 2, "a2": 3, "a3": 4}
+        gate.set()
+        await asyncio.gather(first, *tasks, return_exceptions=True)
+        assert order == ["a1", "c1", "a2", "a3"]
+
+    asyncio.run(ask())
+
+
+def test_one_client_does_not_fill_the_line() -> None:
+    lane, gate = Lane("test", workers=1, waiting=8, seconds=5, of_client=2), threading.Event()
+
+    async def ask() -> None:
+        tasks = [asyncio.create_task(lane.run(gate.wait, client="greedy")) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(BusyError):
+            await lane.run(gate.wait, client="greedy")
+        other = asyncio.create_task(lane.run(lambda: "served", client="other"))
+        await asyncio.sleep(0.05)
+        gate.set()
+        assert await other == "served"
+        await asyncio.gather(*tasks)
+
+    asyncio.run(ask())
+
+
+def test_leaving_does_not_start_more_work_than_there_are_threads() -> None:
+    lane, gate, running = Lane("test", workers=2, waiting=8, seconds=5), threading.Event(), []
+
+    def work() -> None:
+        running.append(1)
+        gate.wait()
+
+    async def ask() -> None:
+        for _ in range(6):
+            task = asyncio.create_task(lane.run(work))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            await asyncio.sleep(0)
+        assert len(running) == 2  # the other four left before their turn
+        gate.set()
+        assert await lane.run(lambda: "free again") == "free again"
+
+    asyncio.run(ask())

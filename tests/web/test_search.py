@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -129,3 +133,44 @@ def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, conn
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: search(client, video=number, limit=3), range(2))
     assert first["matches"] == second["matches"]
+
+
+def test_fifty_readers_at_once_wait_for_their_turn_and_all_are_answered(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = number_of(client, "coffee.mp4")
+    monkeypatch.setattr("vidkin.web.search._search", lambda *_: time.sleep(0.02) or {"matches": [], "seconds": 0.0})
+
+    def ask(reader: int) -> int:
+        headers = {"X-Vidkin-Tab": str(reader), "X-Vidkin-Ticket": f"{reader}.1"}
+        return client.post("/api/search", json={"video": number}, headers=headers).status_code
+
+    with ThreadPoolExecutor(50) as readers:
+        assert set(readers.map(ask, range(50))) == {200}
+
+
+def test_a_search_knows_its_place_in_the_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    number, gate = number_of(client, "coffee.mp4"), threading.Event()
+    monkeypatch.setattr("vidkin.web.search._search", lambda *_: gate.wait(10) and {"matches": [], "seconds": 0.0})
+
+    def ask(ticket: str) -> int:
+        return client.post("/api/search", json={"video": number}, headers={"X-Vidkin-Ticket": ticket}).status_code
+
+    with ThreadPoolExecutor(3) as readers:
+        answers = []
+        for ticket in ("one", "two", "three"):  # two are served at a time
+            answers.append(readers.submit(ask, ticket))
+            wait_for(lambda ticket=ticket: client.get(f"/api/searches/{ticket}").status_code == 200)
+        places = [client.get(f"/api/searches/{ticket}").json()["position"] for ticket in ("one", "two", "three")]
+        gate.set()
+        assert [answer.result() for answer in answers] == [200, 200, 200]
+    assert places == [0, 0, 1]
+    assert client.get("/api/searches/one").status_code == 404
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    """Wait up to five seconds until something is the case."""
+    end = time.monotonic() + 5
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -8,8 +8,9 @@ import torch
 
 from tests.shots.test_band_detector import noise, planes_of
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.band import TransitionNetwork, cuts_from_probabilities
-from vidkin.shots.judging import evaluate_cuts
+from vidkin.shots.band import cuts_from_probabilities
+from vidkin.shots.training.judging import evaluate_cuts
+from vidkin.shots.training.transitions import TransitionNetwork
 from vidkin_research.detectors.band_training import LabeledSequence, fit_thresholds, train_transitions
 
 
@@ -39,7 +40,7 @@ def test_training_learns_and_repeats() -> None:
 
 
 def open_cuts(network: TransitionNetwork, sequence: LabeledSequence) -> list:
-    return list(cuts_from_probabilities(network.probabilities(sequence.features).numpy(), network.thresholds))
+    return list(cuts_from_probabilities(network.probabilities(sequence.features), network.thresholds))
 
 
 def test_training_needs_sequences_of_one_length() -> None:

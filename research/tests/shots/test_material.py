@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.judging import BoundaryLabels
+from vidkin.shots.training.judging import BoundaryLabels
 from vidkin_research.shots.material import LabelledVideo, annotation_of, composed_part, edited_videos
 
 

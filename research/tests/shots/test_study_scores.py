@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.shots import DetectedCut
-from vidkin.shots.judging import BoundaryLabels
+from vidkin.shots.training.judging import BoundaryLabels
 from vidkin_research.shots.material import LabelledVideo
 from vidkin_research.shots.study import count_labels, score_detector, summarize_shots
 

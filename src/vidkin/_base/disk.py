@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,10 @@ _CANNOT_SYNC = {
 # What systems answer that cannot rename without replacing.
 _CANNOT_KEEP = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 _AT_WORKING_FOLDER = -100
+# Windows writes to the disk only what is open for writing.
+_TO_SYNC = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
+# Windows refuses to replace a file that a program reads, such as a virus scanner; most of them are soon done.
+_WAITS = (0.01, 0.05, 0.2, 0.5, 1.0) if sys.platform == "win32" else ()
 
 
 def before(operation: str, path: str, target: str = "") -> None:
@@ -77,7 +82,7 @@ def sync_file(path: str | os.PathLike[str]) -> None:
         OSError: The disk fails.
     """
     before("sync", os.fspath(path))
-    _sync(path)
+    _sync(path, _TO_SYNC)
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
@@ -88,7 +93,7 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
     """
     before("sync", os.fspath(path))
     try:
-        _sync(path)
+        _sync(path, os.O_RDONLY)
     except OSError as error:
         if error.errno not in _CANNOT_SYNC:
             raise
@@ -101,6 +106,12 @@ def rename(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> No
         OSError: The system refuses.
     """
     before("rename", os.fspath(source), os.fspath(target))
+    for wait in _WAITS:
+        try:
+            Path(source).replace(target)
+            return
+        except PermissionError:
+            time.sleep(wait)
     Path(source).replace(target)
 
 
@@ -138,6 +149,12 @@ def symlink(text: str, path: str) -> None:
     os.symlink(text, path)
 
 
+def read_link(path: str) -> str:
+    """What a symbolic link says, as :func:`symlink` was told; OSError if it is none."""
+    # Windows puts this before absolute paths.
+    return os.readlink(path).removeprefix("\\\\?\\")
+
+
 def unlink(path: str | os.PathLike[str]) -> None:
     """Remove a name, of a link the link itself; OSError if the system refuses, FileNotFoundError if it is gone."""
     before("unlink", os.fspath(path))
@@ -160,8 +177,8 @@ def make_folders(path: str) -> None:
         sync_folder(os.path.dirname(folder))
 
 
-def _sync(path: str | os.PathLike[str]) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _sync(path: str | os.PathLike[str], flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

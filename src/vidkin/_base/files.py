@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -162,6 +163,72 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
     return open(descriptor, "rb", buffering=0)
+
+
+# Where the system lacks pread (Windows), threads that share an open file take turns.
+_POSITION = threading.Lock()
+
+
+def read_at(descriptor: int, count: int, position: int) -> bytes:
+    """Read up to ``count`` bytes of an open file from a position, as :func:`os.pread` does where there is one."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, count, position)
+    with _POSITION:
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.read(descriptor, count)
+
+
+# Names that every system takes, and paths that it takes for the same.
+
+# The longest name that file systems take is of 255 bytes; room is left for an ending and a number.
+_LONGEST_NAME = 200
+_FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
+# Devices of Windows, in every folder and with any ending: NUL, nul.txt, COM1.mp4.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ ]*(?:\.|$)", re.IGNORECASE)
+
+
+def safe_name(name: str, *, longest: int = _LONGEST_NAME) -> str:
+    """A name for a file or folder of ours that can be created on every system, also on a disk of another one.
+
+    Characters that Windows forbids become ``_``, and so does a space or dot at the end, which it drops; a name of a
+    device gets a ``_`` in front; a name of more than ``longest`` bytes is cut. Any other name stays as it is.
+
+    >>> safe_name("What? 1:2"), safe_name("aux.txt"), safe_name("The End...")
+    ('What_ 1_2', '_aux.txt', 'The End..._')
+    """
+    name = _FORBIDDEN.sub("_", name)
+    while len(os.fsencode(name)) > longest:
+        # A character has four bytes at most.
+        name = name[: -max(1, (len(os.fsencode(name)) - longest) // 4)]
+    if _DEVICE.match(name):
+        name = f"_{name}"
+    return f"{name}_" if not name or name[-1] in ". " else name
+
+
+def drive_name(drive: str) -> str:
+    r"""A folder name for a drive or a share, to keep files of different ones apart; empty where there is none.
+
+    >>> drive_name("C:"), drive_name(r"\\server\films"), drive_name("")
+    ('C', 'server-films', '')
+    """
+    return "-".join(part for part in re.split(r"[:\\/?]+", drive) if part.strip("."))
+
+
+def is_within(path: PathLike, folder: PathLike) -> bool:
+    """Whether a file or folder is inside of a folder, however both are spelled, or is that folder.
+
+    Where a file system ignores case, or gives a folder two names, the system itself is asked about each folder above.
+    """
+    real, root = (os.path.normcase(os.path.realpath(name)) for name in (path, folder))
+    if real == root or real.startswith(os.path.join(root, "")):
+        return True
+    with suppress(OSError, ValueError):
+        wanted = os.stat(root)
+        for parent in (real, *map(str, Path(real).parents)):
+            with suppress(OSError):
+                if os.path.samestat(os.stat(parent), wanted):
+                    return True
+    return False
 
 
 # Which files are videos and which are images, by the extension of their names.

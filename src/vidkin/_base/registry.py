@@ -9,6 +9,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
@@ -85,9 +86,14 @@ def parse_name(text: str) -> Name:
 
 
 def load_attribute(place: str) -> Any:
-    """Import a module and return the object that ``package.module:attribute`` names."""
+    """Import a module and return the object that ``package.module:attribute`` names.
+
+    Raises:
+        MissingPartError: It imports a package of an extra of vidkin that is not installed.
+    """
     module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    with name_missing_parts():
+        return getattr(importlib.import_module(module), attribute)
 
 
 def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
@@ -232,15 +238,24 @@ class Registry(Generic[T]):
 
 
 # Packages whose name is not that of their module.
-_PACKAGES = {"sklearn": "scikit-learn"}
+_PACKAGES = {"PIL": "pillow", "pywt": "PyWavelets", "skimage": "scikit-image", "sklearn": "scikit-learn"}
+
+# Modules of optional packages that ours import at the top, and the extra that brings them.
+_EXTRAS = {
+    **dict.fromkeys(
+        ("torch", "torchvision", "timm", "sklearn", "scipy", "skimage", "pywt", "onnx", "onnxscript"), "train"
+    ),
+    "matplotlib": "plots",
+}
 
 
-def import_part(module: str, *, extra: str) -> Any:
+def import_part(module: str, *, extra: str, purpose: str = "") -> Any:
     """Import a module of an optional package.
 
     Args:
         module: Such as ``sklearn.cluster``.
         extra: The extra of vidkin that installs its package.
+        purpose: What needs it, the first words of the message: ``"training"``.
 
     Raises:
         MissingPartError: The package is not installed; the message names the extra.
@@ -249,10 +264,47 @@ def import_part(module: str, *, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         top = module.partition(".")[0]
-        if error.name != top:
+        if error.name is None or error.name.partition(".")[0] != top:
             raise
-        package = _PACKAGES.get(top, top)
-        raise MissingPartError(f"{package} is not installed; install it with: pip install 'vidkin[{extra}]'") from error
+        raise _missing(top, extra, purpose) from error
+
+
+@contextmanager
+def name_missing_parts(purpose: str = "") -> Iterator[None]:
+    """Turn a failed import of an optional package inside the block into one sentence with the command.
+
+    For doors to rooms that learn: their modules import torch at the top, which who only searches does not have.
+
+    Args:
+        purpose: What needs the package, the first words of the message: ``"training"``.
+
+    Raises:
+        MissingPartError: A package of an extra is not installed. Any other failed import stays what it is.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = missing_part(error, purpose)
+        if missing is None:
+            raise
+        raise missing from error
+
+
+def missing_part(error: ModuleNotFoundError, purpose: str = "") -> MissingPartError | None:
+    """What to say about a failed import of an optional package; None if no extra of vidkin brings the module.
+
+    Args:
+        error: The failed import.
+        purpose: What needs the package, the first words of the message: ``"training"``.
+    """
+    top = (error.name or "").partition(".")[0]
+    return _missing(top, _EXTRAS[top], purpose) if top in _EXTRAS else None
+
+
+def _missing(module: str, extra: str, purpose: str) -> MissingPartError:
+    package = _PACKAGES.get(module, module)
+    subject = f"{purpose} needs {package}, which" if purpose else package
+    return MissingPartError(f"{subject} is not installed; install it with: pip install 'vidkin[{extra}]'")
 
 
 def research_hint(noun: str = "entries") -> str:

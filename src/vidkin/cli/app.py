@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer import _completion_shared
 
+from vidkin._base.registry import missing_part
 from vidkin._version import __version__
 from vidkin.cli.commands import (
     LazyCommand,
@@ -60,7 +61,7 @@ _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGN
 # New objects after which cycles are looked for; 700 in an interpreter of its own accord.
 _OBJECTS_A_COLLECTION = 50_000
 
-# As `vidkin.index.query.query.ABANDONED`, which would import torch.
+# As `vidkin.index.query.query.ABANDONED`, which would import the database.
 _ABANDONED = "vidkin abandoned reader"
 
 # Commands that cannot resume, although the files they have finished stay.
@@ -150,7 +151,7 @@ class _Commands(LazyGroup):
         "man": LazyCommand("vidkin.cli.man:man", "Print the manual page; `vidkin man | man -l -` shows it."),
         "demo": LazyCommand(
             "vidkin.cli.demo:demo",
-            "Build a small collection, then index, search, match, find duplicates, cut a film and train a model.",
+            "Build a small collection, then index, search, match, find duplicates and cut a film.",
         ),
     }
 
@@ -196,10 +197,13 @@ class _Commands(LazyGroup):
             logging.getLogger(__name__).debug("%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began)
             return result
         except VidkinError as error:
-            from vidkin.cli.console import error_line
-
-            error_line(str(error))
-            raise _exit(ctx, type(error).__name__, str(error), status_of(error)) from None
+            raise _failed(ctx, error) from None
+        except ModuleNotFoundError as error:
+            # Commands that learn import torch when they start.
+            missing = missing_part(error, f"vidkin {ctx.invoked_subcommand}")
+            if missing is None:
+                raise
+            raise _failed(ctx, missing) from None
         except typer.BadParameter as error:
             # Say where a wrong value is from, if nobody typed it.
             source = None
@@ -218,6 +222,14 @@ class _Commands(LazyGroup):
             message = f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
+
+
+def _failed(ctx: Any, error: VidkinError) -> typer.Exit:
+    """The exit of a command that failed on purpose, after its one line."""
+    from vidkin.cli.console import error_line
+
+    error_line(str(error))
+    return _exit(ctx, type(error).__name__, str(error), status_of(error))
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
@@ -338,11 +350,11 @@ class _LogLines(logging.Handler):
 
 def run() -> None:
     """Parse the command line and run it."""
-    # Read when torch is loaded, by worker processes, too: threads that wait for work sleep. Spinning, they make
-    # a search on a busy machine much slower than it is with one thread.
+    # Read when NumPy or torch is loaded, by worker processes, too. Products of a search are small: two threads gain
+    # nothing, and where other programs run, one that waits for the other spins, up to twenty times as long as it works.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # The import of torch makes some 250,000 objects that stay; looking through them again and again takes a twentieth
-    # of a search.
+    # Imports make some 60,000 objects that stay; looking through them again and again takes a twentieth of a start.
     gc.set_threshold(_OBJECTS_A_COLLECTION, 20, 50)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -359,5 +371,5 @@ def run() -> None:
             os._exit(end.code if isinstance(end.code, int) else Status.SOME_FAILED)
         raise
     finally:
-        # The interpreter collects garbage once more before it ends: half a second over all that torch has made.
+        # The interpreter collects garbage once more before it ends, which takes as long as printing a table.
         gc.freeze()

@@ -1,4 +1,4 @@
-"""Steps of ``vidkin demo`` beside search: a film cut into shots, and the training of a small similarity."""
+"""``vidkin demo``: the main commands on a few made videos or one's own, a film cut into shots, and a short training."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.index import fill, print_report
 from vidkin.cli.paths import open_index_for_writing
 from vidkin.cli.tables import print_matches, print_segments
-from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError, MissingPartError
 from vidkin.rendering.text import clock, number, percent, printable
 
 if TYPE_CHECKING:
-    from vidkin.index import VideoRecord
+    from vidkin.index import Index, VideoRecord
 
 # Enough to learn, few enough for the demonstration.
 _STEPS = 60
@@ -101,6 +101,9 @@ def show_training(folder: Path) -> None:
         "before the same kind before something else. By chance it would be 17 %."
     )
     note(f"These were {_STEPS} steps; `vidkin train {_RECIPE}` takes all {plain.schedule.steps} and learns more.")
+    say("")
+    say("What to try next, with your own labels, category/subcategory/file:", style="bold")
+    say_command("train", "clips", "--data", "~/Labels", "--check", quote=False)
 
 
 def _program() -> str:
@@ -114,8 +117,10 @@ def _program() -> str:
     return shlex.quote(os.path.relpath(called))
 
 
-# ``vidkin demo``: index, search, match and duplicates on a small collection, or on your own videos.
+# Index, search, match and duplicates on a small collection, or on your own videos.
 
+
+_FOLDER = Path("vidkin-demo")
 
 _THRESHOLD = 0.7
 
@@ -132,8 +137,10 @@ _NEXT = (
     ("search", "clip.mp4"),
     ("duplicates", "--html page.html"),
     ("shots", "film.mp4", "--html sheet.html"),
-    ("train", "clips", "--data", "~/Labels", "--check"),
 )
+
+# What training needs beside the product, which runs without.
+_INSTALL = 'pip install "vidkin[train]"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,46 +163,37 @@ class _Scene:
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")] = Path(
-        "vidkin-demo"
-    ),
+    folder: Annotated[Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")] = _FOLDER,
     videos: Annotated[Path | None, typer.Option("--videos", help="Use your own folder of videos instead.")] = None,
     threshold: Annotated[
         float,
         typer.Option("--threshold", min=0.0, max=1.0, help="For duplicates: lowest score of two copies."),
     ] = _THRESHOLD,
+    training: Annotated[
+        bool, typer.Option("--training", help="Show a short training instead; it needs the extra vidkin[train].")
+    ] = False,
 ) -> None:
-    """Build a small collection, then index, search, match, find duplicates, cut a film and train a model.
+    """Build a small collection, then index, search, match, find duplicates and cut a film.
 
-    Works offline. With --videos only the steps on an index are shown.
+    Works offline. With --videos only the steps on an index are shown, with --training only how a model is trained.
     """
+    if training and videos is not None:
+        raise typer.BadParameter("use --training or --videos, not both: the training makes its own clips")
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"{folder}: is a file; choose a folder for the demonstration")
     folder.mkdir(parents=True, exist_ok=True)
+    if training:
+        show_training(folder)
+        return
     scene = _made_videos(folder) if videos is None else _own_videos(folder, videos.expanduser())
-    from vidkin.rendering.matches import frame_pairs
-    from vidkin.rendering.pictures import draw_map, draw_pairs
-
     with open_index_for_writing(scene.index) as collection:
         say("")
         say(scene.story)
         say_command("search", scene.clip, "--index", scene.index)
         matches = collection.search(os.fspath(scene.clip), limit=5)
         print_matches(matches)
-        map_file, pairs_file = folder / "map.png", folder / "pairs.png"
-        say("")
-        say("Where do they match? The map of frame similarities as a picture:")
-        options = ("--picture", map_file, "--frames", pairs_file, "--index", scene.index)
-        say_command("match", scene.clip, scene.source, *options)
-        comparison = collection.match(os.fspath(scene.clip), os.fspath(scene.source))
-        draw_map(comparison, map_file, query=scene.clip, target=scene.source)
-        print_segments(comparison.segments)
-        say(path_text(map_file).append(": the frame map"))
-        pairs = frame_pairs(comparison)
-        if pairs:
-            draw_pairs(pairs, pairs_file, query=scene.clip, target=scene.source)
-            say(path_text(pairs_file).append(": matching frames"))
+        _show_match(collection, scene, folder)
         say("")
         say("Which files are copies of each other?")
         chosen = () if threshold == _THRESHOLD else ("--threshold", f"{threshold:g}")
@@ -204,7 +202,6 @@ def demo(
     came_first = bool(matches) and os.path.realpath(matches[0].path) in scene.answers
     if videos is None:
         show_shots(folder)
-        show_training(folder)
     say("")
     if not came_first:
         note("The source of the clip did not come first; see above.", style="bold yellow")
@@ -215,6 +212,33 @@ def demo(
     say("")
     say("See all of it in a browser:", style="bold")
     say_command("serve", scene.index, "--open")
+    say("")
+    say("Train a similarity of your own:", style="bold")
+    say(Text(f"$ {_INSTALL}", style="bold cyan"))
+    say_command("demo", *(() if folder == _FOLDER else (folder,)), "--training")
+
+
+def _show_match(collection: Index, scene: _Scene, folder: Path) -> None:
+    """Where clip and source match: times, and pictures if there is what draws them."""
+    from vidkin.rendering.matches import frame_pairs
+    from vidkin.rendering.pictures import draw_map, draw_pairs
+
+    map_file, pairs_file = folder / "map.png", folder / "pairs.png"
+    say("")
+    say("Where do they match? The map of frame similarities as a picture:")
+    options = ("--picture", map_file, "--frames", pairs_file, "--index", scene.index)
+    say_command("match", scene.clip, scene.source, *options)
+    comparison = collection.match(os.fspath(scene.clip), os.fspath(scene.source))
+    print_segments(comparison.segments)
+    try:
+        draw_map(comparison, map_file, query=scene.clip, target=scene.source)
+        say(path_text(map_file).append(": the frame map"))
+        pairs = frame_pairs(comparison)
+        if pairs:
+            draw_pairs(pairs, pairs_file, query=scene.clip, target=scene.source)
+            say(path_text(pairs_file).append(": matching frames"))
+    except MissingPartError as error:
+        note(f"Without the pictures: {error}")
 
 
 def _index(paths: tuple[Path, ...], index: Path, extractor: str | None = None) -> list[VideoRecord]:

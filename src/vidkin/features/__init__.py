@@ -17,21 +17,17 @@ from vidkin.features.registry import (
 )
 
 if TYPE_CHECKING:
-    from vidkin.features.backbone import (
-        BackboneExtractor,
-        PooledNetwork,
-        open_pooled_network,
-        region_max_pool,
-        resolve_device,
-    )
+    from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
     from vidkin.features.content_boxes import find_content_boxes
     from vidkin.features.describe import Phase, describe_file
     from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
     from vidkin.features.information import bar_boxes, frame_information
-    from vidkin.features.onnx import OnnxExtractor, import_onnxruntime
+    from vidkin.features.networks import region_max_pool
+    from vidkin.features.onnx import OnnxExtractor
     from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
+    from vidkin.features.sessions import resolve_device
     from vidkin.features.views import (
         DISTINCT_VIEWS,
         GRID,
@@ -75,7 +71,6 @@ __all__ = [
     "fit_edit_whitening",
     "fit_whitening",
     "frame_information",
-    "import_onnxruntime",
     "import_timm",
     "import_torchvision",
     "mirror_boxes",

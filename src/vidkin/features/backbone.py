@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,15 +17,15 @@ from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
+from vidkin.features.networks import Triple, optional_triple, region_max_pool, triple
 from vidkin.features.pretrained import (
-    Triple,
     open_timm_module,
     open_timm_network,
     open_torchvision_module,
     open_torchvision_network,
     torchvision_classifier,
-    triple,
 )
+from vidkin.features.sessions import resolve_device
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
@@ -48,7 +47,7 @@ class BackboneExtractor:
     """Regional descriptors from any network of timm or torchvision that has intermediate maps.
 
     Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
-    (:func:`~vidkin.features.backbone.region_max_pool`), and a whitening is applied if one is given; without
+    (:func:`~vidkin.features.networks.region_max_pool`), and a whitening is applied if one is given; without
     one the descriptors are unit vectors straight from the network, which work but find less
     (:func:`vidkin.features.fit_whitening` makes a whitening from your videos).
 
@@ -98,7 +97,7 @@ class BackboneExtractor:
         device: str = "auto",
     ) -> None:
         self.name: Final = name
-        self._device = resolve_device(device)
+        self._device = torch.device(resolve_device(device))
         library, model, settings = parse_network_name(name)
         self._settings = settings
         if library == "timm":
@@ -147,7 +146,9 @@ class BackboneExtractor:
         """The whole network in eval mode, on its device, with its classifier if the weights had one."""
         return self._network.module
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
         Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The batch size does not change the numbers.
@@ -160,7 +161,7 @@ class BackboneExtractor:
             boxes=boxes,
         )
 
-    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> NDArray[np.float32]:
         """Descriptors before whitening, [T, R, sum of channels], to fit a whitening on."""
         return self._values(images, None, mirror=mirror)
 
@@ -188,24 +189,22 @@ class BackboneExtractor:
         std = torch.tensor(self._std)[:, None, None]
         return (pictures / 255 - mean) / std
 
-    def _values(self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool) -> torch.Tensor:
+    def _values(self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool) -> NDArray[np.float32]:
         chunk = _CHUNK[self._device.type]
         dimension = sum(self.channels) if whitening is None else whitening.dimension
-        values = torch.zeros(len(images), 10 if self._settings.whole_frame else 9, dimension)
+        values = np.zeros((len(images), 10 if self._settings.whole_frame else 9, dimension), np.float32)
         for first in range(0, len(images), chunk):
             pictures = self.prepare(images[first : first + chunk], mirror=mirror)
             missing = chunk - len(pictures)
             full = functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)).to(self._device)
-            # no_grad rather than inference_mode, so that heads can be trained on the result.
             with (
-                torch.no_grad(),
+                torch.inference_mode(),
                 torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False),
             ):
                 maps = [stage.float() for stage in self._network.stages(full)]
-                described = region_max_pool(maps, whole_frame=self._settings.whole_frame)
-                if whitening is not None:
-                    described = whitening.apply(described)
-            values[first : first + chunk] = described[: chunk - missing].cpu()
+                pooled = region_max_pool(maps, whole_frame=self._settings.whole_frame).cpu().numpy()
+            described = pooled[: chunk - missing]
+            values[first : first + chunk] = described if whitening is None else whitening.apply(described)
         return values
 
 
@@ -259,22 +258,6 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
     return library, model, settings
 
 
-def optional_triple(source: Any, key: str) -> Triple | None:
-    """One number or three from a mapping of strings."""
-    if key not in source:
-        return None
-    try:
-        numbers = [float(part) for part in source[key].split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 3) or (key == "std" and min(numbers) <= 0):
-        raise InvalidArgumentError(
-            f"{key} must be one number or three, separated by commas{' and positive' if key == 'std' else ''}, "
-            f"got {source[key]!r}"
-        )
-    return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
-
-
 def _literal(value: str) -> Any:
     """``true``, ``false`` and numbers as Python values, everything else as text."""
     if value.lower() in ("true", "false"):
@@ -285,21 +268,6 @@ def _literal(value: str) -> Any:
         except ValueError:
             continue
     return value
-
-
-def resolve_device(device: str) -> torch.device:
-    """The device for ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-    except RuntimeError as error:
-        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}") from error
-    if resolved.type not in _CHUNK:
-        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
-    return resolved
 
 
 # Networks as functions from a picture to one vector, the base of encoders.
@@ -374,64 +342,3 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
     if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
         raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
     return PooledNetwork(module, int(probe.shape[1]), size, mean, std)
-
-
-# Region pooling of a feature pyramid: R-LiMAC, maximum activations of 3 x 3 regions over several stages.
-
-
-_GRID = 3
-
-
-def region_max_pool(maps: Sequence[torch.Tensor], *, whole_frame: bool = False) -> torch.Tensor:
-    """One descriptor per region of a 3 x 3 grid, from the maps of several stages (R-LiMAC).
-
-    Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), unit length over channels,
-    adaptive max pooling to the 3 x 3 grid, unit length. The channels of all stages are then concatenated and scaled to
-    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells per side the kernels are 28, 14, 6, 3.
-    (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
-
-    Args:
-        maps: One tensor [T, C_s, H_s, W_s] per stage.
-        whole_frame: Append a tenth region, the maximum over the whole map. Leave it off for descriptors compatible
-            with published ones; turn it on for partial matches that are zoomed or moved.
-
-    Returns:
-        [T, R, sum of C_s], R = 9 (row by row) or 10; unit vectors (zero where all maps are).
-
-    Raises:
-        InvalidArgumentError: There are no maps, a map does not have four axes, or T differs.
-    """
-    if not maps:
-        raise InvalidArgumentError("maps must have at least one stage, got none")
-    for stage in maps:
-        if stage.ndim != 4 or stage.shape[0] != maps[0].shape[0]:
-            raise InvalidArgumentError(
-                f"maps must be [T, C, H, W] with one T, got {[list(stage.shape) for stage in maps]}"
-            )
-    pooled = []
-    for stage in maps:
-        kernel = (region_kernel(stage.shape[2]), region_kernel(stage.shape[3]))
-        windows = functional.max_pool2d(stage, kernel, stride=(_stride(kernel[0]), _stride(kernel[1])))
-        regions = functional.adaptive_max_pool2d(functional.normalize(windows, dim=1), _GRID)
-        pooled.append(functional.normalize(regions, dim=1).flatten(2))
-    if whole_frame:
-        whole = [functional.normalize(stage.amax(dim=(2, 3)), dim=1)[..., None] for stage in maps]
-        pooled = [torch.cat(pair, dim=2) for pair in zip(pooled, whole, strict=True)]
-    return functional.normalize(torch.cat(pooled, dim=1), dim=1).transpose(1, 2).contiguous()
-
-
-def region_kernel(length: int) -> int:
-    """Kernel s for a map of ``length`` cells: the largest s <= length / 2 that still gives 3 regions.
-
-    With stride ceil(s / 2) there are ``(length - s) // stride + 1`` of them: 56 -> 28, 28 -> 14, 14 -> 6, 7 -> 3.
-    If no kernel gives exactly 3, one that gives a few more is used (adaptive pooling merges them). Maps of fewer than
-    3 cells get a kernel of 1.
-    """
-    for kernel in range(length // 2, 0, -1):
-        if (length - kernel) // _stride(kernel) + 1 >= _GRID:
-            return kernel
-    return 1
-
-
-def _stride(kernel: int) -> int:
-    return -(-kernel // 2)

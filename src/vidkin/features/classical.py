@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name, research_hint
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.information import bar_boxes
+from vidkin.features.networks import unit_vectors
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # Part of the fingerprint: increment it when the same frame would get different numbers.
 _REVISION = 1
-
-_CHUNK = 32
 
 
 class ClassicalExtractor:
@@ -67,7 +65,9 @@ class ClassicalExtractor:
         of_views = "" if self.views == "none" else f"-{self.views}"
         return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}{grid_suffix(self.views)}"
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
             lambda images: self._whitening.apply(self.describe(images)),
@@ -77,25 +77,13 @@ class ClassicalExtractor:
             boxes=boxes,
         )
 
-    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> NDArray[np.float32]:
         """Descriptors before whitening, [T, 10, 201], to fit a whitening on."""
-        if len(images) == 0:
-            return torch.zeros(0, 10, raw_dimension())
-        parts = []
-        for first in range(0, len(images), _CHUNK):
-            pictures = []
-            chunk = images[first : first + _CHUNK]
-            for image, (top, bottom, left, right) in zip(chunk, bar_boxes(chunk).tolist(), strict=True):
-                picture = image[top:bottom, left:right]
-                if mirror:
-                    picture = picture[:, ::-1]
-                # One frame at a time, so that it does not matter which frames are described together.
-                tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
-                pictures.append(
-                    functional.interpolate(tensor, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
-                )
-            parts.append(describe_regions(torch.cat(pictures)))
-        return torch.cat(parts)
+        squares = (
+            _resize(image[top:bottom, left:right][:, :: -1 if mirror else 1])
+            for image, (top, bottom, left, right) in zip(images, bar_boxes(images).tolist(), strict=True)
+        )
+        return _describe_squares(squares, len(images))
 
 
 def open_classical(
@@ -135,6 +123,10 @@ def shipped_whitening() -> Whitening:
 # The families are those of classical retrieval (Wang et al., "Learning fine-grained image similarity with deep
 # ranking", supplement, section 4): LAB color, HOG-like oriented gradients, band energies for texture; plus the low
 # cosine coefficients of the luminance, which perceptual hashes are made of.
+#
+# What looks at pixels works on one frame at a time: its planes then stay in the processor's cache, and it cannot
+# matter which frames are described together. Means over blocks are matrix products, which are several times as fast as
+# means over axes.
 
 
 SIDE = 192  # pixels, a square: the aspect ratio of a copy cannot be trusted
@@ -155,17 +147,25 @@ REGIONS: tuple[tuple[int, int, int], ...] = (
     (0, 0, CELLS),
 )
 
+_OCTAVES = 3
+
+# What is measured in every cell: votes for orientations, means and deviations of L, a and b, detail per octave.
+_VOTES = slice(0, ORIENTATIONS)
+_MEANS = slice(ORIENTATIONS, ORIENTATIONS + 3)
+_DEVIATIONS = slice(ORIENTATIONS + 3, ORIENTATIONS + 6)
+_DETAIL = slice(ORIENTATIONS + 6, ORIENTATIONS + 6 + _OCTAVES)
+
 
 def raw_dimension() -> int:
     """Length D of a descriptor: gradients 72, cosines 48, brightness 9, color 18, contrast 27, texture 27."""
     return BINS * BINS * (ORIENTATIONS + 1 + 2 + 3 + 3) + COSINES * COSINES - 1
 
 
-def describe_regions(images: torch.Tensor) -> torch.Tensor:
+def describe_regions(images: NDArray[np.floating] | NDArray[np.uint8]) -> NDArray[np.float32]:
     """Descriptors [T, R, D] (R = 10, D = 201, float32) of square frames.
 
     Args:
-        images: [T, 3, 192, 192] float, RGB values in [0, 255].
+        images: [T, 3, 192, 192], RGB values in [0, 255], which are rounded.
 
     Each region is cut into 3 x 3 bins of cells. Per bin: 8 orientations of the luminance gradient (L2-normalized over
     the region, clipped at .3, square root), brightness relative to the region's mean, mean a and b of LAB, log
@@ -174,88 +174,207 @@ def describe_regions(images: torch.Tensor) -> torch.Tensor:
     """
     if images.ndim != 4 or tuple(images.shape[1:]) != (3, SIDE, SIDE):
         raise InvalidArgumentError(f"images must be [T, 3, {SIDE}, {SIDE}], got {list(images.shape)}")
-    lab = lab_from_rgb(images)
-    luminance = lab[:, :1]
-    # Mean gradient magnitude per unsigned orientation: [T, 8, 12, 12], split linearly between neighbors.
-    padded = functional.pad(luminance, (1, 1, 1, 1), mode="replicate")
-    across = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2]
-    down = padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
-    magnitude = torch.hypot(across, down)
-    angle = torch.remainder(torch.atan2(down, across), math.pi) * (ORIENTATIONS / math.pi)
-    lower = angle.floor()
-    share = angle - lower
-    index = lower.long() % ORIENTATIONS
-    votes = luminance.new_zeros(len(luminance), ORIENTATIONS, SIDE, SIDE)
-    votes.scatter_add_(1, index, magnitude * (1 - share))
-    votes.scatter_add_(1, (index + 1) % ORIENTATIONS, magnitude * share)
-    orientations = functional.avg_pool2d(votes, CELL)
-    mean = functional.avg_pool2d(lab, CELL)
-    deviation = (functional.avg_pool2d(lab.square(), CELL) - mean.square()).clamp_min(0).sqrt()
-    # Log mean detail per cell in three octaves: [T, 3, 12, 12].
-    bands = []
-    image = luminance
-    for octave in range(3):
-        smooth = functional.avg_pool2d(image, 3, 1, 1, count_include_pad=False)
-        bands.append(functional.avg_pool2d((image - smooth).abs(), CELL >> octave))
-        image = functional.avg_pool2d(image, 2)
-    texture = torch.log1p(torch.cat(bands, dim=1))
-    positions = torch.arange(24) + 0.5
-    rows = torch.arange(COSINES)[:, None]
-    cosines = torch.cos(math.pi * rows * positions / 24) * math.sqrt(2 / 24)
-    cosines[0] *= math.sqrt(0.5)
-    basis = cosines.to(images)
-    regions = [
-        torch.cat(
-            [
-                _gradients(_bins(orientations, region)),
-                _cosines(luminance, region, basis),
-                *_color(_bins(mean, region)),
-                torch.log1p(_bins(deviation, region).flatten(1)) / 3,
-                _bins(texture, region).flatten(1) / 2,
-            ],
-            dim=1,
-        )
-        for region in REGIONS
-    ]
-    return torch.stack(regions, dim=1)
+    return _describe_squares(images, len(images))
 
 
-def lab_from_rgb(images: torch.Tensor) -> torch.Tensor:
-    """CIE LAB (D65) of sRGB [T, 3, H, W] in [0, 255]: L in [0, 100], a and b in about [-128, 127]."""
+def lab_from_rgb(images: NDArray[np.floating] | NDArray[np.uint8]) -> NDArray[np.float32]:
+    """CIE LAB (D65) of sRGB [..., 3, H, W] in [0, 255]: L in [0, 100], a and b in about [-128, 127]."""
     # A channel has 256 possible values: a table replaces a power per pixel.
-    levels = torch.arange(256, dtype=images.dtype, device=images.device) / 255
-    table = torch.where(levels > 0.04045, ((levels + 0.055) / 1.055) ** 2.4, levels / 12.92)
-    linear = table[images.round().clamp(0, 255).long()]
-    matrix = images.new_tensor(
-        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    ) / images.new_tensor([[0.9505], [1.0], [1.089]])
-    x, y, z = torch.einsum("ij,tjhw->ithw", matrix, linear).unbind(0)
-    fx, fy, fz = (torch.where(c > 0.008856, c.clamp_min(1e-6) ** (1 / 3), 7.787 * c + 16 / 116) for c in (x, y, z))
-    return torch.stack([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)], dim=1)
+    levels = np.rint(images).clip(0, 255).astype(np.uint8)
+    linear = _linear_levels().take(levels).reshape(*images.shape[:-2], -1)
+    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]], np.float32)
+    white = np.array([[0.9505], [1.0], [1.089]], np.float32)
+    xyz = (matrix / white) @ linear
+    root = np.cbrt(xyz)
+    np.copyto(root, 7.787 * xyz + np.float32(16 / 116), where=xyz <= np.float32(0.008856))
+    lab = np.empty_like(root)
+    lab[..., 0, :] = 116 * root[..., 1, :] - 16
+    lab[..., 1, :] = 500 * (root[..., 0, :] - root[..., 1, :])
+    lab[..., 2, :] = 200 * (root[..., 1, :] - root[..., 2, :])
+    return lab.reshape(images.shape)
 
 
-def _bins(cells: torch.Tensor, region: tuple[int, int, int]) -> torch.Tensor:
-    top, left, length = region
-    return functional.avg_pool2d(cells[:, :, top : top + length, left : left + length], length // BINS)
+def _describe_squares(squares: Iterable[NDArray[np.floating] | NDArray[np.uint8]], count: int) -> NDArray[np.float32]:
+    """Descriptors [T, R, D] of T = ``count`` squares [3, 192, 192]."""
+    cells = np.empty((count, _DETAIL.stop, CELLS, CELLS), np.float32)
+    cosines = np.empty((count, len(REGIONS), COSINES * COSINES), np.float32)
+    for index, square in enumerate(squares):
+        cells[index], cosines[index] = _measure(lab_from_rgb(square))
+    # [T, R, 17, 9]: everything that was measured in the cells, in the nine bins of every region.
+    bins = cells.reshape(count, _DETAIL.stop, CELLS * CELLS) @ _bin_weights()
+    bins = bins.reshape(count, _DETAIL.stop, len(REGIONS), BINS * BINS).swapaxes(1, 2)
+    parts = (
+        _gradients(_joined(bins[:, :, _VOTES])),
+        _scaled(cosines[:, :, 1:], 30),
+        *_color(bins[:, :, _MEANS]),
+        np.log1p(_joined(bins[:, :, _DEVIATIONS])) / 3,
+        _joined(bins[:, :, _DETAIL]) / 2,
+    )
+    return np.concatenate(parts, axis=2)
 
 
-def _gradients(bins: torch.Tensor) -> torch.Tensor:
-    values = bins.flatten(1)
-    norm = values.norm(dim=1, keepdim=True)
-    rooted = functional.normalize((values / (norm + 0.5)).clamp(0, 0.3).sqrt(), dim=1)
-    scaled: torch.Tensor = rooted * norm / (norm + 2)
+def _measure(lab: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What is measured in the cells of one frame [3, 192, 192] in LAB, [17, 12, 12]; and the cosine coefficients of the
+    regions, [10, 49]."""
+    cells = np.empty((_DETAIL.stop, CELLS, CELLS), np.float32)
+    luminance = lab[0]
+    cells[_VOTES] = _orientations(luminance)
+    # Added pixel after pixel, as by the networks' pooling: in flat cells the deviation is nothing but the rounding of
+    # these sums, and stored features have it, too.
+    pixels = lab.reshape(3, CELLS, CELL, CELLS, CELL).transpose(2, 4, 0, 1, 3).reshape(CELL * CELL, -1)
+    mean = np.add.reduce(pixels) / CELL**2
+    variance = np.add.reduce(np.square(pixels)) / CELL**2 - np.square(mean)
+    cells[_MEANS] = mean.reshape(3, CELLS, CELLS)
+    cells[_DEVIATIONS] = np.sqrt(np.maximum(variance, 0)).reshape(3, CELLS, CELLS)
+    image = luminance
+    for octave in range(_OCTAVES):
+        pool = _pooling(len(image))
+        cells[_DETAIL.start + octave] = np.log1p(pool @ np.abs(image - _smooth(image)) @ pool.T)
+        half = image[::2] + image[1::2]
+        image = (half[:, ::2] + half[:, 1::2]) / 4
+    basis = _cosine_basis()
+    grid = basis @ luminance @ basis.T
+    # Rows and columns of the grid: the three windows of the 3 x 3 regions, then the whole frame.
+    own = grid[:-COSINES, :-COSINES].reshape(3, COSINES, 3, COSINES).swapaxes(1, 2).reshape(-1, COSINES * COSINES)
+    return cells, np.concatenate([own, grid[-COSINES:, -COSINES:].reshape(1, -1)])
+
+
+def _orientations(luminance: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Mean gradient magnitude per unsigned orientation, [8, 12, 12], split linearly between neighbors."""
+    padded = np.pad(luminance, 1, mode="edge")
+    across = padded[1:-1, 2:] - padded[1:-1, :-2]
+    down = padded[2:, 1:-1] - padded[:-2, 1:-1]
+    magnitude = np.sqrt(across * across + down * down)
+    # A half turn is eight steps. One more keeps the angle positive and changes no orientation.
+    angle = np.arctan2(down, across) * np.float32(ORIENTATIONS / math.pi) + ORIENTATIONS
+    lower = np.floor(angle)
+    upper_votes = magnitude * (angle - lower)
+    index = lower.astype(np.intp)
+    cell = _cell_numbers()
+    # As a remainder of eight, which is several times as slow.
+    last = ORIENTATIONS - 1
+    places = np.concatenate([cell + (index & last), cell + (index + 1 & last)])
+    votes = np.concatenate([magnitude - upper_votes, upper_votes])
+    sums = np.bincount(places.ravel(), votes.ravel(), CELLS * CELLS * ORIENTATIONS)
+    return sums.reshape(CELLS, CELLS, ORIENTATIONS).transpose(2, 0, 1) / (CELL * CELL)
+
+
+def _smooth(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Means over 3 x 3 pixels of an image [S, S], at the borders over those that exist."""
+    padded = np.pad(image, 1)
+    rows = padded[:-2] + padded[1:-1] + padded[2:]
+    sums = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
+    share = np.full(len(image), np.float32(1 / 3))
+    share[[0, -1]] = 0.5
+    smooth: NDArray[np.float32] = sums * (share[:, None] * share)
+    return smooth
+
+
+def _gradients(votes: NDArray[np.float32]) -> NDArray[np.float32]:
+    norm = np.linalg.norm(votes, axis=-1, keepdims=True)
+    rooted = unit_vectors(np.sqrt(np.minimum(votes / (norm + np.float32(0.5)), np.float32(0.3))))
+    scaled: NDArray[np.float32] = rooted * norm / (norm + 2)
     return scaled
 
 
-def _color(bins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    brightness = (bins[:, 0] - bins[:, 0].mean(dim=(1, 2), keepdim=True)).flatten(1)
-    brightness = brightness / (brightness.norm(dim=1, keepdim=True) + 6)
-    return brightness, bins[:, 1:].flatten(1) / 60
+def _color(means: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Brightness relative to the region, [T, R, 9], and color, [T, R, 18], of means of L, a, b [T, R, 3, 9]."""
+    brightness = means[:, :, 0] - means[:, :, 0].mean(axis=-1, keepdims=True)
+    color: NDArray[np.float32] = _joined(means[:, :, 1:]) / 60
+    return _scaled(brightness, 6), color
 
 
-def _cosines(luminance: torch.Tensor, region: tuple[int, int, int], basis: torch.Tensor) -> torch.Tensor:
-    top, left, length = (value * CELL for value in region)
-    patch = functional.interpolate(luminance[:, :, top : top + length, left : left + length], (24, 24), mode="area")
-    values = (basis @ patch[:, 0] @ basis.T).flatten(1)[:, 1:]
-    scaled: torch.Tensor = values / (values.norm(dim=1, keepdim=True) + 30)
+def _joined(bins: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[T, R, C, 9] as [T, R, 9 C]."""
+    return bins.reshape(*bins.shape[:2], bins.shape[2] * bins.shape[3])
+
+
+def _scaled(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:
+    """Vectors divided by their length plus ``least``: weak ones stay short."""
+    scaled: NDArray[np.float32] = values / (np.linalg.norm(values, axis=-1, keepdims=True) + np.float32(least))
     return scaled
+
+
+def _resize(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """A picture [H, W, 3] as a square [3, 192, 192]: bilinear, smoothed where it shrinks (as Pillow and torch do), and
+    not rounded in between, which changes one pixel in ten."""
+    height, width = picture.shape[:2]
+    short = _resize_rows(picture.reshape(height, -1).astype(np.float32)).reshape(SIDE, width, 3)
+    square = _resize_rows(np.ascontiguousarray(short.transpose(1, 2, 0)).reshape(width, -1))
+    return square.reshape(SIDE, 3, SIDE).transpose(1, 2, 0)
+
+
+def _resize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """192 weighted means of rows [N, M] that lie near each other."""
+    positions, weights = _taps(len(rows))
+    total: NDArray[np.float32] = rows[positions[0]]
+    total *= weights[0]
+    part = np.empty_like(total)
+    for position, weight in zip(positions[1:], weights[1:], strict=True):
+        np.take(rows, position, axis=0, out=part, mode="clip")
+        part *= weight
+        total += part
+    return total
+
+
+@lru_cache(maxsize=16)
+def _taps(length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Which of ``length`` rows make up each of 192, [K, 192], and their weights, [K, 192, 1]: a triangle over each."""
+    scale = length / SIDE
+    support = max(scale, 1.0)
+    centers = (np.arange(SIDE) + 0.5) * scale
+    first = np.maximum(centers - support + 0.5, 0).astype(np.intp)
+    end = np.minimum((centers + support + 0.5).astype(np.intp), length)
+    positions = first + np.arange((end - first).max())[:, None]
+    weights = np.where(positions < end, 1 - np.abs(positions + 0.5 - centers) / support, 0).clip(0)
+    weights /= weights.sum(axis=0)
+    return np.minimum(positions, length - 1), weights.astype(np.float32)[:, :, None]
+
+
+@cache
+def _linear_levels() -> NDArray[np.float32]:
+    """Linear light of the 256 levels of sRGB."""
+    levels = np.arange(256) / 255
+    linear = np.where(levels > 0.04045, ((levels + 0.055) / 1.055) ** 2.4, levels / 12.92)
+    return linear.astype(np.float32)
+
+
+@cache
+def _pooling(side: int) -> NDArray[np.float32]:
+    """[12, side]: the product with it is the mean over the rows of each cell."""
+    length = side // CELLS
+    return np.kron(np.eye(CELLS, dtype=np.float32), np.full((1, length), 1 / length, np.float32))
+
+
+@cache
+def _cell_numbers() -> NDArray[np.intp]:
+    """[192, 192]: the first of the places where the votes of a pixel's cell are summed."""
+    cell = np.arange(SIDE) // CELL
+    return (cell[:, None] * CELLS + cell) * ORIENTATIONS
+
+
+@cache
+def _bin_weights() -> NDArray[np.float32]:
+    """[144, 90]: the product with it is the mean over the cells of the nine bins of each region."""
+    weights = np.zeros((len(REGIONS), BINS, BINS, CELLS, CELLS), np.float32)
+    for region, (top, left, length) in enumerate(REGIONS):
+        step = length // BINS
+        for row, column in np.ndindex(BINS, BINS):
+            first, before = top + row * step, left + column * step
+            weights[region, row, column, first : first + step, before : before + step] = 1 / step**2
+    return np.ascontiguousarray(weights.reshape(-1, CELLS * CELLS).T)
+
+
+@cache
+def _cosine_basis() -> NDArray[np.float32]:
+    """[28, 192]: the lowest seven cosines over each of the three windows of half a side, then over the whole side, all
+    in 24 steps."""
+    steps = 24
+    cosines = np.cos(math.pi * np.arange(COSINES)[:, None] * (np.arange(steps) + 0.5) / steps) * math.sqrt(2 / steps)
+    cosines[0] *= math.sqrt(0.5)
+    basis = np.zeros((4 * COSINES, SIDE))
+    for window in range(3):
+        rows, first = slice(window * COSINES, (window + 1) * COSINES), window * SIDE // 4
+        basis[rows, first : first + SIDE // 2] = np.repeat(cosines, SIDE // 2 // steps, axis=1) / (SIDE // 2 // steps)
+    basis[3 * COSINES :] = np.repeat(cosines, SIDE // steps, axis=1) / (SIDE // steps)
+    return basis.astype(np.float32)

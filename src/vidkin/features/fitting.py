@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
@@ -31,7 +30,7 @@ FITTING_EDITS: tuple[str, ...] = (
 class DescribesImages(Protocol):
     """An extractor before whitening: descriptors [T, R, D] of images [T, H, W, 3]."""
 
-    def describe(self, images: Image) -> torch.Tensor:
+    def describe(self, images: Image) -> NDArray[np.float32]:
         """Descriptors before whitening."""
         ...
 
@@ -74,7 +73,7 @@ def fit_edit_whitening(
     if not 1 <= copies <= len(edits):
         raise InvalidArgumentError(f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}")
 
-    def pairs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def pairs() -> Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         generator = np.random.default_rng(seed)
         for count, image in enumerate(images, start=1):
             chosen = generator.choice(len(edits), copies, replace=False)
@@ -89,7 +88,7 @@ def fit_edit_whitening(
                 size = (image.shape[1], image.shape[0])
                 edited.append(np.array(picture.resize(size, PILImage.Resampling.BILINEAR)))
             described = extractor.describe(np.stack([image, *edited]))
-            yield described[:1].expand_as(described[1:]), described[1:]
+            yield np.broadcast_to(described[:1], described[1:].shape), described[1:]
             if on_progress is not None:
                 on_progress(count)
 

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import parse_json, short_digest
-from vidkin.errors import ExtractorError, InvalidArgumentError, MissingPartError, UnknownExtractorError
-from vidkin.features.backbone import optional_triple, region_max_pool, resolve_device
+from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
 from vidkin.features.information import bar_boxes
-from vidkin.features.pretrained import Triple
+from vidkin.features.networks import Triple, optional_triple, region_max_pool, unit_vectors
+from vidkin.features.sessions import open_session, session_failures
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.media.frames import Fit, fit_to_square
@@ -58,7 +56,7 @@ class OnnxNetwork:
         layout: Order of the input's axes; None: read from its shape.
         size: Side of the squares in pixels; None: read from the input's shape.
         output: Name or number of the output; None if there is only one.
-        device: ``auto`` (CUDA if torch and onnxruntime support it), ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
         size: Side of the input, pixels.
@@ -71,7 +69,6 @@ class OnnxNetwork:
 
     Raises:
         UnknownExtractorError: The file does not exist.
-        MissingPartError: onnxruntime is not installed.
         InvalidArgumentError: The file is damaged, has another kind of input, or an argument does not fit it.
         ExtractorError: The network returns values that are not finite.
     """
@@ -89,7 +86,8 @@ class OnnxNetwork:
         if not self._path.is_file():
             raise UnknownExtractorError(f"{self._path}: there is no such ONNX file; check the path")
         self.digest = _digest(self._path)
-        self._session, kind = _open_session(self._path, device)
+        self._session = open_session(self._path, device=device, digest=self.digest)
+        kind = "cpu" if self._session.get_providers()[0] == "CPUExecutionProvider" else "cuda"
         about = self._session.get_modelmeta().custom_metadata_map.get("vidkin")
         try:
             self.about: dict[str, Any] = dict(parse_json(about or "{}"))
@@ -116,15 +114,15 @@ class OnnxNetwork:
         # A picture of noise shows the output's shape, and whether the network accepts the size.
         noise = np.random.default_rng(0).random((1, self.size, self.size, 3), dtype=np.float32)
         probe = self.run(noise * 255 if self.takes_bytes else noise)
-        if not bool(probe.isfinite().all()):
+        if not np.isfinite(probe).all():
             raise ExtractorError(
                 f"{self._path}: the output {self.output} is not finite for a picture of noise; choose another file or "
                 "output"
             )
         self.shape = tuple(probe.shape[1:])
 
-    def run(self, images: NDArray[np.float32]) -> torch.Tensor:
-        """The output for images [T, size, size, 3], in the network's own units: [T, *shape] float32, on the CPU.
+    def run(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The output for images [T, size, size, 3], in the network's own units: [T, *shape] float32.
 
         Raises:
             InvalidArgumentError: The network does not accept the images, or does not return one output for each of
@@ -138,7 +136,7 @@ class OnnxNetwork:
             full[: len(chunk)] = chunk
             try:
                 (values,) = self._session.run([self.output], {self._input: full})
-            except _failures() as error:
+            except session_failures() as error:
                 raise InvalidArgumentError(
                     f"{self._path}: does not run on images of {self.size} x {self.size} pixels: {_cause(error)}"
                 ) from error
@@ -147,56 +145,11 @@ class OnnxNetwork:
                     f"{self._path}: the output {self.output} must be [B, D], [B, N, D] or a map of four axes, got "
                     f"{list(np.shape(values))} for {self._batch} images; choose another with output=NAME"
                 )
-            parts.append(torch.from_numpy(values[: len(chunk)].astype(np.float32)))
-        output = torch.cat(parts) if parts else torch.zeros(0, *self.shape)
-        return output.permute(0, 3, 1, 2) if self.layout == "nhwc" and output.ndim == 4 and parts else output
-
-
-def import_onnxruntime() -> Any:
-    """The module onnxruntime.
-
-    Raises:
-        MissingPartError: onnxruntime is not installed.
-    """
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingPartError("onnxruntime is not installed; install it with: pip install 'vidkin[onnx]'") from error
-    return onnxruntime
-
-
-def _open_session(path: Path, device: str) -> tuple[Any, str]:
-    onnxruntime = import_onnxruntime()
-    place = resolve_device(device)
-    if place.type == "cuda" and "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
-        if device != "auto":
-            raise InvalidArgumentError(
-                f"this onnxruntime has no CUDA for device {device!r}; install onnxruntime-gpu, or use cpu"
-            )
-        place = torch.device("cpu")
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # errors are raised
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.use_deterministic_compute = True
-    # Waiting threads would take processor time from the other workers.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    providers: list[Any] = ["CPUExecutionProvider"]
-    if place.type == "cuda":
-        providers = [("CUDAExecutionProvider", {"device_id": place.index or 0, "use_tf32": 0}), *providers]
-    try:
-        return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers), place.type
-    except _failures() as error:
-        raise InvalidArgumentError(
-            f"{path}: onnxruntime {onnxruntime.__version__} cannot open this file: {_cause(error)}"
-        ) from error
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    """Exceptions that onnxruntime raises; they have no common base class."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
-    return (*own, RuntimeError, ValueError)
+            parts.append(values[: len(chunk)].astype(np.float32, copy=False))
+        if not parts:
+            return np.zeros((0, *self.shape), np.float32)
+        output = np.concatenate(parts)
+        return output.transpose(0, 3, 1, 2) if self.layout == "nhwc" and output.ndim == 4 else output
 
 
 def _cause(error: Exception) -> str:
@@ -307,7 +260,7 @@ class OnnxExtractor:
     Args:
         name: ``onnx:FILE[?settings]``.
         whitening: A file written by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA if torch and onnxruntime support it), ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
         name: The name under which it was opened, settings included.
@@ -319,7 +272,6 @@ class OnnxExtractor:
 
     Raises:
         UnknownExtractorError: The file does not exist.
-        MissingPartError: onnxruntime is not installed.
         InvalidArgumentError: The file is not an image encoder, or a setting is invalid.
     """
 
@@ -369,28 +321,30 @@ class OnnxExtractor:
         self.fingerprint: Final = f"onnx-{short_digest(facts)}{grid_suffix(self.views)}"
         self.short_side: Final = self._network.size
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
 
-        def describe(images: NDArray[np.uint8]) -> torch.Tensor:
+        def describe(images: NDArray[np.uint8]) -> NDArray[np.float32]:
             values = self.describe(images)
             return values if self._whitening is None else self._whitening.apply(values)
 
         return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
 
-    def describe(self, images: NDArray[np.uint8]) -> torch.Tensor:
+    def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Descriptors of images [T, H, W, 3] before whitening, [T, R, D], to fit a whitening on.
 
         Values that are not finite, for example where a network divides black by its length, become zero: no content.
         """
-        output = self._network.run(self.prepare(images)).nan_to_num(0.0, 0.0, 0.0)
+        output = np.nan_to_num(self._network.run(self.prepare(images)), nan=0.0, posinf=0.0, neginf=0.0)
         if self._pool == "regions":
             return region_max_pool([output])
         if self._pool == "first":
             output = output[:, 0]
         elif self._pool == "mean":
-            output = output.mean(dim=1) if output.ndim == 3 else output.mean(dim=(2, 3))
-        return functional.normalize(output, dim=-1)[:, None]
+            output = output.mean(axis=1) if output.ndim == 3 else output.mean(axis=(2, 3))
+        return unit_vectors(output)[:, None]
 
     def prepare(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """The network's input for images [T, H, W, 3] uint8, before its layout: [T, size, size, 3] float32."""

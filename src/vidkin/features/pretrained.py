@@ -22,9 +22,8 @@ from torch import nn
 from vidkin._base.files import PathLike
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUnavailableError
+from vidkin.features.networks import Triple, triple
 from vidkin.features.whitening import read_safetensors
-
-Triple = tuple[float, float, float]
 
 _STAGES = 4
 
@@ -298,7 +297,7 @@ def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tup
     Returns:
         The file's metadata.
     """
-    given, metadata = read_safetensors(path, purpose="weights")
+    given, metadata = read_safetensors(path, purpose="weights", framework="pt")
     own = module.state_dict()
     heads = tuple(f"{name}." for name in classifier)
     fits = {name for name in given if name in own and given[name].shape == own[name].shape}
@@ -322,12 +321,6 @@ def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tup
             parent, _, child = name.rpartition(".")
             setattr(module.get_submodule(parent), child, nn.Identity())
     return metadata
-
-
-def triple(values: Any) -> Triple:
-    """Three numbers, one for each color."""
-    red, green, blue = (float(value) for value in values)
-    return red, green, blue
 
 
 # The one place where torchvision and timm are imported.

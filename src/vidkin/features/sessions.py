@@ -85,7 +85,7 @@ def has_cuda() -> bool:
     return _CUDA in onnxruntime.get_available_providers()
 
 
-def open_session(model: bytes | PathLike, *, threads: int | None = None, device: str = "cpu") -> Any:
+def open_session(model: bytes | PathLike, *, threads: int | None = None, device: str = "cpu", digest: str = "") -> Any:
     """Open an ``onnxruntime.InferenceSession``, or return the one of this process that is still in use.
 
     Args:
@@ -93,13 +93,14 @@ def open_session(model: bytes | PathLike, *, threads: int | None = None, device:
         threads: Threads that compute one call of ``run``; None: see :func:`set_threads`.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if ONNX Runtime has it and finds a device.
             ``session.get_providers()[0]`` tells which it is.
+        digest: Of a file with weights in files beside it, which may change without it.
 
     Raises:
         InvalidArgumentError: The file cannot be opened, or there is no such device.
     """
     given = None if threads is None else max(1, threads)
     count = given or get_threads()
-    key = (os.getpid(), _identity(model), count, check_device(device))
+    key = (os.getpid(), _identity(model), digest, count, check_device(device))
     with _lock:
         session = _open.get(key)
         if session is None:

@@ -6,13 +6,14 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-from torch.nn import functional
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, open_output
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.networks import unit_vectors
 
 if TYPE_CHECKING:
     from vidkin.features.contracts import FrameExtractor
@@ -39,9 +40,9 @@ class Whitening:
         kind: ``pca`` or ``pairs``.
     """
 
-    mean: torch.Tensor
-    projection: torch.Tensor
-    eigenvalues: torch.Tensor
+    mean: NDArray[np.float32]
+    projection: NDArray[np.float32]
+    eigenvalues: NDArray[np.float32]
     kind: Literal["pca", "pairs"] = "pca"
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class Whitening:
                 )
         for name in ("mean", "projection", "eigenvalues"):
             given = getattr(self, name)
-            if given.dtype != torch.float32 or not bool(torch.isfinite(given).all()):
+            if given.dtype != np.float32 or not np.isfinite(given).all():
                 raise InvalidArgumentError(f"{name} must be finite float32, got {given.dtype}")
         if self.kind not in ("pca", "pairs"):
             raise InvalidArgumentError(f"kind must be 'pca' or 'pairs', got {self.kind!r}")
@@ -69,8 +70,8 @@ class Whitening:
         """D', the length of the vectors that :meth:`apply` returns."""
         return int(self.projection.shape[1])
 
-    def apply(self, values: torch.Tensor) -> torch.Tensor:
-        """``L2((values - mean) @ projection)``: [..., D] to [..., D'], float32, on the device of ``values``.
+    def apply(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        """``L2((values - mean) @ projection)``: [..., D] to [..., D'], float32.
 
         A vector of zeros means "no content" and stays one.
 
@@ -82,10 +83,10 @@ class Whitening:
                 f"vectors must have length {self.mean.shape[0]} for this whitening, got {values.shape[-1]}; "
                 "it was made with another extractor"
             )
-        mean, projection = self.mean.to(values.device), self.projection.to(values.device)
-        values = values.float()
-        content = values.abs().amax(dim=-1, keepdim=True) > 0
-        return functional.normalize((values - mean) @ projection, dim=-1) * content
+        whitened: NDArray[np.float32] = (values.astype(np.float32, copy=False) - self.mean) @ self.projection
+        whitened = unit_vectors(whitened)
+        whitened *= (values != 0).any(axis=-1, keepdims=True)
+        return whitened
 
     def check_length(self, length: int, extractor: str) -> None:
         """Raise InvalidArgumentError unless the whitening is for descriptors [..., length], which ``extractor``
@@ -99,19 +100,19 @@ class Whitening:
     def digest(self) -> str:
         """SHA-256 of the kind and the numbers; part of an extractor's fingerprint."""
         digest = hashlib.sha256(self.kind.encode())
-        for tensor in (self.mean, self.projection, self.eigenvalues):
-            digest.update(tensor.contiguous().numpy().tobytes())
+        for array in (self.mean, self.projection, self.eigenvalues):
+            digest.update(array.tobytes())
         return digest.hexdigest()
 
     @classmethod
-    def fit(cls, batches: Iterable[torch.Tensor], *, dimension: int, epsilon: float = EPSILON) -> Whitening:
+    def fit(cls, batches: Iterable[NDArray[np.floating]], *, dimension: int, epsilon: float = EPSILON) -> Whitening:
         """Principal components, each divided by its standard deviation.
 
         With the mean m and the covariance C of all vectors (one pass, float64, memory for two D x D matrices), C = V
         diag(d) V^T, ``projection = V diag(1 / sqrt(d + epsilon))`` for the D' largest d.
 
         Args:
-            batches: Tensors [..., D]. Vectors of zeros (regions without content) are left out.
+            batches: Arrays [..., D]. Vectors of zeros (regions without content) are left out.
             dimension: D', at most D and at most the number of directions in which the vectors vary.
             epsilon: Keeps directions without variance from exploding.
 
@@ -129,7 +130,7 @@ class Whitening:
     @classmethod
     def fit_pairs(
         cls,
-        pairs: Iterable[tuple[torch.Tensor, torch.Tensor]],
+        pairs: Iterable[tuple[NDArray[np.floating], NDArray[np.floating]]],
         *,
         dimension: int,
         shrinkage: float = 0.05,
@@ -143,7 +144,7 @@ class Whitening:
         (Mikolajczyk and Matas, "Improving descriptors for fast tree matching by optimal linear projection", ICCV 2007.)
 
         Args:
-            pairs: Pairs of tensors [..., D]; vectors at the same place are a region and its edited copy. Pairs with a
+            pairs: Pairs of arrays [..., D]; vectors at the same place are a region and its edited copy. Pairs with a
                 vector of zeros are left out.
             dimension: D', at most D.
             shrinkage: Strength of the shrinkage in (0, 1]; use more for fewer pairs. 1 ignores the pairs' directions.
@@ -167,25 +168,25 @@ class Whitening:
             a, b = _rows(first), _rows(second)
             content = _with_content(a) & _with_content(b)
             within.add(a[content] - b[content])
-            total.add(torch.cat([a[content], b[content]]))
+            total.add(np.concatenate([a[content], b[content]]))
         mean, total_covariance = total.mean_and_covariance()
         _, scatter = within.mean_and_covariance()
         scale = float(scatter.diagonal().mean())
         if scale == 0:
             raise InvalidArgumentError("the two sides of every pair are equal; pair vectors with their edited copies")
-        scatter = (1 - shrinkage) * scatter + shrinkage * scale * torch.eye(len(scatter), dtype=scatter.dtype)
-        values, vectors = torch.linalg.eigh(scatter)
-        root = (vectors * values.rsqrt()) @ vectors.T
+        scatter = (1 - shrinkage) * scatter + shrinkage * scale * np.eye(len(scatter))
+        values, vectors = np.linalg.eigh(scatter)
+        root = (vectors / np.sqrt(values)) @ vectors.T
         ratios, directions = _largest_eigen(root @ total_covariance @ root, dimension)
         weights = (ratios + EPSILON) ** (-power / 2)
-        return cls(mean.float(), (root @ directions * weights).float(), ratios.float(), "pairs")
+        return cls._in_float32(mean, root @ directions * weights, ratios, "pairs")
 
     @classmethod
     def from_eigen(
         cls,
-        mean: torch.Tensor,
-        vectors: torch.Tensor,
-        eigenvalues: torch.Tensor,
+        mean: NDArray[np.floating],
+        vectors: NDArray[np.floating],
+        eigenvalues: NDArray[np.floating],
         *,
         count: int | None = None,
         epsilon: float = EPSILON,
@@ -203,9 +204,22 @@ class Whitening:
         divisor = 1 if count is None else count
         if divisor < 1:
             raise InvalidArgumentError(f"count must be at least 1, got {count}")
-        values = eigenvalues.double().clamp_min(0) / divisor
-        projection = vectors.double() * (values + epsilon / divisor).rsqrt()
-        return cls(mean.float(), projection.float(), values.float())
+        values = np.maximum(eigenvalues.astype(np.float64), 0) / divisor
+        projection = vectors.astype(np.float64) / np.sqrt(values + epsilon / divisor)
+        return cls._in_float32(mean, projection, values, "pca")
+
+    @classmethod
+    def _in_float32(
+        cls,
+        mean: NDArray[np.floating],
+        projection: NDArray[np.floating],
+        eigenvalues: NDArray[np.floating],
+        kind: Literal["pca", "pairs"],
+    ) -> Whitening:
+        mean, projection, eigenvalues = (
+            np.ascontiguousarray(array, np.float32) for array in (mean, projection, eigenvalues)
+        )
+        return cls(mean, projection, eigenvalues, kind)
 
     def save(self, path: PathLike) -> None:
         """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with the kind and conventions as
@@ -214,16 +228,16 @@ class Whitening:
         Raises:
             MediaError: The file cannot be written; an existing file is not changed.
         """
-        from safetensors.torch import save
+        from safetensors.numpy import save
 
-        tensors = {"mean": self.mean, "projection": self.projection, "eigenvalues": self.eigenvalues}
+        arrays = {"mean": self.mean, "projection": self.projection, "eigenvalues": self.eigenvalues}
         metadata = {
             "format": "vidkin.whitening",
             "version": "1",
             "kind": self.kind,
             "eigenvalues": "covariance",
         }
-        content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+        content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
         with open_output(path) as partial:
             partial.write_bytes(content)
 
@@ -238,10 +252,10 @@ class Whitening:
         Raises:
             InvalidArgumentError: The file is missing, is not safetensors, or contains something else.
         """
-        tensors, metadata = read_safetensors(path, purpose="whitening")
-        names = set(tensors)
+        arrays, metadata = read_safetensors(path, purpose="whitening")
+        names = set(arrays)
         if {"mean", "vectors", "eigenvalues"} <= names:
-            return cls.from_eigen(tensors["mean"], tensors["vectors"], tensors["eigenvalues"], count=count)
+            return cls.from_eigen(arrays["mean"], arrays["vectors"], arrays["eigenvalues"], count=count)
         if not {"mean", "projection", "eigenvalues"} <= names:
             raise InvalidArgumentError(
                 f"{os.fspath(path)}: a whitening must hold mean, eigenvalues and projection (or vectors), "
@@ -250,11 +264,8 @@ class Whitening:
         kind = metadata.get("kind", "pca")
         if kind not in ("pca", "pairs"):
             raise InvalidArgumentError(f"{os.fspath(path)}: kind must be 'pca' or 'pairs', got {kind!r}")
-        return cls(
-            tensors["mean"].float(),
-            tensors["projection"].float(),
-            tensors["eigenvalues"].float(),
-            "pairs" if kind == "pairs" else "pca",
+        return cls._in_float32(
+            arrays["mean"], arrays["projection"], arrays["eigenvalues"], "pairs" if kind == "pairs" else "pca"
         )
 
 
@@ -270,32 +281,44 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
         The whitening, to be used with ``whitening.save(path)`` and ``open_extractor(name, whitening=path)``.
     """
 
-    def batches() -> Iterator[torch.Tensor]:
+    def batches() -> Iterator[NDArray[np.floating]]:
         for batch in frames:
             yield extractor.extract(batch).whole
 
     return Whitening.fit(batches(), dimension=dimension)
 
 
-def read_safetensors(path: PathLike, *, purpose: str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """All tensors and the metadata of a file; ``purpose`` describes the file in error messages."""
+def read_safetensors(
+    path: PathLike, *, purpose: str, framework: Literal["numpy", "pt"] = "numpy"
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """All arrays of a file, or its tensors (``pt``, of torch), and its metadata.
+
+    Args:
+        path: A safetensors file.
+        purpose: What the file is, for error messages: ``whitening``.
+        framework: NumPy knows no bfloat16, in which some weights are stored.
+
+    Raises:
+        InvalidArgumentError: The file is missing, is not safetensors, or has values that are not finite.
+    """
     from safetensors import SafetensorError, safe_open
 
     name = os.fspath(path)
     if not os.path.isfile(name):
         raise InvalidArgumentError(f"{name}: no such {purpose} file")
     try:
-        with safe_open(name, framework="pt") as file:
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
+        with safe_open(name, framework=framework) as file:
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
             metadata = dict(file.metadata() or {})
     except SafetensorError as error:
         raise InvalidArgumentError(
             f"{name}: not a safetensors file ({error}); convert the {purpose} to safetensors"
         ) from error
-    for key, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
+    for key, array in arrays.items():
+        finite = np.isfinite(array) if isinstance(array, np.ndarray) else array.isfinite()
+        if not bool(finite.all()):
             raise InvalidArgumentError(f"{name}: {key} has values that are not finite; use another {purpose} file")
-    return tensors, metadata
+    return arrays, metadata
 
 
 class _Moments:
@@ -304,15 +327,15 @@ class _Moments:
     def __init__(self, *, centered: bool = True) -> None:
         self._centered = centered
         self._count = 0
-        self._mean = torch.zeros(0, dtype=torch.float64)
-        self._scatter = torch.zeros(0, 0, dtype=torch.float64)
+        self._mean = np.zeros(0)
+        self._scatter = np.zeros((0, 0))
 
-    def add(self, rows: torch.Tensor) -> None:
+    def add(self, rows: NDArray[np.float64]) -> None:
         """Add vectors [N, D] float64."""
         if self._count == 0:
             dimension = rows.shape[1]
-            self._mean = torch.zeros(dimension, dtype=torch.float64)
-            self._scatter = torch.zeros(dimension, dimension, dtype=torch.float64)
+            self._mean = np.zeros(dimension)
+            self._scatter = np.zeros((dimension, dimension))
         elif rows.shape[1] != len(self._mean):
             raise InvalidArgumentError(
                 f"all vectors must have one length, got vectors of {len(self._mean)} and of {rows.shape[1]}"
@@ -320,42 +343,43 @@ class _Moments:
         if not len(rows):
             return
         count = self._count + len(rows)
-        batch_mean = rows.mean(dim=0) if self._centered else torch.zeros_like(self._mean)
+        batch_mean = rows.mean(axis=0) if self._centered else np.zeros_like(self._mean)
         centered = rows - batch_mean
         shift = batch_mean - self._mean
         self._scatter += centered.T @ centered
-        self._scatter += torch.outer(shift, shift) * (self._count * len(rows) / count)
+        self._scatter += np.outer(shift, shift) * (self._count * len(rows) / count)
         self._mean += shift * (len(rows) / count)
         self._count = count
 
-    def mean_and_covariance(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def mean_and_covariance(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean [D] and covariance [D, D]."""
         if self._count == 0:
             raise InvalidArgumentError("a whitening must be fitted on at least one vector that is not zero, got none")
         return self._mean, self._scatter / self._count
 
 
-def _rows(batch: torch.Tensor) -> torch.Tensor:
-    """Vectors [..., D] as [N, D] float64 on the CPU."""
-    return batch.detach().cpu().reshape(-1, batch.shape[-1]).double()
+def _rows(batch: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Vectors [..., D] as [N, D] float64."""
+    return batch.reshape(-1, batch.shape[-1]).astype(np.float64)
 
 
-def _with_content(rows: torch.Tensor) -> torch.Tensor:
+def _with_content(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
     """[N] bool: whether each vector has a value other than zero."""
-    return rows.abs().amax(dim=-1) > 0
+    content: NDArray[np.bool_] = (rows != 0).any(axis=-1)
+    return content
 
 
-def _largest_eigen(matrix: torch.Tensor, dimension: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _largest_eigen(matrix: NDArray[np.float64], dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], with fixed signs."""
     if not 1 <= dimension <= len(matrix):
         raise InvalidArgumentError(f"dimension must be from 1 to {len(matrix)}, got {dimension}")
-    values, vectors = torch.linalg.eigh(matrix)
-    values, vectors = values.flip(0), vectors.flip(1)[:, :dimension]
+    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = values[::-1], vectors[:, ::-1][:, :dimension]
     rank = int((values > _RANK_TOLERANCE * values[0]).sum())
     if dimension > rank:
         raise InvalidArgumentError(
             f"dimension must be at most {rank}, as the vectors vary in no more directions, got {dimension}; "
             "use more frames that differ more, or a smaller dimension"
         )
-    strongest = vectors.abs().argmax(dim=0)
-    return values[:dimension], vectors * vectors.gather(0, strongest[None]).sign()
+    strongest = np.abs(vectors).argmax(axis=0)
+    return values[:dimension], vectors * np.sign(np.take_along_axis(vectors, strongest[None], axis=0))

@@ -151,6 +151,8 @@ def _read(file: BinaryIO, begin: int, end: int) -> bytes | None:
     """These bytes of the file; None if there are too many to examine."""
     if end - begin > _MOST_BYTES:
         return None
+    if begin >= end:  # perhaps farther away than any file reaches, which seeking refuses
+        return b""
     file.seek(begin)
     parts, left = [], end - begin
     while left > 0 and (part := file.read(left)):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import av
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.container import open_video
 from vidkin.media.encode import open_media_output
@@ -83,7 +83,7 @@ def split_video(
     named: dict[int, str] = {}
     if names is None:
         digits = max(3, len(str(len(plan.entries))))
-        named = {n: f"{Path(name).stem}-{n + 1:0{digits}d}" for n in range(len(plan.entries))}
+        named = {n: f"{safe_name(Path(name).stem)}-{n + 1:0{digits}d}" for n in range(len(plan.entries))}
     else:
         for owner, given in zip(plan.owners, names, strict=True):
             if given is not None:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.container import open_video
 from vidkin.media.exact_plan import LostFrameError, PieceStretch, iter_material, plan_piece
@@ -91,7 +91,7 @@ def split_exactly(
     name = os.fspath(source)
     if names is None:
         digits = max(3, len(str(len(spans))))
-        names = [f"{Path(name).stem}-{number:0{digits}d}" for number in range(1, len(spans) + 1)]
+        names = [f"{safe_name(Path(name).stem)}-{number:0{digits}d}" for number in range(1, len(spans) + 1)]
     if not spans:
         raise InvalidArgumentError("parts to split into must not be empty")
     if len(names) != len(spans):

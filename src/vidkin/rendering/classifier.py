@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.axes import Axes
 from torch import Tensor
 
 from vidkin._base.registry import import_part
 from vidkin.datasets import LabelledItem, LabelledSet, read_item
 from vidkin.rendering.pictures import new_figure, set_text, short_name, write_figure
 from vidkin.training import DescribedParts, nearest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _QUERIES, _RESULTS, _WRONG = 6, 5, 9
 _RIGHT_COLOR, _WRONG_COLOR = "#2ca02c", "#d62728"

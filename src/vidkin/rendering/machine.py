@@ -7,17 +7,16 @@ import importlib.metadata
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.registry import import_part, research_hint
 from vidkin._version import __version__
-from vidkin.datasets import PHOTOGRAPHS, photograph
 from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
 from vidkin.features import open_extractor
-from vidkin.features.onnx import import_onnxruntime
-from vidkin.features.pretrained import import_timm, import_torchvision
 from vidkin.index import Index, check_files
 from vidkin.index.storage.opening import open_place
 from vidkin.media import Frames
@@ -26,20 +25,28 @@ from vidkin.rendering.text import number
 PartState = Literal["ok", "missing", "broken"]
 
 _PACKAGES = (
-    "torch",
-    "av",
-    "pylance",
     "numpy",
-    "scikit-image",
-    "matplotlib",
+    "onnxruntime",
+    "av",
+    "pillow",
+    "pyarrow",
+    "pylance",
 )
 
-_WEB_PACKAGES = ("fastapi", "uvicorn", "jinja2")
+_MEASURED_WITH = ("vidkin", "numpy", "onnxruntime", "av", "pylance", "torch")
 
-_MEASURED_WITH = ("vidkin", "torch", "av", "pylance")
+EXTRAS: Mapping[str, str] = {
+    "web": "`vidkin serve`",
+    "plots": "charts: the map of a match and the curve of shots as pictures",
+    "train": "training, evaluation and export of models, networks of timm and torchvision",
+    "tensorboard": "curves of a training in TensorBoard",
+    "cloud": "an index on object storage",
+    "ray": "`vidkin index --ray`, many machines",
+    "otio": "timelines: `vidkin shots --export film.otio`",
+}
+"""What each extra is for; :func:`inspect_machine` has a finding for each."""
 
-# The extra that includes all others, and those for developing vidkin.
-_NOT_FOR_USERS = {"all", "bench", "dev", "docs"}
+_RESEARCH = "package vidkin-research"
 
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 
@@ -63,29 +70,21 @@ class Finding:
 
 def inspect_machine() -> tuple[Finding, ...]:
     """Test every part by using it, instead of only checking that it is installed."""
-    installed, missing = [], []
-    for name in _PACKAGES:
-        try:
-            installed.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(name)
-    packages = Finding("packages", "ok", ", ".join(installed))
+    there = _versions(_PACKAGES)
+    packages = Finding("packages", "ok", ", ".join(f"{name} {version}" for name, version in there.items()))
+    missing = [name for name in _PACKAGES if name not in there]
     if missing:
         packages = Finding("packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin")
     return (
         Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         packages,
-        Finding("extras", "ok", _extras()),
-        _try("torch", _torch, needed=True),
+        _try("onnxruntime", _onnxruntime, needed=True),
         _try("video decoders", lambda: _codecs(_DECODERS, "r"), needed=True),
         _try("video encoders", lambda: _codecs(_ENCODERS, "w"), needed=True),
         _try("vidkin extractor", lambda: _extractor("vidkin"), needed=True),
         _try("classical extractor", lambda: _extractor("classical"), needed=True),
-        _try("torchvision", _torchvision, needed=False),
-        _try("timm", _timm, needed=False),
-        _try("onnxruntime", _onnxruntime, needed=False),
-        _try("sample photographs", _photographs, needed=False),
-        _try("web app", _web, needed=False),
+        *_extras(),
+        _try(_RESEARCH, _research, needed=False),
     )
 
 
@@ -101,7 +100,7 @@ def describe_machine() -> str:
     memory = ""
     if hasattr(os, "sysconf"):
         memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB, "
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _MEASURED_WITH)
+    versions = ", ".join(f"{name} {version}" for name, version in _versions(_MEASURED_WITH).items())
     return (
         f"{model}, {os.cpu_count()} cores, {memory}Python {platform.python_version()}, {versions}, "
         f"{datetime.date.today()}"
@@ -117,30 +116,57 @@ def _try(name: str, use: Callable[[], str], *, needed: bool) -> Finding:
         return Finding(name, "broken" if needed else "missing", cause[0])
 
 
-def _extras() -> str:
-    """Which extras of vidkin are installed, from its own metadata."""
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    """The versions of those that are installed."""
+    found = {}
+    for name in packages:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _extras() -> list[Finding]:
+    """A finding for each extra of vidkin; which packages it consists of is known from its metadata."""
     packages: dict[str, list[str]] = {}
     for requirement in importlib.metadata.requires("vidkin") or ():
         match = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
         if match:
             packages.setdefault(match[2], []).append(match[1])
-    there, absent = [], []
-    for extra in sorted(packages.keys() - _NOT_FOR_USERS):
-        try:
-            for package in packages[extra]:
-                importlib.metadata.version(package)
-            there.append(extra)
-        except importlib.metadata.PackageNotFoundError:
-            absent.append(extra)
-    advice = f" (without {', '.join(absent)}: pip install 'vidkin[{','.join(absent)}]')" if absent else ""
-    return (", ".join(there) or "none") + advice
+    return [
+        _try(f"extra {name}", lambda name=name: _extra(name, packages.get(name, ())), needed=False) for name in EXTRAS
+    ]
+
+
+def _extra(name: str, packages: Sequence[str]) -> str:
+    """What the extra is for, and the versions of its packages.
+
+    Raises:
+        MissingPartError: One of them is not installed; the message ends with the command.
+    """
+    purpose = EXTRAS[name]
+    there = _versions(packages)
+    absent = [package for package in packages if package not in there] or ([] if packages else ["its packages"])
+    if absent:
+        raise MissingPartError(
+            f"{purpose}; not installed: {', '.join(absent)}; install with: pip install 'vidkin[{name}]'"
+        )
+    details = [", ".join(f"{package} {version}" for package, version in there.items())]
+    if name == "train":
+        details += [_torch(), _cached_weights()]
+    return "; ".join([purpose, *details])
+
+
+def _research() -> str:
+    hint = research_hint("studies")
+    if hint:
+        raise MissingPartError(hint)
+    return "studies of `vidkin benchmark`, readers of public collections"
 
 
 def _torch() -> str:
-    import torch
-
-    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no CUDA device"
-    return f"{torch.get_num_threads()} of {os.cpu_count()} processors, {device}"
+    """Imports it: a torch without its libraries is there for pip alone."""
+    torch = import_part("torch", extra="train")
+    return f"torch uses {torch.cuda.get_device_name(0) if torch.cuda.is_available() else 'no CUDA device'}"
 
 
 def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
@@ -167,15 +193,11 @@ def _extractor(name: str) -> str:
     noise = np.random.default_rng(0).integers(0, 256, (1, 120, 160, 3), dtype=np.uint8)
     features = extractor.extract(Frames(noise, np.zeros(1)))
     regions, dimension = features.values.shape[-2:]
-    return f"{extractor.fingerprint}, {regions} regions of {dimension} values"
+    return f"{extractor.fingerprint}, {number(regions, 'region')} of {dimension} values"
 
 
-def _torchvision() -> str:
-    return str(import_torchvision().__version__)
-
-
-def _timm() -> str:
-    version = import_timm().__version__
+def _cached_weights() -> str:
+    """Which weights of timm's networks need no network connection any more."""
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "hub"
     )
@@ -184,29 +206,15 @@ def _timm() -> str:
     except OSError:
         models = []
     if not models:
-        return f"{version}; no weights cached; without a network connection use --weights FILE"
-    return f"{version}; weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
+        return "no weights cached; without a network connection use --weights FILE"
+    return "weights cached: " + ", ".join(name.removeprefix("models--timm--") for name in models)
 
 
 def _onnxruntime() -> str:
-    runtime = import_onnxruntime()
-    providers = [name.removesuffix("ExecutionProvider") for name in runtime.get_available_providers()]
-    return f"{runtime.__version__}, {', '.join(providers)}"
+    import onnxruntime
 
-
-def _photographs() -> str:
-    for name in PHOTOGRAPHS:
-        photograph(name)
-    return f"{len(PHOTOGRAPHS)} of scikit-image"
-
-
-def _web() -> str:
-    try:
-        return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _WEB_PACKAGES)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise MissingPartError(
-            f'{error.name} is not installed; `vidkin serve` needs it: run pip install "vidkin[web]"'
-        ) from error
+    providers = [name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()]
+    return f"{onnxruntime.__version__}, {', '.join(providers)}"
 
 
 # Whether an index is complete and its model still exists; what ``vidkin doctor`` reports about an index.

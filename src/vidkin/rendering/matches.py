@@ -1,10 +1,13 @@
-"""Boxes of a picture in words: which part of it matched."""
+"""What a match shows: boxes in words, pairs of matching frames, and the frame map in few cells."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from vidkin.index import Comparison
@@ -93,8 +96,6 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
         count: At most this many pairs. Each segment gets a share by its length, and at least one pair as long as
             there are any; short segments have fewer frames and so fewer pairs.
     """
-    import numpy as np
-
     segments = comparison.segments[:count]
     if not segments:
         return ()
@@ -116,16 +117,16 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
     the target's frames around the segment's line."""
     point = segment.query_start + share * (segment.query_end - segment.query_start)
     times, target_times = comparison.query_times, comparison.target_times
-    inside = ((times >= segment.query_start) & (times <= segment.query_end)).nonzero()[:, 0]
-    if len(inside) == 0:
+    inside = np.flatnonzero((times >= segment.query_start) & (times <= segment.query_end))
+    if not len(inside):
         return None
-    row = int(inside[(times[inside] - point).abs().argmin()])
+    row = int(inside[np.abs(times[inside] - point).argmin()])
     along = (float(times[row]) - segment.query_start) / max(segment.query_end - segment.query_start, 1e-6)
     line = segment.target_start + along * (segment.target_end - segment.target_start)
-    distance = (target_times - line).abs()
+    distance = np.abs(target_times - line)
     near = distance <= max(_NEAR_LINE, float(distance.min()))
-    column = int(comparison.map[row].masked_fill(~near, -1.0).argmax())
-    similarity = float(comparison.map[row, column].clamp(0, 1))
+    column = int(np.where(near, comparison.map[row], -1.0).argmax())
+    similarity = min(max(float(comparison.map[row, column]), 0.0), 1.0)
     return FramePair(
         float(times[row]),
         float(target_times[column]),
@@ -134,3 +135,25 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
         segment.query_box,
         segment.target_box,
     )
+
+
+# The frame map as a picture shows it.
+
+
+# No screen shows more cells; maps of hour-long videos are pooled to this many per side.
+_MOST_CELLS = 1000
+
+
+def pool_map(
+    comparison: Comparison,
+) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+    """The frame map with at most 1,000 cells a side, pooled by maxima, so that thin diagonals stay visible.
+
+    Returns:
+        The cells [rows, columns] in [0, 1], and the times at which rows (query) and columns (target) start, seconds.
+    """
+    values, rows, columns = comparison.map, comparison.query_times, comparison.target_times
+    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
+    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
+    return pooled, rows[row_starts], columns[column_starts]

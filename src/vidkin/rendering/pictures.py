@@ -6,20 +6,22 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backend_bases import FigureCanvasBase
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from vidkin._base.files import open_output
+from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Comparison
 from vidkin.media import thumbnail
-from vidkin.rendering.matches import FramePair, describe_box
+from vidkin.rendering.matches import FramePair, describe_box, pool_map
 from vidkin.rendering.text import clock, printable
 from vidkin.similarity import Box
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PathLike = str | os.PathLike[str]
 
@@ -27,9 +29,14 @@ _LONGEST_NAME = 40
 
 
 def require_picture_name(path: PathLike) -> None:
-    """Raise InvalidArgumentError unless a picture of this name can be written into an existing folder."""
+    """Check a picture before the work for it begins.
+
+    Raises:
+        InvalidArgumentError: Its name has no extension of a picture format, or its folder does not exist.
+        MissingPartError: matplotlib is not installed.
+    """
     name = printable(os.fspath(path))
-    formats = sorted(FigureCanvasBase.get_supported_filetypes())
+    formats = sorted(_matplotlib("backend_bases").FigureCanvasBase.get_supported_filetypes())
     if Path(path).suffix.lower().lstrip(".") not in formats:
         raise InvalidArgumentError(f"{name}: not a picture format; choose a name that ends in .{', .'.join(formats)}")
     folder = Path(path).parent
@@ -39,7 +46,8 @@ def require_picture_name(path: PathLike) -> None:
 
 def new_figure(width: float, height: float, *, dpi: int = 120) -> Figure:
     """Make an empty figure of this size in inches. It avoids pyplot: no global state, no display, nothing to close."""
-    return Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    figure: Figure = _matplotlib("figure").Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+    return figure
 
 
 def set_text(text: Any, content: str) -> None:
@@ -74,9 +82,6 @@ def write_figure(figure: Figure, path: PathLike) -> None:
 # Pictures that explain results: the frame map with its segments, and matching frames side by side.
 
 
-# No screen shows more cells; maps of hour-long videos are pooled to this many per side.
-_MOST_CELLS = 1000
-
 # Room for a label along an axis, and beside a row of frames.
 _LETTERS_AN_INCH = 12
 
@@ -100,6 +105,7 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
 
     Raises:
         InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
+        MissingPartError: matplotlib is not installed.
     """
     require_picture_name(path)
     values, query_times, target_times = pool_map(comparison)
@@ -128,23 +134,6 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
     set_text(axes.set_title("", size=10), f"score {comparison.score:.2f}, segments {len(comparison.segments)}")
     figure.colorbar(mesh, ax=axes, label="frame similarity")
     write_figure(figure, path)
-
-
-def pool_map(
-    comparison: Comparison,
-) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
-    """The frame map with at most 1,000 cells a side, pooled by maxima, so that thin diagonals stay visible.
-
-    Returns:
-        The cells [rows, columns] in [0, 1], and the times at which rows (query) and columns (target) start, seconds.
-    """
-    values = comparison.map.detach().float().cpu().numpy()
-    rows = comparison.query_times.detach().double().cpu().numpy()
-    columns = comparison.target_times.detach().double().cpu().numpy()
-    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
-    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
-    pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
-    return pooled, rows[row_starts], columns[column_starts]
 
 
 def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike) -> None:
@@ -178,8 +167,6 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
 
 
 def _draw_box(axes: Any, box: Box, shape: tuple[int, ...], flipped: bool) -> None:
-    from matplotlib.patches import Rectangle
-
     if not describe_box(box):
         return
     left, top, right, bottom = box
@@ -188,7 +175,8 @@ def _draw_box(axes: Any, box: Box, shape: tuple[int, ...], flipped: bool) -> Non
     height, width = shape[:2]
     corner = left * width - 0.5, top * height - 0.5
     size = (right - left) * width, (bottom - top) * height
-    axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=_SEGMENT_COLOR, linewidth=2))
+    rectangle = _matplotlib("patches").Rectangle
+    axes.add_patch(rectangle(corner, *size, fill=False, edgecolor=_SEGMENT_COLOR, linewidth=2))
 
 
 def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,3 +185,8 @@ def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([times[0] - 0.5, times[0] + 0.5])
     middles = (times[1:] + times[:-1]) / 2
     return np.concatenate([[2 * times[0] - middles[0]], middles, [2 * times[-1] - middles[-1]]])
+
+
+def _matplotlib(module: str) -> Any:
+    """One of its modules, imported when something is drawn; MissingPartError if it is not installed."""
+    return import_part(f"matplotlib.{module}", extra="plots", purpose="drawing a picture")

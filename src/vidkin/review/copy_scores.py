@@ -4,6 +4,7 @@ in time and overlaps of boxes against the true places of copies.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import statistics
@@ -13,14 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin._base.registry import Registry, research_hint
 from vidkin.errors import MediaError, MissingPartError
 from vidkin.index import Index
 from vidkin.media import EDITS, EditedSegment
-from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.review.copy_material import REAL_COPY, CopyMaterial
 from vidkin.similarity import UNRELATED, Segment
 
@@ -192,12 +191,24 @@ def summarize_copies(
 
 
 def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> AveragePrecisions:
-    ranked, relevant = torch.from_numpy(scores), torch.from_numpy((truth > 0).astype(np.float64))
-    counted = torch.from_numpy(valid)
+    """Average precision as :mod:`vidkin.metric.measures` defines it: equal scores rank in the order of the columns."""
+    relevant = truth > 0
+    lists = [
+        value
+        for row in range(len(scores))
+        if not math.isnan(value := _average_precision(scores[row], relevant[row], valid[row]))
+    ]
     return AveragePrecisions(
-        map=float(mean_average_precision(ranked, relevant, valid=counted)),
-        micro_ap=float(micro_average_precision(ranked, relevant, valid=counted)),
+        map=statistics.fmean(lists) if lists else float("nan"),
+        micro_ap=_average_precision(scores.ravel(), relevant.ravel(), valid.ravel()),
     )
+
+
+def _average_precision(scores: Scores, relevant: NDArray[np.bool_], valid: NDArray[np.bool_]) -> float:
+    """Mean precision at the relevant entries of one list; nan if there is none."""
+    ranked = relevant[valid][np.argsort(-scores[valid], kind="stable")]
+    hits = np.flatnonzero(ranked)
+    return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean()) if len(hits) else float("nan")
 
 
 Box = tuple[float, float, float, float]

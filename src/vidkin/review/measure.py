@@ -1,4 +1,7 @@
-"""A similarity measure trained on verdicts, on top of the score of an index."""
+"""A similarity measure from verdicts, on top of the score of an index: its material, its figures, and its use.
+
+Only fitting it needs torch, in :mod:`vidkin.review.measure_head`.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,18 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
+from vidkin._base.registry import name_missing_parts
 from vidkin._base.values import Result, check_at_least, parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place, refuse_links
-from vidkin.models.engine import take_steps
-from vidkin.models.runner import StepStore
 from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
 from vidkin.similarity.reviewed import (
     MEASURE_FILE,
@@ -36,10 +37,7 @@ _RUNS_FILE = "runs.jsonl"
 
 _GRADES = {"different": 0, "same kind": 1, "same": 2}
 
-_STEPS, _RATE = 300, 0.05
-
-# Regularization: pulls the weights of dimensions toward 1, and the coefficients toward 0.
-_HOLD, _SMALL = 0.5, 0.002
+_STEPS = 300
 
 # Bootstrap draws for the interval, and the share left out on each side.
 _DRAWS, _TAIL = 1000, 0.05
@@ -91,14 +89,17 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
 
     Raises:
         InvalidArgumentError: Too few verdicts: both parts, training and held back, need two different ones.
+        MissingPartError: torch is not installed.
     """
+    with name_missing_parts("training on verdicts"):
+        from vidkin.review.measure_head import fit_measure
+
     refuse_links(index.path, REVIEW_FOLDER)
     labels = Labels.open(index.path).pairs
     records = _records_by_content(index)
     usable = [label for label in labels if label.first in records and label.second in records]
-    held = [is_held_back(label.first, label.second) for label in usable]
-    grades = torch.tensor([_GRADES[label.verdict] for label in usable])
-    held_back = torch.tensor(held, dtype=torch.bool)
+    held_back = np.array([is_held_back(label.first, label.second) for label in usable], dtype=bool)
+    grades = np.array([_GRADES[label.verdict] for label in usable], dtype=np.int64)
     for name, part in (("for the training", grades[~held_back]), ("to be held back", grades[held_back])):
         if len(set(part.tolist())) < 2:
             raise InvalidArgumentError(
@@ -111,24 +112,21 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
         if on_progress is not None:
             on_progress(done, total)
 
-    center = video_vectors(index, list(records.values())[:_MOST_VIDEOS]).mean(0)
+    center = video_vectors(index, list(records.values())[:_MOST_VIDEOS]).mean(axis=0)
     numbers, ones, others = _read_pairs(index, usable, records, center, report)
-    model = _Head(len(center))
-    batch = numbers[~held_back], ones[~held_back], others[~held_back], grades[~held_back]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=0.0)
-    StepStore().follow(
-        take_steps(model, _objective, optimizer, repeat(batch, _STEPS)),
-        model,
-        optimizer,
-        on_step=lambda step, terms: report(len(usable) + step),
+    measure, cosines = fit_measure(
+        (numbers, ones, others),
+        grades,
+        trained=~held_back,
+        center=center,
+        fingerprint=index.manifest.fingerprint,
+        steps=_STEPS,
+        on_step=lambda step: report(len(usable) + step),
     )
-    measure = model.measure(index.manifest.fingerprint, center)
-    with torch.no_grad():
-        seen = numbers.clone()
-        seen[:, 2] = model.cosines(ones, others)
+    seen = np.concatenate([numbers[:, :2], cosines[:, None]], axis=1)
     chances = [measure.grade(row) for row in seen.tolist()]
-    scores = torch.tensor([sum(chance) / 2 for chance in chances])
-    guesses = torch.tensor([sum(value >= 0.5 for value in chance) for chance in chances])
+    scores = np.array([sum(chance) / 2 for chance in chances], dtype=np.float32)
+    guesses = np.array([sum(value >= 0.5 for value in chance) for chance in chances])
     before, after = (ordering(values[held_back], grades[held_back]) for values in (numbers[:, 0], scores))
     low, high = interval_of_difference(numbers[held_back, 0], scores[held_back], grades[held_back])
     measure.write(index.path / MEASURE_FILE)
@@ -140,7 +138,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
         low=low,
         high=high,
         judgment=judge_difference(low, high),
-        right=float((guesses == grades)[held_back].double().mean()),
+        right=float((guesses == grades)[held_back].mean()),
         missing=len(labels) - len(usable),
         path=str(index.path / MEASURE_FILE),
     )
@@ -192,7 +190,7 @@ def judge_difference(low: float, high: float) -> Judgment:
     return "worse" if high < 0 else "no clear difference"
 
 
-def ordering(scores: Tensor, grades: Tensor) -> float:
+def ordering(scores: NDArray[np.floating], grades: NDArray[np.integer]) -> float:
     """Share of pairs with different grades whose scores are in the same order; ties count half, NaN if there are none.
 
     Args:
@@ -200,11 +198,17 @@ def ordering(scores: Tensor, grades: Tensor) -> float:
         grades: [N] integers, higher for more similar pairs.
     """
     above = grades[:, None] > grades[None]
-    right = (scores[:, None] > scores[None]).double() + 0.5 * (scores[:, None] == scores[None]).double()
-    return float(right[above].mean())
+    pairs = int(above.sum())
+    if not pairs:
+        return float("nan")
+    higher = (scores[:, None] > scores[None]) & above
+    equal = (scores[:, None] == scores[None]) & above
+    return (int(higher.sum()) + 0.5 * int(equal.sum())) / pairs
 
 
-def interval_of_difference(before: Tensor, after: Tensor, grades: Tensor) -> tuple[float, float]:
+def interval_of_difference(
+    before: NDArray[np.floating], after: NDArray[np.floating], grades: NDArray[np.integer]
+) -> tuple[float, float]:
     """90 % interval of how much higher :func:`ordering` is with other scores, by drawing the pairs with replacement.
 
     Args:
@@ -214,7 +218,7 @@ def interval_of_difference(before: Tensor, after: Tensor, grades: Tensor) -> tup
     draw = random.Random(0)
     differences = []
     for _ in range(_DRAWS):
-        places = torch.tensor(draw.choices(range(len(grades)), k=len(grades)))
+        places = np.array(draw.choices(range(len(grades)), k=len(grades)))
         if len(set(grades[places].tolist())) > 1:
             figures = (ordering(values[places], grades[places]) for values in (after, before))
             differences.append(next(figures) - next(figures))
@@ -222,58 +226,13 @@ def interval_of_difference(before: Tensor, after: Tensor, grades: Tensor) -> tup
     return differences[int(_TAIL * len(differences))], differences[int((1 - _TAIL) * len(differences))]
 
 
-class _Head(nn.Module):
-    """Weights of dimensions, coefficients of the numbers, and two thresholds."""
-
-    def __init__(self, dimensions: int) -> None:
-        super().__init__()
-        self.scales = nn.Parameter(torch.zeros(dimensions))
-        self.raw = nn.Parameter(torch.full((3,), 2.0))
-        self.kind = nn.Parameter(torch.tensor(2.0))
-        self.gap = nn.Parameter(torch.tensor(1.0))
-
-    def cosines(self, ones: Tensor, others: Tensor) -> Tensor:
-        """[N], weighted, of centered descriptors [N, D]."""
-        weights = self.scales.exp()
-        return torch.cosine_similarity(ones * weights, others * weights)
-
-    def thresholds(self) -> tuple[Tensor, Tensor]:
-        """Thresholds of ``same kind`` and of ``same``."""
-        return self.kind, self.kind + nn.functional.softplus(self.gap)
-
-    def measure(self, fingerprint: str, center: Tensor) -> ReviewMeasure:
-        """The measure in the form that is stored."""
-        first, second, third = nn.functional.softplus(self.raw.detach()).tolist()
-        kind, same = (float(value.detach()) for value in self.thresholds())
-        weights = self.scales.detach().exp().tolist()
-        return ReviewMeasure(fingerprint, tuple(center.tolist()), tuple(weights), (first, second, third), kind, same)
-
-
-def _objective(model: _Head, batch: tuple[Tensor, Tensor, Tensor, Tensor]) -> Mapping[str, Tensor]:
-    """Ordinal regression: each threshold is a binary decision with both answers weighted equally."""
-    numbers, ones, others, grades = batch
-    columns = torch.cat([numbers[:, :2], model.cosines(ones, others)[:, None]], dim=1)
-    total = columns @ nn.functional.softplus(model.raw)
-    loss = _HOLD * model.scales.square().mean() * len(model.scales) ** 0.5
-    loss = loss + _SMALL * model.raw.square().sum()
-    for level, limit in enumerate(model.thresholds(), start=1):
-        answers = (grades >= level).float()
-        yes, no = answers.sum(), (1 - answers).sum()
-        if yes == 0 or no == 0:
-            continue
-        weights = answers / yes + (1 - answers) / no
-        losses = nn.functional.binary_cross_entropy_with_logits(total - limit, answers, reduction="none")
-        loss = loss + (losses * weights).sum() / 2
-    return {"loss": loss}
-
-
 def _read_pairs(
     index: Index,
     labels: Sequence[PairLabel],
     records: Mapping[str, VideoRecord],
-    center: Tensor,
+    center: NDArray[np.float32],
     report: Callable[[int], None],
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """Numbers [N, 3] by the index's own scorer, and centered descriptors [N, D] of either side."""
     scorer = index.scorer
     inner = scorer.inner if isinstance(scorer, ReviewedScorer) else scorer
@@ -281,11 +240,11 @@ def _read_pairs(
     for done, label in enumerate(labels, start=1):
         one, other = (index.store.read(records[content].id) for content in (label.first, label.second))
         scores = inner.score(one, [other])
-        rows.append(pair_numbers(one, [other], scores, center, torch.ones_like(center)))
+        rows.append(pair_numbers(one, [other], scores, center, np.ones_like(center)))
         ones.append(describe_video_whole(one) - center)
         others.append(describe_video_whole(other) - center)
         report(done)
-    return torch.cat(rows), torch.stack(ones), torch.stack(others)
+    return np.concatenate(rows), np.stack(ones), np.stack(others)
 
 
 # Which pairs of an index a person should judge next.
@@ -330,9 +289,11 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     if len(records) < 2:
         return []
     vectors = video_vectors(index, records)
-    vectors = torch.nn.functional.normalize(vectors - vectors.mean(0), dim=-1)
+    vectors = vectors - vectors.mean(axis=0)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     similarity = vectors @ vectors.T
-    order = similarity.fill_diagonal_(-2.0).argsort(dim=1, descending=True)
+    np.fill_diagonal(similarity, -2.0)
+    order = np.argsort(-similarity, axis=1, kind="stable")
     judged = {(label.first, label.second) for label in labels.pairs}
     suggestions: list[SuggestedPair] = []
     # Some draws hit a judged pair; after many in a row nothing is left.
@@ -359,6 +320,6 @@ def _records_by_content(index: Index) -> dict[str, VideoRecord]:
     }
 
 
-def video_vectors(index: Index, records: list[VideoRecord]) -> torch.Tensor:
+def video_vectors(index: Index, records: list[VideoRecord]) -> NDArray[np.float32]:
     """[N, D]: mean descriptors of videos."""
-    return torch.stack([describe_video_whole(index.store.read(record.id)) for record in records])
+    return np.stack([describe_video_whole(index.store.read(record.id)) for record in records])

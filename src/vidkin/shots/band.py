@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import resources
-from typing import Any
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features.sessions import open_session
+from vidkin.features.square_encoder import weights_digest
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 
@@ -52,6 +53,9 @@ Rows = NDArray[np.float32]
 
 """[T, D], one row per frame."""
 
+# Entry points that run weights which have no ONNX file: a function from the file to a network and its metadata.
+_READERS = "vidkin.transition_readers"
+
 
 class BandFeatures:
     """Computes band features block by block; memory holds 96 frames, and 48 numbers for every frame.
@@ -71,17 +75,13 @@ class BandFeatures:
                 self._views = _Views(luma.shape[1:], chroma.shape[2:])
             self._rows.append(self._views.compare(luma, chroma))
 
-    def finish(self) -> torch.Tensor:
-        """Features [T, BAND_CHANNELS] of all frames pushed."""
-        return torch.from_numpy(self.take())
-
     def take(self) -> Rows:
         """Features [T, BAND_CHANNELS] of the frames pushed since the last call, which are then released."""
         rows, self._rows = self._rows, []
         return np.concatenate(rows) if rows else np.zeros((0, BAND_CHANNELS), np.float32)
 
 
-def band_features(planes: FramePlanes) -> torch.Tensor:
+def band_features(planes: FramePlanes) -> Rows:
     """Band features [T, BAND_CHANNELS] of a whole sequence.
 
     For each of four views of a frame and each of ten lags k the distance ``||v(t) - v(t - k)||`` (0 if t < k), then
@@ -89,15 +89,13 @@ def band_features(planes: FramePlanes) -> torch.Tensor:
     """
     features = BandFeatures()
     features.push(planes)
-    return features.finish()
+    return features.take()
 
 
 class _Views:
     """The views of the last frames: rows are frames, distances between rows are Euclidean.
 
-    NumPy rather than torch: these are thousands of tiny steps next to a decoder that keeps every core busy, and
-    threads that wait for each other would cost many times the work. Buffers are reused from block to block, because
-    allocating them costs more than the work in them.
+    Buffers are reused from block to block, because allocating them costs more than the work in them.
     """
 
     def __init__(self, luma: tuple[int, ...], chroma: tuple[int, ...]) -> None:
@@ -224,12 +222,56 @@ def _shares(places: NDArray[np.intp], bins: int) -> Rows:
 # A small temporal network that reads transitions from the band of a video's self-similarity.
 
 
-# (kernel, dilation) of the layers: together they see 64 frames to each side.
-_LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))
+BAND_LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))
 
-_CONTEXT = sum((kernel // 2) * dilation for kernel, dilation in _LAYERS)
+"""(kernel, dilation) of the network's layers: together they see 62 frames to each side."""
+
+BAND_CONTEXT = sum((kernel // 2) * dilation for kernel, dilation in BAND_LAYERS)
 
 _FRAMES_A_PASS = 4096
+
+Probabilities = NDArray[np.float32]
+
+"""[T, 2], probabilities of a hard cut at the frame, and of the frame being inside a gradual transition."""
+
+
+class TransitionReader(Protocol):
+    """A network that reads transitions from band features.
+
+    `TransitionSession` runs one; :class:`vidkin.shots.training.transitions.TransitionNetwork` is what is trained.
+    """
+
+    def probabilities(self, features: Rows) -> Probabilities:
+        """Probabilities [T, outputs] of features [T, 48]; 62 frames to each side decide a frame's."""
+        ...
+
+
+class TransitionSession:
+    """A network of transitions, run by ONNX Runtime: about a microsecond per frame.
+
+    Args:
+        network: An ONNX file, or its content, that takes features [1, T, 48] and gives probabilities [1, T, outputs].
+    """
+
+    def __init__(self, network: bytes | PathLike) -> None:
+        # One thread: for steps so small, several would only wait for each other beside a busy decoder.
+        self._session = open_session(network, threads=1)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the weights by `features.square_encoder.weights_digest`; empty if the file does not tell it."""
+        return str(self._session.get_modelmeta().custom_metadata_map.get("weights", ""))
+
+    def probabilities(self, features: Rows) -> Probabilities:
+        """Probabilities [T, outputs] of features [T, 48], in blocks to bound memory; the blocks do not change the
+        result."""
+        parts = [np.zeros((0, self._session.get_outputs()[0].shape[-1]), np.float32)]
+        for start in range(0, len(features), _FRAMES_A_PASS):
+            before = min(start, BAND_CONTEXT)
+            block = features[start - before : start + _FRAMES_A_PASS + BAND_CONTEXT]
+            (answers,) = self._session.run(None, {"features": block[None]})
+            parts.append(answers[0, before : before + _FRAMES_A_PASS])
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,95 +292,53 @@ class TransitionThresholds:
                 raise InvalidArgumentError(f"threshold {name} must be above 0 and below 1, got {value}")
 
 
-class TransitionNetwork(nn.Module):
-    """Logits [B, T, 2] from band features [B, T, 48]: hard cut at this frame, and this frame inside a gradual
-    transition.
-
-    Seven convolutions over time with growing dilation on 32 channels, each added to its input: 29,000 parameters,
-    about 4 microseconds per frame. A frame's answer depends on 62 frames to each side.
-
-    Args:
-        width: Number of channels.
-        outputs: Number of logits per frame; after the first two, one for each kind of gradual transition.
-    """
-
-    def __init__(self, width: int = 32, outputs: int = 2) -> None:
-        super().__init__()
-        self.thresholds = TransitionThresholds()
-        self.enter = nn.Conv1d(BAND_CHANNELS, width, 1)
-        self.layers = nn.ModuleList(
-            nn.Conv1d(width, width, kernel, padding=kernel // 2 * dilation, dilation=dilation)
-            for kernel, dilation in _LAYERS
-        )
-        self.leave = nn.Conv1d(width, outputs, 1)
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Logits [B, T, 2] of features [B, T, 48]."""
-        # Distances span orders of magnitude: a slow dissolve beside a cut.
-        values = torch.log1p(20 * features.clamp(min=-0.049)).transpose(1, 2)
-        values = torch.relu(self.enter(values))
-        for layer in self.layers:
-            values = values + torch.relu(layer(values))
-        logits: torch.Tensor = self.leave(values)
-        return logits.transpose(1, 2)
-
-    @torch.no_grad()
-    def probabilities(self, features: torch.Tensor) -> torch.Tensor:
-        """Probabilities [T, 2] of features [T, 48], in blocks to bound memory; the blocks do not change the result."""
-        self.eval()
-        parts = []
-        with one_thread():
-            for start in range(0, len(features), _FRAMES_A_PASS):
-                before = min(start, _CONTEXT)
-                block = features[start - before : start + _FRAMES_A_PASS + _CONTEXT]
-                parts.append(torch.sigmoid(self(block[None]))[0, before : before + _FRAMES_A_PASS])
-        return torch.cat(parts) if parts else torch.zeros(0, self.leave.out_channels)
-
-    def save(self, path: PathLike) -> None:
-        """Write weights and thresholds as one safetensors file."""
-        write_network(self, path, {"thresholds": asdict(self.thresholds)})
-
-    @classmethod
-    def load(cls, path: PathLike | None = None) -> TransitionNetwork:
-        """Load the network from a file written by :meth:`save`; None is the bundled network.
-
-        Raises:
-            InvalidArgumentError: The file does not hold a transition network.
-        """
-        shipped = resources.files("vidkin.shots").joinpath("data/band.safetensors")
-        file = str(shipped) if path is None else os.fspath(path)
-        with refuse_unreadable(f"{file}: not a network of transitions"):
-            network, metadata = read_network(file)
-            network.thresholds = TransitionThresholds(**parse_json(metadata["thresholds"]))
-        return network
+def read_thresholds(metadata: Mapping[str, str]) -> TransitionThresholds:
+    """The thresholds in the metadata of a file of weights; use it in `refuse_unreadable`."""
+    return TransitionThresholds(**parse_json(metadata["thresholds"]))
 
 
-def write_network(network: TransitionNetwork, path: PathLike, notes: Mapping[str, Any]) -> None:
-    """Write the weights as a safetensors file with notes as JSON in its metadata."""
-    from safetensors.torch import save_file
+def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Mapping[str, str]]:
+    """The network whose weights are in a safetensors file, and the file's metadata; use it in `refuse_unreadable`.
 
-    state = {name: value.contiguous() for name, value in network.state_dict().items()}
-    save_file(state, os.fspath(path), {name: json.dumps(note) for name, note in notes.items()})
-
-
-def read_network(path: PathLike, *, outputs: int | None = None) -> tuple[TransitionNetwork, Mapping[str, str]]:
-    """The network in a safetensors file, in eval mode, and the file's metadata; use it in `refuse_unreadable`.
+    FILE.onnx beside FILE.safetensors is run. Where it is missing or of other weights, torch runs the network.
 
     Args:
-        path: The file.
-        outputs: Number of logits per frame that it must have; None takes that of the file.
+        path: The file of weights.
+        outputs: Number of probabilities per frame that it must have.
+
+    Raises:
+        MissingPartError: There is no such ONNX file, and torch is not installed.
     """
+    weights, metadata = read_weights(path)
+    if len(weights["leave.weight"]) != outputs:
+        raise InvalidArgumentError(f"it must give {outputs} answers a frame, got {len(weights['leave.weight'])}")
+    exported = Path(path).with_suffix(".onnx")
+    if exported.is_file():
+        session = TransitionSession(exported)
+        if session.digest == weights_digest({}, weights):
+            return session, metadata
+    # Training stands above detection, so it is found by name.
+    readers = entry_points(group=_READERS) if find_spec("torch") is not None else ()
+    for reader in readers:
+        network: TransitionReader = reader.load()(path)[0]
+        return network, metadata
+    raise MissingPartError(
+        f"{exported}: is missing or of other weights than {Path(path).name}; write it where torch is installed, with: "
+        f"python -m vidkin.shots.training.transitions {os.fspath(path)}"
+    )
+
+
+def read_weights(path: PathLike) -> tuple[dict[str, NDArray[np.float32]], Mapping[str, str]]:
+    """Weights by name and metadata of a safetensors file; use it in `refuse_unreadable`."""
     from safetensors import safe_open
 
-    with safe_open(os.fspath(path), framework="pt") as file:
-        state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    with safe_open(os.fspath(path), framework="np") as file:
+        weights = {name: file.get_tensor(name) for name in sorted(file.keys())}
         metadata = file.metadata() or {}
-    for name, tensor in state.items():
-        if not bool(tensor.isfinite().all()):
+    for name, values in weights.items():
+        if not np.isfinite(values).all():
             raise InvalidArgumentError(f"{os.fspath(path)}: {name} has values that are not finite; train it again")
-    network = TransitionNetwork(width=state["enter.weight"].shape[0], outputs=outputs or state["leave.weight"].shape[0])
-    network.load_state_dict(state)
-    return network.eval(), metadata
+    return weights, metadata
 
 
 @contextmanager
@@ -350,18 +350,6 @@ def refuse_unreadable(message: str) -> Iterator[None]:
         yield
     except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise InvalidArgumentError(f"{message}: {' '.join(str(error).split())}") from error
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread for steps so small that several would wait for each other, hundreds of times longer on a busy
-    machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # From probabilities per frame to cuts: peaks become hard cuts, stretches become gradual transitions.
@@ -381,10 +369,6 @@ _GAP = 2
 _BLURRED = 8
 
 _SURE = 0.8
-
-Probabilities = NDArray[np.float32]
-
-"""[T, 2], probabilities of a hard cut at the frame, and of the frame being inside a gradual transition."""
 
 
 def cuts_from_probabilities(probabilities: Probabilities, thresholds: TransitionThresholds) -> tuple[DetectedCut, ...]:
@@ -453,7 +437,7 @@ class BandDetector:
     transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
 
     Args:
-        weights: A file written by `TransitionNetwork.save`; None is the bundled network.
+        weights: A file written by `TransitionNetwork.save` of `vidkin.shots.training`; None is the bundled network.
         hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights. Raise it for
             fewer false cuts.
         gradual: Least probability of a frame inside a gradual transition, in (0, 1).
@@ -467,8 +451,7 @@ class BandDetector:
     ) -> None:
         self.name = "band"
         self.grid = (PLANE_HEIGHT, PLANE_WIDTH)
-        self._network = _default_network() if weights is None else TransitionNetwork.load(weights)
-        stored = self._network.thresholds
+        self._network, stored = _shipped_network() if weights is None else _load(weights)
         self._thresholds = TransitionThresholds(
             hard=stored.hard if hard is None else hard,
             gradual=stored.gradual if gradual is None else gradual,
@@ -483,11 +466,17 @@ class BandDetector:
 
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed."""
-        probabilities = self._network.probabilities(self._features.finish()).numpy()
+        probabilities = self._network.probabilities(self._features.take())
         cuts = cuts_from_probabilities(probabilities, self._thresholds)
         curve = Curve(np.array(self._times), probabilities.max(1).astype(np.float64), "transition probability")
         return DetectedCuts(cuts, curve)
 
 
+def _load(path: PathLike) -> tuple[TransitionReader, TransitionThresholds]:
+    with refuse_unreadable(f"{os.fspath(path)}: not a network of transitions"):
+        network, metadata = open_network(path, outputs=2)
+        return network, read_thresholds(metadata)
+
+
 # Shared by all detectors, which never change it.
-_default_network = cache(TransitionNetwork.load)
+_shipped_network = cache(lambda: _load(Path(__file__).with_name("data") / "band.safetensors"))

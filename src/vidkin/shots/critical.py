@@ -258,18 +258,15 @@ def mann_kendall(values: NDArray[np.floating]) -> MannKendall:
 
     Source: Mann, Nonparametric tests against trend, Econometrica 1945; Kendall, Rank correlation methods.
     """
-    # Slow to import, and only detectors that judge critical shots need it.
-    from scipy.stats import kendalltau
-
     x = _series(values)
     n = len(x)
     pairs = n * (n - 1) // 2
     ties = np.unique(x, return_counts=True)[1].astype(np.float64)
-    untied = pairs - float((ties * (ties - 1)).sum()) / 2
-    if not untied:
+    if len(ties) < 2:
         return MannKendall(0, 0.0, 0.0, 0.5)
-    # SciPy has tau-b, S over the root of both counts of pairs.
-    statistic = round(float(kendalltau(np.arange(n), x).statistic) * math.sqrt(pairs * untied))
+    # [i, j]: whether value i is below value j. Above the diagonal j comes later, below it earlier.
+    below = x[:, None] < x
+    statistic = int(np.count_nonzero(np.triu(below)) - np.count_nonzero(np.tril(below)))
     variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
     z = (statistic - math.copysign(1, statistic)) / math.sqrt(variance) if statistic else 0.0
     return MannKendall(statistic, statistic / pairs, z, 0.5 * math.erfc(z / math.sqrt(2)))
@@ -296,10 +293,12 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
             f"times must be one per value and strictly increasing, got {list(t.shape)} for "
             f"{list(np.shape(values))} values"
         )
-    from scipy.stats import theilslopes
-
     x, t = _series(values), _thin(t)
-    return float(theilslopes(x, t).slope) if len(x) > 1 else 0.0
+    if len(x) < 2:
+        return 0.0
+    apart = t - t[:, None]
+    later = apart > 0
+    return float(np.median((x - x[:, None])[later] / apart[later]))
 
 
 def end_rise(values: NDArray[np.floating]) -> float:

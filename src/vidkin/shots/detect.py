@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.features.sessions import set_threads
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
 from vidkin.media.time import SAME_TIME, is_before
 from vidkin.shots.contract import (
@@ -302,13 +303,11 @@ def detect_many(
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
-    import torch
-
     # The processes share the cores; more threads in one would only wait for those of the others.
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=torch.set_num_threads,
+        initializer=set_threads,
         initargs=(1,),
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin._base.files import PathLike, create_folder
+from vidkin._base.files import PathLike, create_folder, safe_name
 from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, split_exactly, split_video
@@ -111,7 +111,7 @@ class ShotExporter:
         self._table = ShotTable()
         self._names: set[str] = set()
         # Real path -> description of the file.
-        self._owners = {os.path.realpath(source): "one of the videos" for source in sources}
+        self._owners = {_identity(source): "one of the videos" for source in sources}
         for name, target in targets.items():
             self._check(name, target)
 
@@ -128,7 +128,7 @@ class ShotExporter:
             detection: The shots.
             on_progress: Callback that receives (frames read, total number of frames) while the video is split.
         """
-        stem = Path(detection.path).stem
+        stem = safe_name(Path(detection.path).stem)
         name, count = stem, 1
         # Names that differ only in case are the same on many disks.
         while name.casefold() in self._names:
@@ -217,7 +217,7 @@ class ShotExporter:
 
     def _claim(self, name: str, path: Path) -> None:
         """Reserve a file for a target, unless it is a video or the file of another target."""
-        owner = self._owners.setdefault(os.path.realpath(path), f"the file of {name}")
+        owner = self._owners.setdefault(_identity(path), f"the file of {name}")
         if owner != f"the file of {name}":
             raise InvalidArgumentError(
                 f"{name} would overwrite {os.fspath(path)!r}, which is {owner}; choose another name"
@@ -230,11 +230,12 @@ class ShotExporter:
         on_progress: Callable[[float, float | None], None] | None,
     ) -> SplitReport:
         """Split a video, unless an input video has the name of a piece."""
-        here = os.path.realpath(folder)
-        names = {self._template.format(detection, place + 1) for place in range(len(detection.shots))}
+        here = _identity(folder)
+        # Names that differ only in case are the same on many disks.
+        names = {self._template.format(detection, place + 1).casefold() for place in range(len(detection.shots))}
         for source in self._sources:
             place, name = os.path.split(os.path.realpath(source))
-            if place == here and Path(name).stem in names:
+            if _identity(place) == here and Path(name).stem.casefold() in names:
                 raise InvalidArgumentError(
                     f"split would overwrite {source!r}, which is one of the videos; choose another folder"
                 )
@@ -313,3 +314,8 @@ def copy_shots(detection: ShotDetection, folder: PathLike, *, template: NameTemp
 def _piece_names(detection: ShotDetection, template: NameTemplate | None) -> list[str]:
     names = template or NameTemplate()
     return [names.format(detection, number) for number in range(1, len(detection.shots) + 1)]
+
+
+def _identity(path: PathLike) -> str:
+    """What a path leads to, spelled in one way."""
+    return os.path.normcase(os.path.realpath(path))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike, create_folder, open_output
+from vidkin._base.files import PathLike, create_folder, open_output, safe_name
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
@@ -148,6 +148,8 @@ _SAMPLE |= {"start": 0.5, "end": 1.5, "start_frame": 1, "end_frame": 2}
 # Enough for widths and decimals, but not for a name of a million characters.
 _SPEC = re.compile(r"[<>^=]?[+\- ]?0?\d{0,2}(\.\d)?[a-zA-Z]?")
 _DIGITS = 3
+# Bytes of a name without its ending; file systems take 255 with it.
+_LONGEST = 240
 
 
 class NameTemplate:
@@ -200,7 +202,7 @@ class NameTemplate:
             image: Number of the image within the shot, counting from 1.
             images: Number of images per shot; names differ even if the template does not number images.
         """
-        name, shot = Path(detection.path).stem, detection.shots[number - 1]
+        name, shot = safe_name(Path(detection.path).stem), detection.shots[number - 1]
         tail = f"-{image}" if images > 1 and (self._text is None or not self.uses("image")) else ""
         if self._text is None:
             digits = max(_DIGITS, len(str(len(detection.shots))))
@@ -216,7 +218,7 @@ class NameTemplate:
             "start_frame": shot.start_frame,
             "end_frame": shot.end_frame,
         }
-        return self._text.format(**values) + tail
+        return safe_name(self._text.format(**values) + tail, longest=_LONGEST)
 
 
 _JPEG_QUALITY = 80

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, write_text
+from vidkin._base.registry import load_attribute
 from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import fit_to_square
 from vidkin.media.time import SAME_TIME
-from vidkin.models import ClipEncoder, load_model
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.critical import FittedRule, TrendTest, critical_score, fit_rule, fit_trend
 from vidkin.shots.shot_windows import (
@@ -34,11 +34,8 @@ from vidkin.shots.shot_windows import (
     gradual_examples,
     slope_examples,
 )
-from vidkin.shots.video_frames import iter_squares
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from vidkin.media.frames import Fit
 
 CutRule = Literal["extended", "slope"]
@@ -310,92 +307,22 @@ def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) 
     )
 
 
-# From images to features of frames and embeddings of clips: NumPy arrays in and out of a clip encoder.
-
-
-class ShotModel(Protocol):
-    """The clip encoder the learned detector needs (`vidkin.models.ClipEncoder`)."""
-
-    def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Unit vectors [B, D] of clips of features [B, T, F]."""
-
-    def frame_features(self, frames: Tensor) -> Tensor:
-        """Features [N, F] of frames [N, 3, S, S] in 0..1."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VideoFeatures:
-    """Features of the frames of a video that a detector examines.
-
-    Attributes:
-        rows: [T, F] float32 features.
-        numbers: [T] int64, numbers of these frames in the video.
-        times: [T] float64 times in seconds.
-        frames: Number of all frames of the video.
-    """
-
-    rows: NDArray[np.float32]
-    numbers: NDArray[np.int64]
-    times: NDArray[np.float64]
-    frames: int
-
-
-def video_features(
-    model: ShotModel,
-    path: PathLike,
-    *,
-    size: int,
-    fit: Fit = "stretch",
-    rate: float | None = None,
-) -> VideoFeatures:
-    """Compute features of the frames of a video, for fitting rules.
-
-    Args:
-        model: The clip encoder, in eval mode.
-        path: The video.
-        size: S, side of the square images the model takes.
-        fit: How frames are made square, see `fit_to_square`.
-        rate: Maximum frames per second, see `iter_squares`; None: all frames.
-
-    Raises:
-        MediaError: The file cannot be read as video.
-    """
-    rows, numbers, times = [], [], []
-    frames = 0
-    for squares in iter_squares(path, size=size, fit=fit, rate=rate):
-        rows.append(frame_features(model, squares.images))
-        numbers.append(squares.numbers)
-        times.append(squares.times)
-        frames = squares.read
-    return VideoFeatures(np.concatenate(rows), np.concatenate(numbers), np.concatenate(times), frames)
-
-
-def frame_features(model: ShotModel, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Features [N, F] of square images [N, S, S, 3] uint8."""
-    import torch
-
-    with torch.inference_mode():
-        inputs = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
-        features: NDArray[np.float32] = model.frame_features(inputs).float().cpu().numpy()
-    return features
-
-
-def encode_with(model: ShotModel) -> Encode:
-    """The model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
-    import torch
-
-    def encode(clips: NDArray[np.float32]) -> NDArray[np.float32]:
-        with torch.inference_mode():
-            embeddings: NDArray[np.float32] = model.head(torch.from_numpy(clips)).float().cpu().numpy()
-        return embeddings
-
-    return encode
-
-
 # The learned detector: a trained clip encoder with the interface of shot detectors.
 
 
 _BATCH = 16
+
+
+class ShotModel(Protocol):
+    """The clip encoder that the learned detector needs, NumPy arrays in and out."""
+
+    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Features [N, F] of square images [N, S, S, 3]."""
+        ...
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of clips of features [B, W, F]."""
+        ...
 
 
 class LearnedDetector:
@@ -406,7 +333,7 @@ class LearnedDetector:
     features: about 5 KB per frame.
 
     Args:
-        model: The clip encoder, in eval mode.
+        model: The clip encoder.
         rules: Rules fitted for this model.
         size: S, side of the square images the model takes, at least 8 pixels.
         fit: How frames are made square, see `fit_to_square`; the same as when the rules were fitted.
@@ -449,13 +376,13 @@ class LearnedDetector:
         if not self._frames:
             return DetectedCuts(())
         self._encode_waiting()
-        analysis = find_shots(np.concatenate(self._features), encode_with(self._model), self._rules)
+        analysis = find_shots(np.concatenate(self._features), self._model.head, self._rules)
         curve = Curve(np.array(self._times), analysis.curve, "distance to the first window of the shot")
         return analysis.detected_cuts(self._frames, curve)
 
     def _encode_waiting(self) -> None:
         if self._waiting:
-            self._features.append(frame_features(self._model, np.stack(self._waiting)))
+            self._features.append(self._model.frame_features(np.stack(self._waiting)))
             self._waiting.clear()
 
 
@@ -466,15 +393,11 @@ def open_learned(model: PathLike) -> LearnedDetector:
         InvalidArgumentError: The folder holds no rules, or no clip encoder.
         UnknownExtractorError: The folder holds no model.
     """
-    network = load_model(model)
-    if not isinstance(network, ClipEncoder):
-        raise InvalidArgumentError(
-            f"{os.fspath(model)}: the model must be of kind 'clip' to detect shots, got {network.config.kind!r}"
-        )
+    network, config = load_attribute("vidkin.shots.training.clips:open_shot_network")(model)
     return LearnedDetector(
         network,
         ShotRules.load(model),
-        size=network.config.size,
-        fit=network.config.fit,
+        size=config.size,
+        fit=config.fit,
         name=f"learned:{os.fspath(model)}",
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.frame_features import Segment
+from vidkin.similarity.frame_features import Segment, lower_median
 from vidkin.similarity.lines import (
     PREFERENCE,
     EvidenceMap,
@@ -53,12 +54,12 @@ _LEAST_WEIGHT = 0.25
 
 
 def align(
-    similarity: torch.Tensor,
-    query_times: torch.Tensor,
-    target_times: torch.Tensor,
+    similarity: NDArray[np.floating],
+    query_times: NDArray[np.floating],
+    target_times: NDArray[np.floating],
     *,
-    query_weights: torch.Tensor | None = None,
-    target_weights: torch.Tensor | None = None,
+    query_weights: NDArray[np.floating] | None = None,
+    target_weights: NDArray[np.floating] | None = None,
     threshold: float = 0.3,
     speeds: Sequence[float] = SPEEDS,
     maximum_segments: int = 8,
@@ -109,62 +110,61 @@ def align(
         raise InvalidArgumentError(f"maximum_segments must be at least 1, got {maximum_segments}")
     if not minimum_duration >= 0.0:
         raise InvalidArgumentError(f"minimum_duration must be at least 0 s, got {minimum_duration}")
+    similarity, query_times, target_times = (np.asarray(item) for item in (similarity, query_times, target_times))
     times = shorten_gaps(query_times, target_times, speeds)
-    # Nothing here is ever trained, and small operations are faster without gradient bookkeeping.
-    with torch.inference_mode():
-        evidence, weights = _evidence(similarity, times.query, times.target, query_weights, target_weights, threshold)
-        shortest = min(
-            minimum_duration,
-            _duration(weights[0], evidence.query_period),
-            _duration(weights[1], evidence.target_period),
-        )
-        # Weights below 1 do not make a run that is long enough less credible, but a fourth must remain.
-        lightest = min(weights[0].min().item(), weights[1].min().item())
-        least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
-        if _most_evidence(evidence) < least:
-            return []
-        # A line fitted to its cells explains more than the line that was found, but not twice as much.
-        search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
-        segments: list[Segment] = []
-        against = -threshold * evidence.query_period
-        for _ in range(_ATTEMPTS * maximum_segments):
-            best = search.best(longest_gap=_LONGEST_GAP * threshold)
-            if best is None:
+    evidence, weights = _evidence(similarity, times.query, times.target, query_weights, target_weights, threshold)
+    shortest = min(
+        minimum_duration,
+        _duration(weights[0], evidence.query_period),
+        _duration(weights[1], evidence.target_period),
+    )
+    # Weights below 1 do not make a run that is long enough less credible, but a fourth must remain.
+    lightest = float(min(weights[0].min(), weights[1].min()))
+    least = _LEAST_EXCESS * shortest * max(lightest, _LEAST_WEIGHT)
+    if _most_evidence(evidence) < least:
+        return []
+    # A line fitted to its cells explains more than the line that was found, but not twice as much.
+    search = LineSearch(evidence, speeds, max(_LEAST_EXCESS * shortest * _LEAST_WEIGHT, least / 2))
+    segments: list[Segment] = []
+    against = -threshold * evidence.query_period
+    for _ in range(_ATTEMPTS * maximum_segments):
+        best = search.best(longest_gap=_LONGEST_GAP * threshold)
+        if best is None:
+            break
+        run = _fitted(evidence, best, speeds, _LONGEST_GAP * threshold)
+        rows, columns = run.cells()
+        counted = np.minimum(weights[0][rows], weights[1][columns])
+        explained = _Stretch(run, rows, columns, counted)
+        part = _trimmed(evidence, explained, threshold)
+        if _is_believable(evidence, part, shortest):
+            segments.append(_segment(evidence, part, similarity, mirrored))
+            if len(segments) == maximum_segments:
                 break
-            run = _fitted(evidence, best, speeds, _LONGEST_GAP * threshold)
-            rows, columns = run.cells()
-            counted = torch.minimum(weights[0].take(rows), weights[1].take(columns))
-            explained = _Stretch(run, rows, columns, counted)
-            part = _trimmed(evidence, explained, threshold)
-            if _is_believable(evidence, part, shortest):
-                segments.append(_segment(evidence, part, similarity, mirrored))
-                if len(segments) == maximum_segments:
-                    break
-                positive = evidence.excess > 0
-                values = evidence.at(explained.rows, explained.columns).clamp_(max=against)
-                evidence.excess[explained.rows, explained.columns] = values
-                # Often nothing is left already, and there is no need to examine the cells beside the line.
-                if search.is_exhausted():
-                    break
-                clear_adjoining(evidence, positive, explained.rows, explained.columns, against)
-            else:
-                # Remove the evidence of a run, and nothing else.
-                if bool((evidence.at(explained.rows, explained.columns) < against).any()):
-                    search.forget()
-                evidence.excess[explained.rows, explained.columns] = against
+            positive = evidence.excess > 0
+            values = np.minimum(evidence.at(explained.rows, explained.columns), against)
+            evidence.excess[explained.rows, explained.columns] = values
+            # Often nothing is left already, and there is no need to examine the cells beside the line.
+            if search.is_exhausted():
+                break
+            clear_adjoining(evidence, positive, explained.rows, explained.columns, against)
+        else:
+            # Remove the evidence of a run, and nothing else.
+            if bool((evidence.at(explained.rows, explained.columns) < against).any()):
+                search.forget()
+            evidence.excess[explained.rows, explained.columns] = against
     return [times.restore(segment) for segment in segments]
 
 
 def _evidence(
-    similarity: torch.Tensor,
-    query_times: torch.Tensor,
-    target_times: torch.Tensor,
-    query_weights: torch.Tensor | None,
-    target_weights: torch.Tensor | None,
+    similarity: NDArray[np.floating],
+    query_times: NDArray[np.floating],
+    target_times: NDArray[np.floating],
+    query_weights: NDArray[np.floating] | None,
+    target_weights: NDArray[np.floating] | None,
     threshold: float,
-) -> tuple[EvidenceMap, tuple[torch.Tensor, torch.Tensor]]:
+) -> tuple[EvidenceMap, tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """The evidence map, and the weights of query (times seconds) and target frames."""
-    if similarity.ndim != 2 or 0 in similarity.shape or not similarity.is_floating_point():
+    if similarity.ndim != 2 or 0 in similarity.shape or not np.issubdtype(similarity.dtype, np.floating):
         raise InvalidArgumentError(
             f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, got "
             f"{list(similarity.shape)} {similarity.dtype}"
@@ -172,23 +172,27 @@ def _evidence(
     query_times = check_times("query_times", query_times, similarity.shape[0])
     target_times = check_times("target_times", target_times, similarity.shape[1])
     # Median distances of frames; a single frame takes the other side's, two single ones take a second.
-    known = [times.diff().median().item() if times.numel() > 1 else None for times in (query_times, target_times)]
+    known = [lower_median(np.diff(times)) if len(times) > 1 else None for times in (query_times, target_times)]
     query_period, target_period = known[0] or known[1] or 1.0, known[1] or known[0] or 1.0
     sides = []
     for name, given, times in (
         ("query_weights", query_weights, query_times),
         ("target_weights", target_weights, target_times),
     ):
-        if given is not None and given.shape != times.shape:
+        if given is None:
+            sides.append(np.ones(times.shape, np.float32))
+            continue
+        given = np.asarray(given)
+        if given.shape != times.shape:
             raise InvalidArgumentError(f"{name} must be {list(times.shape)}, got {list(given.shape)}")
-        sides.append(torch.ones(times.shape) if given is None else given.detach().to("cpu", torch.float32).contiguous())
-    excess = similarity.detach().to("cpu", torch.float32).contiguous() - threshold
+        sides.append(np.ascontiguousarray(given, np.float32))
+    excess = np.array(similarity, np.float32, order="C")
+    excess -= threshold
     if query_weights is not None or target_weights is not None:
-        excess *= torch.minimum(sides[0][:, None], sides[1])
+        excess *= np.minimum(sides[0][:, None], sides[1])
     # How long each frame is shown, [T] float32: half the distance to its neighbors, without gaps.
-    gaps = query_times.diff().clamp(max=2 * query_period)
-    edge = torch.full((1,), query_period, dtype=query_times.dtype)
-    seconds = ((torch.cat([edge, gaps]) + torch.cat([gaps, edge])) / 2).float()
+    gaps = np.minimum(np.diff(query_times), 2 * query_period)
+    seconds = ((np.append(query_period, gaps) + np.append(gaps, query_period)) / 2).astype(np.float32)
     excess *= seconds[:, None]
     nearest = NearestFrame(target_times, target_period)
     return (
@@ -208,13 +212,13 @@ def _evidence(
 def _most_evidence(evidence: EvidenceMap) -> float:
     """An upper bound on the evidence of any line: the brightest cell of each query frame, or of each target frame for
     as long as it is shown."""
-    columns = evidence.excess.amax(0).clamp_(min=0.0).sum().item()
+    columns = float(np.maximum(evidence.excess.max(0), 0.0).sum())
     return min(evidence.most_of_rows(), columns * (1 + evidence.target_period / evidence.query_period))
 
 
-def _duration(weights: torch.Tensor, period: float) -> float:
+def _duration(weights: NDArray[np.float32], period: float) -> float:
     """Seconds of a video that show something: a video that fades to black early cannot have a longer match."""
-    return max(1.0, (weights / _LEAST_WEIGHT).clamp(max=1.0).sum().item()) * period
+    return max(1.0, float(np.minimum(weights / _LEAST_WEIGHT, 1.0).sum())) * period
 
 
 def _fitted(evidence: EvidenceMap, run: Run, speeds: Sequence[float], longest_gap: float) -> Run:
@@ -246,17 +250,17 @@ def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:
     few = evidence.excess.shape[1] <= _LOOKS
     if few and evidence.most_of_rows() <= run.evidence / PREFERENCE:
         return run
-    turns = torch.linspace(-_LARGEST_TURN, _LARGEST_TURN, _TURNS, dtype=torch.float64).exp()
-    middle = (evidence.query_times[run.first] + evidence.query_times[run.last]).item() / 2
-    shifts = torch.tensor([-0.5, 0.0, 0.5], dtype=torch.float64) * evidence.target_period
-    speeds = (run.line.speed * turns).repeat_interleave(len(shifts))
-    height = run.line.offset + run.line.speed * middle + shifts.repeat(len(turns))
+    turns = np.exp(np.linspace(-_LARGEST_TURN, _LARGEST_TURN, _TURNS))
+    middle = float(evidence.query_times[run.first] + evidence.query_times[run.last]) / 2
+    shifts = np.array([-0.5, 0.0, 0.5]) * evidence.target_period
+    speeds = np.repeat(run.line.speed * turns, len(shifts))
+    height = run.line.offset + run.line.speed * middle + np.tile(shifts, len(turns))
     offsets = height - speeds * middle
     totals = best_runs(evidence.along(speeds, offsets))[0]
     leader = int(totals.argmax())
-    if totals[leader].item() <= run.evidence / PREFERENCE:
+    if totals[leader] <= run.evidence / PREFERENCE:
         return run
-    line = Line(speeds[leader].item(), offsets[leader].item())
+    line = Line(float(speeds[leader]), float(offsets[leader]))
     turned = best_run(evidence, evidence.trace(line), longest_gap=longest_gap)
     return turned if turned is not None and turned.evidence > run.evidence / PREFERENCE else run
 
@@ -265,31 +269,36 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
     """Weighted least squares through the brightest cell beside the line at each query frame of a run."""
     line, stretch = run.line, slice(run.first, run.last + 1)
     times = evidence.query_times[stretch]
-    columns = run.trace.columns[stretch, None] + torch.arange(-_FIT_REACH, _FIT_REACH + 1)
-    places = columns.clamp(0, evidence.excess.shape[1] - 1)
-    outside = (columns != places).logical_or_(~run.trace.near[stretch, None])
+    columns = run.trace.columns[stretch, None] + np.arange(-_FIT_REACH, _FIT_REACH + 1)
+    places = np.clip(columns, 0, evidence.excess.shape[1] - 1)
+    outside = columns != places
+    outside |= ~run.trace.near[stretch, None]
     seconds = evidence.target_times.take(places)
-    rows = torch.arange(run.first, run.last + 1)[:, None]
-    values = evidence.at(rows, places).double().masked_fill_(outside, -torch.inf)
+    rows = np.arange(run.first, run.last + 1)[:, None]
+    values = evidence.at(rows, places).astype(np.float64)
+    values[outside] = -np.inf
     # Among equally bright cells, take the one nearest to the line.
-    distance = (seconds - (line.offset + line.speed * times)[:, None]).abs_()
-    chosen = (values - distance.mul_(1e-6)).argmax(1, keepdim=True)
-    weight = values.gather(1, chosen)[:, 0].clamp_(min=0.0)
-    place = seconds.gather(1, chosen)[:, 0]
+    distance = np.abs(seconds - (line.offset + line.speed * times)[:, None])
+    chosen = (values - distance * 1e-6).argmax(1)[:, None]
+    weight = np.maximum(np.take_along_axis(values, chosen, 1)[:, 0], 0.0)
+    place = np.take_along_axis(seconds, chosen, 1)[:, 0]
     weight /= weight.sum()
-    middle, speed = weight.dot(times).item(), line.speed
-    if int(weight.count_nonzero()) >= _FEWEST_FOR_SPEED:
-        centered = times - middle
+    speed = line.speed
+    if np.count_nonzero(weight) >= _FEWEST_FOR_SPEED:
+        centered = times - float(weight @ times)
         weighed = weight * centered
-        speed = weighed.dot(place).item() / weighed.dot(centered).item()
+        speed = float(weighed @ place) / float(weighed @ centered)
         speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
-        span = (times[-1] - times[0]).item()
+        span = float(times[-1] - times[0])
         # Speed 1, or the nearest given speed, if the run is too short to distinguish it from the fitted one.
         for known in (1.0, min(speeds, key=lambda item: abs(item - speed))):
             if abs(speed - known) * span <= max(evidence.target_period, known * evidence.query_period) / 2:
                 speed = known
                 break
-    return Line(speed, weight.dot(place).item() - speed * middle)
+    # Counted from one of them: where all cells lie on the line, its offset is exact.
+    offsets = place - speed * times
+    first = float(offsets[0])
+    return Line(speed, first + float(weight @ (offsets - first)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,23 +306,23 @@ class _Stretch:
     """A run and its cells: query and target frames and the smaller of their weights, [n] each."""
 
     run: Run
-    rows: torch.Tensor
-    columns: torch.Tensor
-    weight: torch.Tensor
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weight: NDArray[np.float32]
 
 
 def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Stretch:
     """Cut off the ends of a run that are below half of its mean: frames next to a match still look alike."""
     run, rows, columns = stretch.run, stretch.rows, stretch.columns
-    weight = stretch.weight * evidence.query_seconds.take(rows)
+    weight = stretch.weight * evidence.query_seconds[rows]
     values = evidence.at(rows, columns)
-    mean = threshold + values.sum().item() / max(weight.sum().item(), 1e-9)
+    mean = threshold + float(values.sum()) / max(float(weight.sum()), 1e-9)
     if mean <= 2 * threshold:
         return stretch
-    _, first, last = best_runs((values - weight.mul_(mean / 2 - threshold))[None])
-    kept = slice(int(first), int(last) + 1)
+    _, first, last = best_runs((values - weight * (mean / 2 - threshold))[None])
+    kept = slice(int(first[0]), int(last[0]) + 1)
     rows = rows[kept]
-    total = values[kept].sum().item() * run.line.weight
+    total = float(values[kept].sum()) * run.line.weight
     cut = replace(run, first=int(rows[0]), last=int(rows[-1]), evidence=total)
     return _Stretch(cut, rows, columns[kept], stretch.weight[kept])
 
@@ -321,19 +330,18 @@ def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Str
 def _is_believable(evidence: EvidenceMap, stretch: _Stretch, shortest: float) -> bool:
     """Whether a run is long enough on both sides, and similar enough given the weight of its frames."""
     run, times = stretch.run, evidence.query_times
-    length = times[run.last].item() - times[run.first].item() + evidence.query_period
+    length = float(times[run.last] - times[run.first]) + evidence.query_period
     if length * run.line.weight < shortest * 0.999 - 1e-6:
         return False
-    weight = stretch.weight.mean().item() if len(stretch.rows) else 0.0
+    weight = float(stretch.weight.mean()) if len(stretch.rows) else 0.0
     return run.evidence >= _LEAST_EXCESS * shortest * max(weight, _LEAST_WEIGHT) * run.line.weight
 
 
-def _segment(evidence: EvidenceMap, stretch: _Stretch, similarity: torch.Tensor, mirrored: bool) -> Segment:
+def _segment(evidence: EvidenceMap, stretch: _Stretch, similarity: NDArray[np.floating], mirrored: bool) -> Segment:
     line = stretch.run.line
     start, end = _span(evidence, stretch.run)
-    values = similarity.detach()[stretch.rows.to(similarity.device), stretch.columns.to(similarity.device)]
-    weight = stretch.weight.double()
-    score = ((weight * values.cpu().double()).sum() / weight.sum()).item()
+    weight = stretch.weight.astype(np.float64)
+    score = float(weight @ similarity[stretch.rows, stretch.columns].astype(np.float64)) / float(weight.sum())
     return Segment(
         query_start=start,
         query_end=max(start, end),
@@ -353,21 +361,21 @@ def _span(evidence: EvidenceMap, run: Run) -> tuple[float, float]:
     """
     line, half = run.line, evidence.query_period / 2
     times, targets = evidence.query_times.tolist(), evidence.target_times
-    first = max(times[0], (targets[0].item() - line.offset) / line.speed)
+    first = max(times[0], (float(targets[0]) - line.offset) / line.speed)
     last = min(
         times[-1] + evidence.query_period,
-        (targets[-1].item() + evidence.target_period - line.offset) / line.speed,
+        (float(targets[-1]) + evidence.target_period - line.offset) / line.speed,
     )
     start, end = max(first, times[run.first] - half), min(last, times[run.last] + half)
     # Frames of a finer target in the added stretch can still contradict it.
     if start > first and (run.first == 0 or times[run.first - 1] < first):
         unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.first] < 0]
         unlike = unlike[(unlike > first) & (unlike <= start)]
-        start = unlike[-1].item() if len(unlike) else first
+        start = float(unlike[-1]) if len(unlike) else first
     if end < last and (run.last == len(times) - 1 or times[run.last + 1] >= last):
         unlike = ((targets - line.offset) / line.speed)[evidence.excess[run.last] < 0]
         unlike = unlike[(unlike >= end) & (unlike < last)]
-        end = unlike[0].item() if len(unlike) else last
+        end = float(unlike[0]) if len(unlike) else last
     return start, end
 
 
@@ -392,10 +400,10 @@ class ShortenedTimes:
         query_before, target_before: Times of the same frames with the gaps.
     """
 
-    query: torch.Tensor
-    target: torch.Tensor
-    query_before: torch.Tensor
-    target_before: torch.Tensor
+    query: NDArray[np.floating]
+    target: NDArray[np.floating]
+    query_before: NDArray[np.floating]
+    target_before: NDArray[np.floating]
 
     def restore(self, segment: Segment) -> Segment:
         """Convert a segment from shortened times to the times of the files."""
@@ -410,7 +418,7 @@ class ShortenedTimes:
         )
 
 
-def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[float]) -> ShortenedTimes:
+def shorten_gaps(query: NDArray[np.floating], target: NDArray[np.floating], speeds: Sequence[float]) -> ShortenedTimes:
     """The times with no gap of more than a minute; unchanged if the alignment can handle them.
 
     Args:
@@ -418,24 +426,24 @@ def shorten_gaps(query: torch.Tensor, target: torch.Tensor, speeds: Sequence[flo
         speeds: Speeds of the lines to search for.
     """
     unchanged = ShortenedTimes(query, target, query, target)
-    if query.ndim != 1 or target.ndim != 1 or not query.numel() or not target.numel():
+    if query.ndim != 1 or target.ndim != 1 or not query.size or not target.size:
         return unchanged
-    times = query.double(), target.double()
-    gaps = [side.diff() for side in times]
-    steps = [float(gap.median()) for gap in reversed(gaps) if gap.numel()]
+    times = query.astype(np.float64), target.astype(np.float64)
+    gaps = [np.diff(side) for side in times]
+    steps = [lower_median(gap) for gap in reversed(gaps) if gap.size]
     spans = [float(side[-1] - side[0]) for side in times]
     if not steps or not sum(speeds) * spans[0] + len(speeds) * spans[1] > _MANY_LINES * steps[0] / 2:
         return unchanged
     if not any(bool((gap > _LONGEST_PAUSE).any()) for gap in gaps):
         return unchanged
     first, second = (
-        torch.cat([side[:1], side[0] + gap.clamp(max=_LONGEST_PAUSE).cumsum(0)])
+        np.append(side[:1], side[0] + np.cumsum(np.minimum(gap, _LONGEST_PAUSE)))
         for side, gap in zip(times, gaps, strict=True)
     )
     return ShortenedTimes(first, second, *times)
 
 
-def _restore(seconds: float, times: torch.Tensor, before: torch.Tensor) -> float:
+def _restore(seconds: float, times: NDArray[np.floating], before: NDArray[np.floating]) -> float:
     """Ends lie within half a period of a frame and move with it."""
-    nearest = int((times - seconds).abs().argmin())
+    nearest = int(np.abs(times - seconds).argmin())
     return float(before[nearest]) + (seconds - float(times[nearest]))

@@ -1,18 +1,20 @@
-"""From the regional descriptors of videos to one similarity per pair."""
+"""From the regional descriptors of videos to one similarity per pair; all functions take NumPy arrays or torch
+tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import torch
+from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_maps import (
+    Array,
     check_top_share,
     frame_similarity,
     frame_similarity_many,
     mean_of_largest,
     mean_of_valid,
+    namespace_of,
     split_targets,
 )
 
@@ -21,15 +23,15 @@ _MAP_BYTES = 128 << 20
 
 
 def video_similarity(
-    query: torch.Tensor,
-    target: torch.Tensor,
+    query: Array,
+    target: Array,
     *,
     spatial_share: float | None = None,
     temporal_share: float | None = None,
     symmetric: bool = False,
-    precision: torch.dtype | None = None,
+    precision: Any = None,
     block_bytes: int | None = None,
-) -> torch.Tensor:
+) -> Array:
     """Similarity of two videos: frame_similarity, then temporal_chamfer with the same ``symmetric``.
 
     Args:
@@ -39,7 +41,7 @@ def video_similarity(
         temporal_share: As in temporal_chamfer.
 
     Returns:
-        A scalar tensor, in [-1, 1] for unit vectors, and 1 for a video with itself if both shares are None.
+        A scalar array, in [-1, 1] for unit vectors, and 1 for a video with itself if both shares are None.
 
     Raises:
         InvalidArgumentError: frame_similarity or temporal_chamfer rejects an argument.
@@ -56,20 +58,20 @@ def video_similarity(
 
 
 def video_similarity_pairwise(
-    queries: Sequence[torch.Tensor],
-    targets: Sequence[torch.Tensor],
+    queries: Sequence[Array],
+    targets: Sequence[Array],
     *,
     spatial_share: float | None = None,
     temporal_share: float | None = None,
     symmetric: bool = False,
-    precision: torch.dtype | None = None,
+    precision: Any = None,
     block_bytes: int | None = None,
-) -> torch.Tensor:
+) -> Array:
     """Similarity of every query with every target, [Q, G], for videos of any length.
 
     Args:
-        queries: Q tensors [T_q, Rq, D].
-        targets: G tensors [T_g, Rt, D].
+        queries: Q arrays [T_q, Rq, D].
+        targets: G arrays [T_g, Rt, D].
         spatial_share, symmetric, precision, block_bytes: As in frame_similarity.
         temporal_share: As in temporal_chamfer; k follows each target's own length.
 
@@ -87,7 +89,7 @@ def video_similarity_pairwise(
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
     rows = []
     # Neighboring queries with the same regions, together no longer than ``most_frames`` if possible.
-    groups: list[list[torch.Tensor]] = []
+    groups: list[list[Array]] = []
     size = 0
     for item in queries:
         if groups and size + item.shape[0] <= most_frames and item.shape[1:] == groups[-1][0].shape[1:]:
@@ -98,52 +100,57 @@ def video_similarity_pairwise(
             size = item.shape[0]
     for group in groups:
         maps = frame_similarity_many(
-            group[0] if len(group) == 1 else torch.cat(group),
+            group[0] if len(group) == 1 else namespace_of(group[0]).concat(group),
             parts,
             spatial_share=spatial_share,
             symmetric=symmetric,
             precision=precision,
             block_bytes=block_bytes,
         )
+        whole = namespace_of(maps[0]).concat(maps, axis=1)
         lengths = [query.shape[0] for query in group]
-        rows.append(_pairwise_chamfer(torch.cat(maps, dim=1), lengths, target_lengths, temporal_share, symmetric))
-    return torch.cat(rows)
+        rows.append(_pairwise_chamfer(whole, lengths, target_lengths, temporal_share, symmetric))
+    return namespace_of(rows[0]).concat(rows)
 
 
 def _pairwise_chamfer(
-    whole: torch.Tensor,
+    whole: Array,
     query_lengths: Sequence[int],
     target_lengths: Sequence[int],
     share: float | None,
     symmetric: bool,
-) -> torch.Tensor:
+) -> Array:
     """Scores [Q, G] from the map [sum of query lengths, sum of target lengths]; pairs of equal lengths are batched."""
-    query_kinds = _by_length(query_lengths, whole.device)
-    target_kinds = _by_length(target_lengths, whole.device)
+    xp = namespace_of(whole)
+    query_kinds = _by_length(query_lengths, whole)
+    target_kinds = _by_length(target_lengths, whole)
     rows = []
     for query_length, query_frames, _ in query_kinds:
         stripe = whole if len(query_kinds) == 1 else whole[query_frames]
         pieces = []
         for target_length, target_frames, _ in target_kinds:
             part = stripe if len(target_kinds) == 1 else stripe[:, target_frames]
-            maps = part.reshape(-1, query_length, part.shape[1] // target_length, target_length).transpose(1, 2)
+            maps = part.reshape(-1, query_length, part.shape[1] // target_length, target_length)
+            maps = xp.permute_dims(maps, (0, 2, 1, 3))
             pieces.append(temporal_chamfer(maps, temporal_share=share, symmetric=symmetric))
-        rows.append(torch.cat(pieces, dim=1))
-    order = [torch.cat([items for _, _, items in kinds]).argsort() for kinds in (query_kinds, target_kinds)]
-    return torch.cat(rows)[order[0]][:, order[1]]
+        rows.append(xp.concat(pieces, axis=1))
+    order = [xp.argsort(xp.concat([items for _, _, items in kinds])) for kinds in (query_kinds, target_kinds)]
+    return xp.concat(rows)[order[0]][:, order[1]]
 
 
-def _by_length(lengths: Sequence[int], device: torch.device) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-    """For each distinct length, the frames of its videos in the joined line, and the numbers of these videos."""
+def _by_length(lengths: Sequence[int], whole: Array) -> list[tuple[int, Array, Array]]:
+    """For each distinct length, the frames of its videos in the joined line, and the numbers of these videos; where
+    ``whole`` is."""
+    xp = namespace_of(whole)
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
     groups = []
     for kind in dict.fromkeys(lengths):
         items = [number for number, length in enumerate(lengths) if length == kind]
-        first = torch.tensor([starts[number] for number in items])
-        frames = (first[:, None] + torch.arange(kind)).flatten()
-        groups.append((kind, frames.to(device), torch.tensor(items, device=device)))
+        first = xp.asarray([starts[number] for number in items], device=whole.device)
+        frames = (first[:, None] + xp.arange(kind, device=whole.device)).reshape(-1)
+        groups.append((kind, frames, xp.asarray(items, device=whole.device)))
     return groups
 
 
@@ -151,14 +158,14 @@ def _by_length(lengths: Sequence[int], device: torch.device) -> list[tuple[int, 
 
 
 def temporal_chamfer(
-    similarity: torch.Tensor,
+    similarity: Array,
     *,
     temporal_share: float | None = None,
     symmetric: bool = False,
-    query_mask: torch.Tensor | None = None,
-    target_mask: torch.Tensor | None = None,
+    query_mask: Array | None = None,
+    target_mask: Array | None = None,
     longest: int | None = None,
-) -> torch.Tensor:
+) -> Array:
     """Similarity of two videos from their map: for each query time the best target times, averaged.
 
     ``score = mean over query times x of the mean of the k largest of map[x, :]`` with ``k = max(1,
@@ -176,7 +183,7 @@ def temporal_chamfer(
             few of its times, so a k that grows with the length of the video dilutes the match.
 
     Returns:
-        [...] (a scalar tensor for one map), float64 for float64 maps and float32 otherwise; differentiable.
+        [...] (a scalar array for one map), float64 for float64 maps and float32 otherwise; differentiable.
 
     Raises:
         InvalidArgumentError: The map is empty, masks have another shape, a share is outside [0, 1], or longest is
@@ -185,7 +192,8 @@ def temporal_chamfer(
     Source: HAP-VR (ACM MM 2024), equation 5, with the factor 1/K of its equation 3.
     """
     check_top_share("temporal_share", temporal_share)
-    if similarity.ndim < 2 or not similarity.is_floating_point():
+    xp = namespace_of(similarity)
+    if similarity.ndim < 2 or not xp.isdtype(similarity.dtype, "real floating"):
         raise InvalidArgumentError(
             f"similarity must be [..., Tq, Tt] floating point, got {list(similarity.shape)} {similarity.dtype}"
         )
@@ -193,7 +201,7 @@ def temporal_chamfer(
         raise InvalidArgumentError(f"similarity must not be empty, got {list(similarity.shape)}")
     for name, mask, size in (("query_mask", query_mask, -2), ("target_mask", target_mask, -1)):
         expected = (*similarity.shape[:-2], similarity.shape[size])
-        if mask is not None and (tuple(mask.shape) != expected or mask.dtype != torch.bool):
+        if mask is not None and (tuple(mask.shape) != expected or mask.dtype != xp.bool):
             raise InvalidArgumentError(f"{name} must be {list(expected)} boolean, got {list(mask.shape)} {mask.dtype}")
     if longest is not None and longest < 1:
         raise InvalidArgumentError(f"longest must be at least 1 or None, got {longest}")
@@ -203,18 +211,18 @@ def temporal_chamfer(
     return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask, longest)) / 2
 
 
-def length_mask(lengths: torch.Tensor, size: int) -> torch.Tensor:
+def length_mask(lengths: Array, size: int) -> Array:
     """Boolean [..., size], True below each of lengths [...]: the mask of padded videos."""
-    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
+    return namespace_of(lengths).arange(size, device=lengths.device) < lengths[..., None]
 
 
 def _one_way(
-    similarity: torch.Tensor,
+    similarity: Array,
     share: float | None,
-    query_mask: torch.Tensor | None,
-    target_mask: torch.Tensor | None,
+    query_mask: Array | None,
+    target_mask: Array | None,
     longest: int | None,
-) -> torch.Tensor:
-    valid = None if target_mask is None else target_mask.unsqueeze(-2)
+) -> Array:
+    valid = None if target_mask is None else target_mask[..., None, :]
     best = mean_of_largest(similarity, dim=similarity.ndim - 1, share=share, valid=valid, longest=longest)
     return mean_of_valid(best, dim=best.ndim - 1, valid=query_mask)

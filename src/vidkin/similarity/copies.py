@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
-import torch
-from torch.nn import functional
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.evidence import (
@@ -45,7 +45,7 @@ _MOVING = 1.25
 _PART_MARGIN = 0.02
 
 # One view of query and target (None for the whole picture), and their map [Tq, Tt].
-_ViewPair = tuple[FrameFeatures | None, FrameFeatures | None, torch.Tensor]
+_ViewPair = tuple[FrameFeatures | None, FrameFeatures | None, NDArray[np.float32]]
 
 
 class _ComparedVideo(NamedTuple):
@@ -61,7 +61,7 @@ class _ComparedVideo(NamedTuple):
 
     features: FrameFeatures
     whole: FrameFeatures
-    described: torch.Tensor
+    described: NDArray[np.bool_]
     frames_a_part: float
 
     @classmethod
@@ -143,13 +143,13 @@ class _ComparedPair:
         self,
         query: FrameFeatures,
         target: FrameFeatures,
-        frame_map: torch.Tensor,
+        frame_map: NDArray[np.float32],
         settings: ScoreSettings,
     ) -> PairScore:
         if query.period * _DENSER < target.period:
             # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
             # of the query.
-            result = _score(target, query, frame_map.T.contiguous(), self.mirrored, settings)
+            result = _score(target, query, np.ascontiguousarray(frame_map.T), self.mirrored, settings)
             segments = tuple(segment.swapped() for segment in result.segments)
         else:
             result = _score(query, target, frame_map, self.mirrored, settings)
@@ -163,7 +163,7 @@ class _ComparedPair:
         if len(self.pairs.maps) == 1:
             return [(None, None, self.pairs.maps[0])]
         promise = self._promise(self.pairs.maps, self.pairs.views)
-        ranked = promise[1:].argsort(descending=True)[:_PARTS_ALIGNED] + 1
+        ranked = np.argsort(-promise[1:], kind="stable")[:_PARTS_ALIGNED] + 1
         least = max(float(promise[0]), _LEAST_PROMISE)
         candidates: list[_ViewPair] = [(None, None, self.pairs.maps[0])]
         for place in ranked.tolist():
@@ -178,7 +178,7 @@ class _ComparedPair:
                 )
         return candidates + self._moving(promise, least)
 
-    def _moving(self, promise: torch.Tensor, least: float) -> list[_ViewPair]:
+    def _moving(self, promise: NDArray[np.float32], least: float) -> list[_ViewPair]:
         """Windows that move over one of the pictures and are clearly more promising than each of their places."""
         candidates: list[_ViewPair] = []
         for side, features in enumerate((self.query.features, self.target.features)):
@@ -187,35 +187,38 @@ class _ComparedPair:
                 continue
             for views in side_by_side(features):
                 places = [at for at in of_side if self.pairs.views[at][side] in views]
-                maps = self.pairs.maps[places] if side == 0 else self.pairs.maps[places].transpose(1, 2)
+                maps = self.pairs.maps[places] if side == 0 else self.pairs.maps[places].transpose(0, 2, 1)
                 window, frame_map = follow_window(features, [self.pairs.views[at][side] for at in places], maps)
-                frame_map = frame_map if side == 0 else frame_map.T.contiguous()
+                frame_map = frame_map if side == 0 else np.ascontiguousarray(frame_map.T)
                 view = (1, 0) if side == 0 else (0, 1)
-                moving = float(self._promise(frame_map[None], [view]))
+                moving = float(self._promise(frame_map[None], [view])[0])
                 if moving > max(least, _MOVING * float(promise[places].max())):
                     candidates.append((window, None, frame_map) if side == 0 else (None, window, frame_map))
         return candidates
 
-    def _promise(self, maps: torch.Tensor, views: Sequence[tuple[int, int]]) -> torch.Tensor:
+    def _promise(self, maps: NDArray[np.float32], views: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
         """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""
-        excess = (maps - self.settings.threshold).clamp(min=0)
-        excess *= torch.minimum(self.query.whole.information[:, None], self.target.whole.information[None, :])
-        promise = torch.minimum(
-            excess.amax(2).sum(1) * self.query.whole.period, excess.amax(1).sum(1) * self.target.whole.period
+        excess = np.maximum(maps - self.settings.threshold, 0)
+        excess *= np.minimum(self.query.whole.information[:, None], self.target.whole.information)
+        promise = np.minimum(
+            excess.max(2).sum(1) * self.query.whole.period, excess.max(1).sum(1) * self.target.whole.period
         )
         # If parts were described in every second frame, each of these frames counts for two.
         of_query, of_target = self.query.frames_a_part, self.target.frames_a_part
-        return promise * torch.tensor([of_query if i else of_target if j else 1.0 for i, j in views])
+        promise *= np.array([of_query if i else of_target if j else 1.0 for i, j in views])
+        return np.asarray(promise, np.float32)
 
 
-def _of_every_frame(frame_map: torch.Tensor, rows: torch.Tensor | None, columns: torch.Tensor | None) -> torch.Tensor:
+def _of_every_frame(
+    frame_map: NDArray[np.float32], rows: NDArray[np.bool_] | None, columns: NDArray[np.bool_] | None
+) -> NDArray[np.float32]:
     """The map [Tq, Tt] in which frames that were not described ([T] bool; None: all were) repeat the nearest described
     one."""
     for axis, described in enumerate((rows, columns)):
-        if described is not None and not bool(described.all()):
-            there = described.nonzero()[:, 0]
-            nearest = (torch.arange(len(described))[:, None] - there).abs().argmin(1)
-            frame_map = frame_map.index_select(axis, nearest)
+        if described is not None and not described.all():
+            there = np.flatnonzero(described)
+            nearest = np.abs(np.arange(len(described))[:, None] - there).argmin(1)
+            frame_map = frame_map.take(nearest, axis)
     return frame_map
 
 
@@ -230,14 +233,14 @@ def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Se
 
 def _box_between(features: FrameFeatures, start: float, end: float) -> Box:
     times = features.timestamps
-    frames = ((times >= start - ROUNDING) & (times <= end + ROUNDING)).nonzero()[:, 0]
+    frames = np.flatnonzero((times >= start - ROUNDING) & (times <= end + ROUNDING))
     return features.box(0, frames) if len(frames) else WHOLE
 
 
 def _score(
     query: FrameFeatures,
     target: FrameFeatures,
-    frame_map: torch.Tensor,
+    frame_map: NDArray[np.float32],
     mirrored: bool,
     settings: ScoreSettings,
 ) -> PairScore:
@@ -295,23 +298,25 @@ _STEADY = 2.0
 
 def side_by_side(features: FrameFeatures) -> list[list[int]]:
     """Views of one size that span the whole height or the whole width: each list holds the places of one window."""
-    described = features.described_parts.nonzero()[:, 0]
+    described = np.flatnonzero(features.described_parts)
     if features.boxes is None or len(described) == 0:
         return []
-    boxes = features.boxes[described[0]].float()
+    boxes = features.boxes[described[0]].astype(np.float32)
     whole, corners, sizes = boxes[0], boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
     groups: dict[tuple[int, int], list[int]] = {}
     for axis in (0, 1):
         across = 1 - axis
-        full = (corners[:, across] - whole[across]).abs() < _SAME
-        full &= (boxes[:, across + 2] - whole[across + 2]).abs() < _SAME
+        full = np.abs(corners[:, across] - whole[across]) < _SAME
+        full &= np.abs(boxes[:, across + 2] - whole[across + 2]) < _SAME
         full &= (sizes[:, axis] > 0) & (sizes[:, axis] < sizes[0, axis] - _SAME)
-        for view in full.nonzero()[:, 0].tolist():
+        for view in np.flatnonzero(full).tolist():
             groups.setdefault((axis, round(float(sizes[view, axis]) / _SAME)), []).append(view)
     return [views for views in groups.values() if len(views) >= _FEWEST_PLACES]
 
 
-def follow_window(features: FrameFeatures, views: list[int], maps: torch.Tensor) -> tuple[FrameFeatures, torch.Tensor]:
+def follow_window(
+    features: FrameFeatures, views: list[int], maps: NDArray[np.float32]
+) -> tuple[FrameFeatures, NDArray[np.float32]]:
     """Features of the window in the place that each frame shows best, and their map.
 
     Args:
@@ -322,13 +327,13 @@ def follow_window(features: FrameFeatures, views: list[int], maps: torch.Tensor)
     Returns:
         Features with a single view, and its map [T, To].
     """
-    strength = maps.amax(2)
-    width = 2 * round(_STEADY / 2 / features.period) + 1
-    if len(features) > width > 1:
-        strength = functional.avg_pool1d(strength, width, 1, width // 2, count_include_pad=False)
+    strength = maps.max(2)
+    reach = round(_STEADY / 2 / features.period)
+    if len(features) > 2 * reach + 1 > 1:
+        strength = _steadied(strength, reach)
     place = strength.argmax(0)
-    rows = torch.arange(len(features))
-    view = torch.tensor(views)[place]
+    rows = np.arange(len(features))
+    view = np.array(views)[place]
     window = replace(
         features,
         values=features.values[rows, view][:, None],
@@ -336,3 +341,15 @@ def follow_window(features: FrameFeatures, views: list[int], maps: torch.Tensor)
         baseline=None if features.baseline is None else features.baseline[rows, view][:, None],
     )
     return window, maps[place, rows]
+
+
+def _steadied(strength: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
+    """Means of each value [P, T] with its neighbors up to ``reach`` frames away, fewer at the ends."""
+    count = strength.shape[1]
+    total = strength.copy()
+    for step in range(1, reach + 1):
+        total[:, step:] += strength[:, :-step]
+        total[:, :-step] += strength[:, step:]
+    frames = np.arange(count)
+    total /= (np.minimum(frames, reach) + np.minimum(count - 1 - frames, reach) + 1).astype(np.float32)
+    return total

@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.frame_features import FrameFeatures, Segment
@@ -46,38 +47,38 @@ class Evidence:
     seconds: float
     matched: float
     news: float
-    query_seen: torch.Tensor
-    target_seen: torch.Tensor
+    query_seen: NDArray[np.bool_]
+    target_seen: NDArray[np.bool_]
     query: FrameFeatures
     target: FrameFeatures
 
     @classmethod
     def none(cls, query: FrameFeatures, target: FrameFeatures) -> Evidence:
         """Evidence of no match."""
-        unseen = [torch.zeros(len(side), dtype=torch.bool) for side in (query, target)]
+        unseen = [np.zeros(len(side), np.bool_) for side in (query, target)]
         return cls(0.0, 0.0, 0.0, 0.0, unseen[0], unseen[1], query, target)
 
     @classmethod
     def of(
         cls,
-        frame_map: torch.Tensor,
+        frame_map: NDArray[np.float32],
         query: FrameFeatures,
         target: FrameFeatures,
-        rows: torch.Tensor,
-        columns: torch.Tensor,
-        news: tuple[torch.Tensor, torch.Tensor],
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        news: tuple[NDArray[np.float32], NDArray[np.float32]],
     ) -> Evidence:
         """Evidence of one segment: frames [n] of the query and the matching frames of the target; news [Tq] and
         [Tt]."""
-        weights = torch.minimum(query.information[rows], target.information[columns]).float()
+        weights = np.minimum(query.information[rows], target.information[columns]).astype(np.float32)
         seconds = query.period * weights
-        new = torch.maximum(news[0][rows], news[1][columns])
+        new = np.maximum(news[0][rows], news[1][columns])
         # The first matching frame is always new, however still the video is.
         first = float(weights[0]) * (1.0 - query.period * float(new[0])) if len(rows) else 0.0
         evidence = cls.none(query, target)
         evidence.query_seen[rows] = True
         if len(columns):
-            evidence.target_seen[int(columns.min()) : int(columns.max()) + 1] = True
+            evidence.target_seen[columns.min() : columns.max() + 1] = True
         return replace(
             evidence,
             similarity=float((seconds * frame_map[rows, columns]).sum()),
@@ -132,7 +133,9 @@ class Evidence:
         return stretch_score(self.similarity / self.seconds * believed * agreement)
 
 
-def match_frames(query: FrameFeatures, target: FrameFeatures, segment: Segment) -> tuple[torch.Tensor, torch.Tensor]:
+def match_frames(
+    query: FrameFeatures, target: FrameFeatures, segment: Segment
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Indices [n] of the query's frames in a segment, and indices of the nearest frames of the target."""
     places = segment.target_start + segment.speed * (query.timestamps - segment.query_start)
     begun = query.timestamps >= segment.query_start - ROUNDING
@@ -140,29 +143,28 @@ def match_frames(query: FrameFeatures, target: FrameFeatures, segment: Segment) 
     first = float(target.timestamps[0])
     if segment.target_start <= first + ROUNDING:
         begun |= places >= first - target.period * _NEAR
-    rows = (begun & (query.timestamps <= segment.query_end + ROUNDING)).nonzero()[:, 0]
+    rows = np.flatnonzero(begun & (query.timestamps <= segment.query_end + ROUNDING))
     wanted = places[rows]
-    after = torch.searchsorted(target.timestamps, wanted).clamp(max=len(target) - 1)
-    before = (after - 1).clamp(min=0)
-    nearer = (target.timestamps[after] - wanted).abs() < (wanted - target.timestamps[before]).abs()
-    return rows, torch.where(nearer, after, before)
+    after = np.minimum(np.searchsorted(target.timestamps, wanted), len(target) - 1)
+    before = np.maximum(after - 1, 0)
+    nearer = np.abs(target.timestamps[after] - wanted) < np.abs(wanted - target.timestamps[before])
+    return rows, np.where(nearer, after, before)
 
 
-def count_different(frames: torch.Tensor) -> int:
+def count_different(frames: NDArray[np.int64]) -> int:
     """Number of distinct frames among [n] sorted frames."""
-    return int((frames.diff() != 0).sum()) + 1 if len(frames) else 0
+    return int(np.count_nonzero(frames[1:] != frames[:-1])) + 1 if len(frames) else 0
 
 
-def find_news(frames: FrameFeatures, still: float) -> torch.Tensor:
+def find_news(frames: FrameFeatures, still: float) -> NDArray[np.float32]:
     """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first frame."""
-    news = torch.ones(len(frames))
+    news = np.ones(len(frames), np.float32)
     if len(frames) > 1:
-        values = frames.whole.float()
-        empty = (values == 0).all(-1)
-        alike = (values[1:] * values[:-1]).sum(-1) + (empty[1:] & empty[:-1])
-        difference = 1.0 - alike.mean(1)
-        allowed = still * frames.timestamps.diff().clamp(0.25, 1.0).float()
-        news[1:] = (difference / allowed).clamp(0, 1)
+        values = frames.whole.astype(np.float32)
+        empty = ~np.logical_or.reduce(values, -1)
+        alike = np.einsum("trd,trd->tr", values[1:], values[:-1]) + (empty[1:] & empty[:-1])
+        allowed = still * np.clip(np.diff(frames.timestamps), 0.25, 1.0)
+        news[1:] = np.clip((1.0 - alike.mean(1)) / allowed, 0.0, 1.0)
     return news
 
 
@@ -172,12 +174,12 @@ def stretch_score(value: float) -> float:
     return 1.0 - (1.0 - min(1.0, max(0.0, value))) ** 2
 
 
-def _covered(weights: torch.Tensor, seen: torch.Tensor) -> float:
+def _covered(weights: NDArray[np.floating], seen: NDArray[np.bool_]) -> float:
     whole = float(weights.sum())
     return float(weights[seen].sum()) / whole if whole > 0 else 0.0
 
 
-def _share(seen: torch.Tensor, frames: torch.Tensor) -> float:
+def _share(seen: NDArray[np.bool_], frames: NDArray[np.bool_]) -> float:
     """Share of these frames that were matched."""
     return float((seen & frames).sum()) / max(1, int(frames.sum()))
 
@@ -222,8 +224,8 @@ class Changes:
 def compare_changes(
     query: FrameFeatures,
     target: FrameFeatures,
-    rows: torch.Tensor,
-    columns: torch.Tensor,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
     settings: ScoreSettings,
 ) -> Changes:
     """Compare how two stretches change.
@@ -253,7 +255,7 @@ def compare_changes(
 def split_by_changes(
     query: FrameFeatures,
     target: FrameFeatures,
-    frame_map: torch.Tensor,
+    frame_map: NDArray[np.float32],
     segments: Sequence[Segment],
     settings: ScoreSettings,
 ) -> list[Segment]:
@@ -273,7 +275,7 @@ def split_by_changes(
 def _find_pieces(
     query: FrameFeatures,
     target: FrameFeatures,
-    frame_map: torch.Tensor,
+    frame_map: NDArray[np.float32],
     segment: Segment,
     settings: ScoreSettings,
 ) -> list[Segment]:
@@ -283,14 +285,13 @@ def _find_pieces(
     explained, agreement = _explained(query, target, frame_map, segment, settings)
     if agreement >= _DISAGREEMENT:
         return []
-    stretch = torch.arange(int(columns.min()), int(columns.max()) + 1)
-    if len(rows) * len(stretch) > _MOST_CELLS:
+    stretch = slice(int(columns.min()), int(columns.max()) + 1)
+    if len(rows) * (stretch.stop - stretch.start) > _MOST_CELLS:
         return []
-    flat = [values.float().flatten(1) for values in (query.whole[rows], target.whole[stretch])]
-    changes = [torch.nn.functional.normalize(values - values.mean(0), dim=1) for values in flat]
-    similar = frame_map[rows][:, stretch] > settings.threshold
+    changes = [_directions_of_change(values) for values in (query.whole[rows], target.whole[stretch])]
+    similar = frame_map[rows, stretch] > settings.threshold
     segments = align(
-        (changes[0] @ changes[1].T).clamp(0, 1) * similar,
+        np.clip(changes[0] @ changes[1].T, 0.0, 1.0) * similar,
         query.timestamps[rows],
         target.timestamps[stretch],
         query_weights=query.information[rows],
@@ -304,7 +305,7 @@ def _find_pieces(
         rows, columns = match_frames(query, target, piece)
         energy, correlation = _change(query.whole[rows], target.whole[columns])
         if correlation >= _PIECE_CORRELATION and energy >= _PIECE_ENERGY * settings.change_energy:
-            weights = torch.minimum(query.information[rows], target.information[columns])
+            weights = np.minimum(query.information[rows], target.information[columns])
             mean = float((weights * frame_map[rows, columns]).sum() / weights.sum())
             pieces.append(replace(piece, score=min(1.0, mean)))
     gained = sum(_explained(query, target, frame_map, piece, settings)[0] for piece in pieces)
@@ -314,7 +315,7 @@ def _find_pieces(
 def _explained(
     query: FrameFeatures,
     target: FrameFeatures,
-    frame_map: torch.Tensor,
+    frame_map: NDArray[np.float32],
     segment: Segment,
     settings: ScoreSettings,
 ) -> tuple[float, float]:
@@ -324,18 +325,28 @@ def _explained(
     return agreement * float((query.information[rows] * frame_map[rows, columns]).sum()), agreement
 
 
-def _change(query: torch.Tensor, target: torch.Tensor) -> tuple[float, float]:
+def _directions_of_change(values: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Unit vectors [n, R x D] of descriptors [n, R, D] minus their mean; zeros stay zeros."""
+    flat = values.astype(np.float32).reshape(len(values), -1)
+    flat -= flat.mean(0)
+    flat /= np.maximum(np.sqrt(np.einsum("nd,nd->n", flat, flat)), 1e-12)[:, None]
+    return flat
+
+
+def _change(query: NDArray[np.floating], target: NDArray[np.floating]) -> tuple[float, float]:
     """Energy of change of the calmer of two stretches [n, R, D], and the correlation of their changes."""
     if len(query) < 2:
         return 0.0, 0.0
-    query_change = query.float() - query.float().mean(0, keepdim=True)
-    target_change = target.float() - target.float().mean(0, keepdim=True)
-    query_energy = float(query_change.square().sum())
-    target_energy = float(target_change.square().sum())
+    changes = []
+    for values in (query, target):
+        flat = values.astype(np.float32)
+        flat -= flat.mean(0)
+        changes.append(flat.reshape(-1))
+    query_energy, target_energy = (float(change @ change) for change in changes)
     energy = min(query_energy, target_energy)
     if energy <= 0:
         return 0.0, 0.0
-    correlation = float((query_change * target_change).sum()) / math.sqrt(query_energy * target_energy)
+    correlation = float(changes[0] @ changes[1]) / math.sqrt(query_energy * target_energy)
     return energy / (query.shape[0] * query.shape[1]), correlation
 
 
@@ -343,6 +354,9 @@ def _change(query: torch.Tensor, target: torch.Tensor) -> tuple[float, float]:
 #
 # Shapes: Tq, Tt frames; Vq, Vt views; R regions; D dimension; P pairs of views.
 
+
+# Cosines with the background computed at once: 8 MiB.
+_MOST_COSINES = 1 << 21
 
 # Similarity that two parts reach by chance, as the best of dozens of pairs of views counts.
 _PART_FLOOR = 0.15
@@ -358,7 +372,7 @@ class PairMaps:
     """
 
     views: tuple[tuple[int, int], ...]
-    maps: torch.Tensor
+    maps: NDArray[np.float32]
 
 
 def pair_maps(
@@ -377,32 +391,34 @@ def pair_maps(
     if not targets:
         return []
     whole = _compare(query.values, [target.values[:, :1] for target in targets], spatial_share)
-    parts: list[torch.Tensor | None] = [None] * len(targets)
+    parts: list[NDArray[np.float32] | None] = [None] * len(targets)
     seen = [at for at, target in enumerate(targets) if target.values.shape[1] > 1]
     compared = _compare(query.values[:, :1], [targets[at].values[:, 1:] for at in seen], spatial_share)
     for at, similarities in zip(seen, compared, strict=True):
         parts[at] = similarities
     results = []
     for target, of_query, of_target in zip(targets, whole, parts, strict=True):
-        raw = of_query[:, 0] if of_target is None else torch.cat([of_query[:, 0], of_target[0]])
+        raw = of_query[:, 0] if of_target is None else np.concatenate([of_query[:, 0], of_target[0]])
         query_views, target_views = query.values.shape[1], target.values.shape[1]
         views = (
             *((view, 0) for view in range(query_views)),
             *((0, view) for view in range(1, target_views)),
         )
-        first, second = (torch.tensor(side) for side in zip(*views, strict=True))
-        baseline = torch.maximum(query.baselines.T[first, :, None], target.baselines.T[second, None, :])
+        first, second = ([view[side] for view in views] for side in (0, 1))
+        baseline = np.maximum(query.baselines.T[first, :, None], target.baselines.T[second, None, :])
         baseline[1:] += _PART_FLOOR * (1 - baseline[1:])
-        results.append(PairMaps(views, ((raw - baseline) / (1 - baseline)).clamp(0, 1)))
+        results.append(PairMaps(views, np.clip((raw - baseline) / (1 - baseline), 0, 1)))
     return results
 
 
-def _compare(query: torch.Tensor, targets: Sequence[torch.Tensor], spatial_share: float | None) -> list[torch.Tensor]:
+def _compare(
+    query: NDArray[np.floating], targets: Sequence[NDArray[np.floating]], spatial_share: float | None
+) -> list[NDArray[np.float32]]:
     """Similarities [Vq, Vt, Tq, Tt] of every view [Tq, Vq, R, D] with every view [Tt, Vt, R, D]."""
     if not targets:
         return []
-    rows = query.flatten(0, 1)
-    columns = [target.to(query.dtype).flatten(0, 1) for target in targets]
+    rows = query.reshape(-1, *query.shape[2:])
+    columns = [target.astype(query.dtype).reshape(-1, *target.shape[2:]) for target in targets]
     maps = frame_similarity_many(
         rows,
         columns,
@@ -412,24 +428,24 @@ def _compare(query: torch.Tensor, targets: Sequence[torch.Tensor], spatial_share
         target_masks=contents(columns),
     )
     return [
-        raw.float().reshape(*query.shape[:2], *target.shape[:2]).permute(1, 3, 0, 2)
+        raw.reshape(*query.shape[:2], *target.shape[:2]).transpose(1, 3, 0, 2)
         for raw, target in zip(maps, targets, strict=True)
     ]
 
 
-def content(values: torch.Tensor) -> torch.Tensor | None:
+def content(values: NDArray[np.floating]) -> NDArray[np.bool_] | None:
     """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
-    there = values.abs().amax(-1) > 0
-    return None if bool(there.all()) else there
+    there = np.logical_or.reduce(values, -1)
+    return None if there.all() else there
 
 
-def contents(targets: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+def contents(targets: Sequence[NDArray[np.floating]]) -> list[NDArray[np.bool_]] | None:
     """The masks of :func:`content`; None if no target has an empty region."""
     masks = [content(values) for values in targets]
     if all(mask is None for mask in masks):
         return None
     return [
-        torch.ones(values.shape[:2], dtype=torch.bool) if mask is None else mask
+        np.ones(values.shape[:2], np.bool_) if mask is None else mask
         for values, mask in zip(targets, masks, strict=True)
     ]
 
@@ -440,9 +456,13 @@ def contents(targets: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
 
 
 def background_baseline(
-    values: torch.Tensor, background: torch.Tensor, *, share: float = 0.9, spatial_share: float | None = None
-) -> torch.Tensor:
-    """How similar unrelated frames are to each frame, [T]: the ``share`` quantile over a background set.
+    values: NDArray[np.floating],
+    background: NDArray[np.floating],
+    *,
+    share: float = 0.9,
+    spatial_share: float | None = None,
+) -> NDArray[np.float32]:
+    """How similar unrelated frames are to each frame, [T] float32: the ``share`` quantile over a background set.
 
     A quantile below one rather than the maximum, so that a few related frames in the background do no harm.
 
@@ -452,43 +472,50 @@ def background_baseline(
         share: Quantile in [0, 1].
         spatial_share: k_s, the same as in the comparison.
     """
-    if len(values) == 0:
-        return torch.zeros(0)
-    if values.shape[1] == 1 and background.shape[1] == 1:
+    baseline = np.zeros(len(values), np.float32)
+    if not len(values):
+        return baseline
+    pictures = np.asarray(background, np.float32)
+    if values.shape[1] == pictures.shape[1] == 1:
         # With one region this is a cosine. Most parts of the picture are not described, and zeros need no comparison.
-        rows = values.flatten(1).abs().amax(1) > 0
-        baseline = torch.zeros(len(values))
-        cosines = values[rows].flatten(1).float() @ background.flatten(1).float().T
-        baseline[rows] = _high_quantile(cosines, share).clamp(-1.0, 0.95)
+        rows = np.flatnonzero(values.any(axis=(1, 2)))
+        step = max(1, _MOST_COSINES // len(pictures))
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            cosines = values[block, 0].astype(np.float32) @ pictures[:, 0].T
+            baseline[block] = np.clip(_high_quantile(cosines, share), -1.0, 0.95)
         return baseline
     similarities = frame_similarity(
-        values.float(),
-        background.float(),
+        np.asarray(values, np.float32),
+        pictures,
         symmetric=True,
         spatial_share=spatial_share,
         query_mask=content(values),
         target_mask=content(background),
     )
-    return _high_quantile(similarities.float(), share).clamp(-1.0, 0.95)
+    return np.clip(_high_quantile(similarities, share), -1.0, 0.95)
 
 
 def calibrated_map(
-    similarities: torch.Tensor, query_baseline: torch.Tensor, target_baseline: torch.Tensor
-) -> torch.Tensor:
+    similarities: NDArray[np.float32], query_baseline: NDArray[np.floating], target_baseline: NDArray[np.floating]
+) -> NDArray[np.float32]:
     """Calibrated map [Tq, Tt]: ``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines.
 
     Equal frames stay at 1; frames no more similar than unrelated ones get 0.
     """
-    floor = torch.maximum(query_baseline[:, None], target_baseline[None, :]).to(similarities)
-    return ((similarities - floor) / (1 - floor)).clamp(0, 1)
+    floor = np.maximum(query_baseline[:, None], target_baseline).astype(np.float32, copy=False)
+    return np.asarray(np.clip((similarities - floor) / (1 - floor), 0, 1))
 
 
-def _high_quantile(values: torch.Tensor, share: float) -> torch.Tensor:
-    """``torch.quantile(values, share, dim=1)`` of [T, N], faster for shares near 1: only the largest are sorted."""
+def _high_quantile(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
+    """``numpy.quantile(values, share, axis=1)`` of [T, N], changing the order of values; only two places of each row
+    are looked for."""
     place = share * (values.shape[1] - 1)
-    largest = values.topk(values.shape[1] - math.floor(place), dim=1).values
-    below, above = largest[:, -1], largest[:, -2 if largest.shape[1] > 1 else -1]
-    return torch.lerp(below, above, place - math.floor(place))
+    low, part = math.floor(place), place - math.floor(place)
+    if low + 1 < values.shape[1]:
+        values.partition((low, low + 1), axis=1)
+        return np.asarray(values[:, low] + part * (values[:, low + 1] - values[:, low]))
+    return np.asarray(values.max(1))
 
 
 # Constants of the score of copies.

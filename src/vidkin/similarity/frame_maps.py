@@ -1,18 +1,23 @@
 """TopK-Chamfer over regions: from regional descriptors of two videos to a map of frame similarities.
 
-Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimension; a block is a few frames of each video.
+All functions take NumPy arrays or torch tensors (on any device, with gradients) and return the same; only tensors need
+torch. Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimension; a block is a few frames of each video.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import torch
-from torch.utils.checkpoint import checkpoint
+import numpy as np
 
 from vidkin.errors import InvalidArgumentError
+
+Array = Any
+"""A NumPy array or a torch tensor."""
 
 _MEBIBYTE = 1 << 20
 
@@ -25,17 +30,27 @@ _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
 _SMALLEST_BLOCK = 4
 
 
+def namespace_of(values: Array) -> Any:
+    """The array API namespace of an array: NumPy itself, or that of ``array_api_compat`` for other libraries."""
+    if isinstance(values, np.ndarray):
+        # NumPy 2 follows the standard; array_api_compat.numpy would import f2py and unittest: .15 s and 20 MB.
+        return np
+    from array_api_compat import array_namespace
+
+    return array_namespace(values)
+
+
 def frame_similarity(
-    query: torch.Tensor,
-    target: torch.Tensor,
+    query: Array,
+    target: Array,
     *,
     spatial_share: float | None = None,
     symmetric: bool = False,
-    query_mask: torch.Tensor | None = None,
-    target_mask: torch.Tensor | None = None,
-    precision: torch.dtype | None = None,
+    query_mask: Array | None = None,
+    target_mask: Array | None = None,
+    precision: Any = None,
     block_bytes: int | None = None,
-) -> torch.Tensor:
+) -> Array:
     """Similarity of every query frame with every target frame, TopK-Chamfer over their regions.
 
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
@@ -44,7 +59,7 @@ def frame_similarity(
     The [Tq, Rq, Rt, Tt] product is never held whole: it is computed and reduced in blocks of at most ``block_bytes``
     (but at least one frame of each side; selections of k > 1 and masks briefly need about twice that). Blocks affect
     the result only by rounding. With gradients, each block is computed again in the backward pass if there are
-    several, so that no more than one block is ever held.
+    several, so that no more than one block is ever held. With one region a frame the map is a plain matrix product.
 
     Args:
         query: [Tq, Rq, D] floating point; unit vectors make the result a cosine in [-1, 1].
@@ -56,14 +71,15 @@ def frame_similarity(
         query_mask: [Tq, Rq] boolean, True where a region is valid; None if all are.
         target_mask: [Tt, Rt] boolean, the same for the target. A frame without a valid region has similarity 0 with
             all.
-        precision: Type of the products; None uses the type of the inputs. torch.bfloat16 about halves the time on
-            processors that support it. Products of bfloat16 and float16 are summed in float32 inside, rounded once,
-            compared as they are, and averaged in float32.
+        precision: Type of the products, of the library of the inputs; None uses the type of the inputs. torch.bfloat16
+            about halves the time on processors that support it. Products of bfloat16 and float16 tensors are summed in
+            float32 inside, rounded once, compared as they are, and averaged in float32. NumPy takes float32 and
+            float64, and computes float16 in float32: it has no fast product of half precision.
         block_bytes: Maximum size of the temporary product in bytes; None is 8 MiB on a CPU and 256 MiB elsewhere.
             Lower it only if memory is short.
 
     Returns:
-        [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable.
+        [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable for tensors.
 
     Raises:
         InvalidArgumentError: An input is empty or has the wrong shape, or a share is outside [0, 1].
@@ -77,29 +93,29 @@ def frame_similarity(
 
 
 def frame_similarity_many(
-    query: torch.Tensor,
-    targets: Sequence[torch.Tensor] | torch.Tensor,
+    query: Array,
+    targets: Array,
     *,
     lengths: Sequence[int] | None = None,
     spatial_share: float | None = None,
     symmetric: bool = False,
-    query_mask: torch.Tensor | None = None,
-    target_masks: Sequence[torch.Tensor] | None = None,
-    precision: torch.dtype | None = None,
+    query_mask: Array | None = None,
+    target_masks: Sequence[Array] | None = None,
+    precision: Any = None,
     block_bytes: int | None = None,
-) -> list[torch.Tensor]:
+) -> list[Array]:
     """Maps of one query with many targets of any length, in one pass; exact re-ranking uses it.
 
     Args:
         query: [Tq, Rq, D] descriptors.
-        targets: N tensors [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or
+        targets: N arrays [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or
             all of them joined as [sum of T_n, Rt, D] together with ``lengths``.
         lengths: T_n of each joined target; None for a sequence.
-        target_masks: N boolean tensors [T_n, Rt], or None if all regions are valid.
+        target_masks: N boolean arrays [T_n, Rt], or None if all regions are valid.
         spatial_share, symmetric, query_mask, precision, block_bytes: As in frame_similarity.
 
     Returns:
-        N maps [Tq, T_n], views of one tensor [Tq, sum of T_n]; each equals frame_similarity up to rounding.
+        N maps [Tq, T_n], views of one array [Tq, sum of T_n]; each equals frame_similarity up to rounding.
 
     Raises:
         InvalidArgumentError: There are no targets, one is empty or has the wrong shape, or lengths do not add up.
@@ -111,14 +127,12 @@ def frame_similarity_many(
         )
     options = _Options(spatial_share, symmetric, precision, block_bytes)
     whole = _similarity_map(query, parts, query_mask, target_masks, options)
-    return list(torch.split(whole, [part.shape[0] for part in parts], dim=1))
+    return [whole[:, columns] for columns in _stretches([part.shape[0] for part in parts])]
 
 
-def split_targets(
-    targets: Sequence[torch.Tensor] | torch.Tensor, lengths: Sequence[int] | None
-) -> Sequence[torch.Tensor]:
-    """The targets as separate tensors, whether they were given joined or one by one."""
-    if not isinstance(targets, torch.Tensor):
+def split_targets(targets: Array, lengths: Sequence[int] | None) -> Sequence[Array]:
+    """The targets as separate arrays, whether they were given joined or one by one."""
+    if isinstance(targets, list | tuple):
         if lengths is not None:
             raise InvalidArgumentError("lengths must be None for a sequence of targets, each of which has its own")
         if not targets:
@@ -130,19 +144,31 @@ def split_targets(
         raise InvalidArgumentError(
             f"lengths must be positive and add up to the {targets.shape[0]} joined frames, got {list(lengths)}"
         )
-    return torch.split(targets, list(lengths))
+    return [targets[rows] for rows in _stretches(lengths)]
+
+
+def _stretches(lengths: Sequence[int]) -> list[slice]:
+    """Where parts of these lengths lie when they are joined."""
+    ends = list(itertools.accumulate(lengths))
+    return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
     spatial_share: float | None
     symmetric: bool
-    precision: torch.dtype | None
+    precision: Any
     block_bytes: int | None
+
+    def product_type(self, values: Array) -> Any:
+        """Type of the products; NumPy computes in float32 or float64."""
+        if isinstance(values, np.ndarray):
+            return np.result_type(self.precision or values.dtype, np.float32)
+        return self.precision or values.dtype
 
 
 # The arguments of _block_similarity: a part of the query, a few target frames, their masks, and the options.
-_Pair = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, _Options]
+_Pair = tuple[Array, Array, Array | None, Array | None, _Options]
 
 
 class _Blocks:
@@ -151,21 +177,23 @@ class _Blocks:
 
     def __init__(
         self,
-        query: torch.Tensor,
-        targets: Sequence[torch.Tensor],
-        query_mask: torch.Tensor | None,
-        target_masks: Sequence[torch.Tensor] | None,
+        query: Array,
+        targets: Sequence[Array],
+        query_mask: Array | None,
+        target_masks: Sequence[Array] | None,
         options: _Options,
     ) -> None:
         self.query, self.targets = query, targets
         self.query_mask, self.target_masks = query_mask, target_masks
         self.options = options
+        self.product_type = options.product_type(query)
         limit = options.block_bytes
         if limit is None:
-            limit = _BLOCK_BYTES_CPU if query.device.type == "cpu" else _BLOCK_BYTES_ACCELERATOR
+            on_processor = isinstance(query, np.ndarray) or query.device.type == "cpu"
+            limit = _BLOCK_BYTES_CPU if on_processor else _BLOCK_BYTES_ACCELERATOR
         elif limit < 1:
             raise InvalidArgumentError(f"block_bytes must be above 0 or None, got {limit}")
-        elements = limit // (options.precision or query.dtype).itemsize
+        elements = limit // self.product_type.itemsize
         side = max(1, math.isqrt(elements) // query.shape[1])
         self.query_frames = math.ceil(query.shape[0] / math.ceil(query.shape[0] / side))
         most = max(1, elements // (self.query_frames * query.shape[1] * targets[0].shape[1]))
@@ -175,42 +203,43 @@ class _Blocks:
     @property
     def is_single(self) -> bool:
         """Whether one block holds everything."""
-        return self.query.shape[0] <= self.query_frames and self.total <= self.target_frames
+        return bool(self.query.shape[0] <= self.query_frames and self.total <= self.target_frames)
 
     def pairs(self) -> Iterator[tuple[tuple[slice, slice], _Pair]]:
         """Each block, with its rows and columns in the map; all blocks of some rows follow each other."""
-        precision = self.options.precision or self.query.dtype
+        xp = namespace_of(self.query)
         for start in range(0, self.query.shape[0], self.query_frames):
             rows = slice(start, start + self.query_frames)
-            part = self.query[rows].to(precision)
+            part = self.query[rows]
             if self.options.symmetric:
                 # [Rq, bq, D]: the other direction will reduce over query regions, too.
-                part = part.transpose(0, 1).contiguous()
+                part = xp.permute_dims(part, (1, 0, 2))
+            part = _typed(part, self.product_type)
             valid = None if self.query_mask is None else self.query_mask[rows]
             first = 0
-            for values, mask in self._target_blocks():
+            for values, mask in self.target_blocks(self.target_frames):
                 columns = slice(first, first + values.shape[0])
-                yield (rows, columns), (part, values.to(precision), valid, mask, self.options)
+                yield (rows, columns), (part, _typed(values, self.product_type), valid, mask, self.options)
                 first = columns.stop
 
-    def _target_blocks(self) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
-        """Cut the line of all target frames into blocks [bt, Rt, D], each with its mask.
+    def target_blocks(self, most: int) -> Iterator[tuple[Array, Array | None]]:
+        """Cut the line of all target frames into blocks [bt, Rt, D] of at most ``most`` frames, each with its mask.
 
         A block inside one target is a view of it. Only short targets are joined, as joining copies them.
         """
-        held: list[torch.Tensor] = []
-        held_masks: list[torch.Tensor] = []
+        held: list[Array] = []
+        held_masks: list[Array] = []
         size = 0
         for number, target in enumerate(self.targets):
             position = 0
             while position < target.shape[0]:
-                taken = min(self.target_frames - size, target.shape[0] - position)
+                taken = min(most - size, target.shape[0] - position)
                 held.append(target[position : position + taken])
                 if self.target_masks is not None:
                     held_masks.append(self.target_masks[number][position : position + taken])
                 position, size = position + taken, size + taken
-                is_full = size == self.target_frames
-                if is_full or (position == target.shape[0] and size >= self.target_frames / _SMALLEST_BLOCK):
+                is_full = size == most
+                if is_full or (position == target.shape[0] and size >= most / _SMALLEST_BLOCK):
                     yield _join(held), _join(held_masks) if held_masks else None
                     held, held_masks, size = [], [], 0
         if held:
@@ -218,12 +247,12 @@ class _Blocks:
 
 
 def _similarity_map(
-    query: torch.Tensor,
-    targets: Sequence[torch.Tensor],
-    query_mask: torch.Tensor | None,
-    target_masks: Sequence[torch.Tensor] | None,
+    query: Array,
+    targets: Sequence[Array],
+    query_mask: Array | None,
+    target_masks: Sequence[Array] | None,
     options: _Options,
-) -> torch.Tensor:
+) -> Array:
     check_top_share("spatial_share", options.spatial_share)
     _check_features("query", query, query, query_mask)
     for number, target in enumerate(targets):
@@ -234,9 +263,18 @@ def _similarity_map(
                 f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
             )
     blocks = _Blocks(query, targets, query_mask, target_masks, options)
-    if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
+    if query.shape[1] == targets[0].shape[1] == 1:
+        return _product_map(blocks)
+    if isinstance(query, np.ndarray):
         return _map_without_gradient(blocks)
-    stripes: list[list[torch.Tensor]] = []
+    import torch
+
+    if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
+        with torch.no_grad():
+            return _map_without_gradient(blocks)
+    from torch.utils.checkpoint import checkpoint
+
+    stripes: list[list[Array]] = []
     for (_, columns), pair in blocks.pairs():
         if columns.start == 0:
             stripes.append([])
@@ -249,49 +287,72 @@ def _similarity_map(
     return torch.cat([torch.cat(stripe).T for stripe in stripes])
 
 
-@torch.no_grad()
-def _map_without_gradient(blocks: _Blocks) -> torch.Tensor:
+def _product_map(blocks: _Blocks) -> Array:
+    """The map of videos with one region a frame: a matrix product, as both directions and every k are the same."""
+    query, kind = blocks.query, blocks.product_type
+    rows = _typed(query[:, 0], kind)
+    if isinstance(query, np.ndarray):
+        result: Array = np.empty((query.shape[0], blocks.total), kind)
+        first = 0
+        # Few descriptors at a time: float16 is converted in the cache, and short targets are joined there.
+        for values, _ in blocks.target_blocks(max(1, _BLOCK_BYTES_CPU // (4 * query.shape[2] * kind.itemsize))):
+            last = first + values.shape[0]
+            np.matmul(rows, _typed(values[:, 0], kind).T, out=result[:, first:last])
+            first = last
+    else:
+        result = rows @ _typed(_join([target[:, 0] for target in blocks.targets]), kind).mT
+        result = _typed(result, _mean_type(result))
+    xp = namespace_of(query)
+    if blocks.query_mask is not None:
+        result = xp.where(blocks.query_mask, result, 0.0)
+    if blocks.target_masks is not None:
+        result = xp.where(_join(list(blocks.target_masks))[:, 0], result, 0.0)
+    return result
+
+
+def _map_without_gradient(blocks: _Blocks) -> Array:
     if blocks.is_single and len(blocks.targets) == 1:
         ((_, pair),) = blocks.pairs()
-        return _block_similarity(*pair).T.contiguous()
-    query, precision = blocks.query, blocks.options.precision or blocks.query.dtype
-    kind = torch.float64 if precision == torch.float64 else torch.float32
-    result = torch.empty(query.shape[0], blocks.total, dtype=kind, device=query.device)
+        return _contiguous(_block_similarity(*pair).T)
+    query, xp = blocks.query, namespace_of(blocks.query)
+    kind = xp.float64 if blocks.product_type == xp.float64 else xp.float32
+    result = xp.empty((query.shape[0], blocks.total), dtype=kind, device=query.device)
     largest = blocks.query_frames * query.shape[1] * blocks.target_frames * blocks.targets[0].shape[1]
-    scratch = torch.empty(largest, dtype=precision, device=query.device)
+    scratch = xp.empty(largest, dtype=blocks.product_type, device=query.device)
     for place, pair in blocks.pairs():
-        size = pair[0].shape[:2].numel() * pair[1].shape[:2].numel()
+        size = math.prod(pair[0].shape[:2]) * math.prod(pair[1].shape[:2])
         result[place] = _block_similarity(*pair, scratch[:size]).T
     return result
 
 
 def _block_similarity(
-    query: torch.Tensor,
-    target: torch.Tensor,
-    query_mask: torch.Tensor | None,
-    target_mask: torch.Tensor | None,
+    query: Array,
+    target: Array,
+    query_mask: Array | None,
+    target_mask: Array | None,
     options: _Options,
-    scratch: torch.Tensor | None = None,
-) -> torch.Tensor:
+    scratch: Array | None = None,
+) -> Array:
     """Similarities [bt, bq] of a part of the query with target frames [bt, Rt, D], as yielded by _Blocks.pairs().
 
     Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
     Rq, bq]): the costly reductions over regions run over whole contiguous lines, and no target is copied or
     transposed.
     """
-    rows, columns = target.flatten(0, 1), query.flatten(0, 1).T
+    xp = namespace_of(query)
+    rows, columns = target.reshape(-1, target.shape[2]), query.reshape(-1, query.shape[2]).T
     if scratch is None:
         product = rows @ columns
     else:
-        product = torch.mm(rows, columns, out=scratch.view(rows.shape[0], columns.shape[1]))
-    product = product.view(*target.shape[:2], *query.shape[:2])
+        product = xp.matmul(rows, columns, out=scratch.reshape(rows.shape[0], columns.shape[1]))
+    product = product.reshape(*target.shape[:2], *query.shape[:2])
     regions = 1 if options.symmetric else 2
     query_valid = None if query_mask is None else (query_mask.T if options.symmetric else query_mask)[None]
 
-    lines = product.flatten(2)
+    lines = product.reshape(*target.shape[:2], -1)
     line_valid = None if target_mask is None else target_mask[:, :, None]
     best = mean_of_largest(lines, dim=1, share=options.spatial_share, valid=line_valid)
-    best = best.view(target.shape[0], *query.shape[:2])
+    best = best.reshape(target.shape[0], *query.shape[:2])
     forward = mean_of_valid(best, dim=regions, valid=query_valid)
     if not options.symmetric:
         return forward
@@ -301,12 +362,24 @@ def _block_similarity(
     return (forward + backward) / 2
 
 
-def _join(parts: list[torch.Tensor]) -> torch.Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def _join(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts)
 
 
-def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: torch.Tensor | None) -> None:
-    if values.ndim != 3 or not values.is_floating_point():
+def _typed(values: Array, kind: Any) -> Array:
+    """The values with a type, contiguous; the same array if it has both."""
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values, kind)
+    return values.to(kind).contiguous()
+
+
+def _contiguous(values: Array) -> Array:
+    return _typed(values, values.dtype)
+
+
+def _check_features(name: str, values: Array, query: Array, mask: Array | None) -> None:
+    xp = namespace_of(values)
+    if values.ndim != 3 or not xp.isdtype(values.dtype, "real floating"):
         raise InvalidArgumentError(f"{name} must be [T, R, D] floating point, got {list(values.shape)} {values.dtype}")
     if 0 in values.shape:
         raise InvalidArgumentError(f"{name} must not be empty, got {list(values.shape)}")
@@ -315,7 +388,7 @@ def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: 
             f"{name} must agree with query in dimension, type and device, got D = {values.shape[2]}, "
             f"{values.dtype}, {values.device} for a query with D = {query.shape[2]}, {query.dtype}, {query.device}"
         )
-    if mask is not None and (mask.shape != values.shape[:2] or mask.dtype != torch.bool):
+    if mask is not None and (mask.shape != values.shape[:2] or mask.dtype != xp.bool):
         raise InvalidArgumentError(
             f"the mask of {name} must be {list(values.shape[:2])} boolean, got {list(mask.shape)} {mask.dtype}"
         )
@@ -324,7 +397,7 @@ def _check_features(name: str, values: torch.Tensor, query: torch.Tensor, mask: 
 # The mean of the k largest values of a row, where k depends on the number of valid values.
 
 
-# Up to this many elementwise passes, a selection over a short dimension is faster than torch.topk.
+# Up to this many elementwise passes, a selection over a short dimension is faster than sorting.
 _SELECTION_PASSES = 64
 
 
@@ -350,13 +423,13 @@ def check_top_share(name: str, share: float | None) -> None:
 
 
 def mean_of_largest(
-    values: torch.Tensor,
+    values: Array,
     *,
     dim: int,
     share: float | None,
-    valid: torch.Tensor | None = None,
+    valid: Array | None = None,
     longest: int | None = None,
-) -> torch.Tensor:
+) -> Array:
     """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, where n values are valid.
 
     Args:
@@ -370,42 +443,59 @@ def mean_of_largest(
         Means without ``dim``; 0 where nothing is valid. A mean is float64 for float64 and float32 otherwise; a single
         largest value keeps its type.
     """
+    xp = namespace_of(values)
     size = values.shape[dim]
     count = top_count(share, size, longest)
     if valid is None:
         if count == 1:
-            return values.amax(dim)
+            return xp.max(values, axis=dim)
         if count == size:
-            return values.mean(dim, dtype=_mean_type(values))
+            return mean_of_valid(values, dim=dim)
         if count * size <= _SELECTION_PASSES:
             # Keep the largest in order while the slices along ``dim`` pass: elementwise, so fast for few.
-            best: list[torch.Tensor] = []
-            for item in values.unbind(dim):
+            best: list[Array] = []
+            for item in xp.moveaxis(values, dim, 0):
                 for place, held in enumerate(best):
-                    best[place] = torch.maximum(held, item)
+                    best[place] = xp.maximum(held, item)
                     if place + 1 < count:
-                        item = torch.minimum(held, item)
+                        item = xp.minimum(held, item)
                 if len(best) < count:
                     best.append(item)
-            return torch.stack([item.to(_mean_type(values)) for item in best]).mean(0)
-        return values.topk(count, dim=dim, sorted=False).values.mean(dim, dtype=_mean_type(values))
-    available = valid.sum(dim, keepdim=True)
+            return mean_of_valid(xp.stack(best), dim=0)
+        return mean_of_valid(_largest(values, count, dim, in_order=False), dim=dim)
+    available = xp.sum(valid, axis=dim, keepdims=True)
+    values = xp.where(valid, values, -math.inf)
+    if share is None:
+        largest = xp.max(values, axis=dim, keepdims=True)
+        return _typed(xp.where(available > 0, largest, 0.0), _mean_type(values)).squeeze(dim)
     # The table holds k for every number of valid values, so that nothing has to be copied back from the device.
-    table = torch.tensor([top_count(share, number, longest) for number in range(size + 1)], device=values.device)
-    wanted = table[available]
-    largest = values.masked_fill(~valid, -torch.inf).topk(count, dim=dim).values
-    rank = torch.arange(count, device=values.device).view([-1 if d == dim else 1 for d in range(values.ndim)])
-    kept = torch.where((rank < wanted) & (available > 0), largest, 0.0)
-    return kept.sum(dim, dtype=_mean_type(values)) / wanted.squeeze(dim)
+    counts = [top_count(share, number, longest) for number in range(size + 1)]
+    wanted = xp.asarray(counts, device=values.device)[available]
+    rank = xp.arange(count, device=values.device).reshape([-1 if d == dim else 1 for d in range(values.ndim)])
+    largest = _largest(values, count, dim, in_order=True)
+    kept = xp.where((rank < wanted) & (available > 0), largest, 0.0)
+    return xp.sum(kept, axis=dim, dtype=_mean_type(values)) / _typed(wanted.squeeze(dim), _mean_type(values))
 
 
-def mean_of_valid(values: torch.Tensor, *, dim: int, valid: torch.Tensor | None = None) -> torch.Tensor:
+def mean_of_valid(values: Array, *, dim: int, valid: Array | None = None) -> Array:
     """Mean along ``dim`` of the valid values, 0 where nothing is valid; float64 for float64, float32 otherwise."""
+    xp, kind = namespace_of(values), _mean_type(values)
     if valid is None:
-        return values.mean(dim, dtype=_mean_type(values))
-    total = torch.where(valid, values, 0.0).sum(dim, dtype=_mean_type(values))
-    return total / valid.sum(dim).clamp(min=1)
+        return xp.sum(values, axis=dim, dtype=kind) / values.shape[dim]
+    total = xp.sum(xp.where(valid, values, 0.0), axis=dim, dtype=kind)
+    return total / _typed(xp.clip(xp.sum(valid, axis=dim), 1, None), kind)
 
 
-def _mean_type(values: torch.Tensor) -> torch.dtype:
-    return torch.float64 if values.dtype == torch.float64 else torch.float32
+def _largest(values: Array, count: int, dim: int, *, in_order: bool) -> Array:
+    """The ``count`` largest values along ``dim``; in descending order if asked for. Not in the array API."""
+    if not isinstance(values, np.ndarray):
+        return values.topk(count, dim=dim, sorted=in_order).values
+    first = values.shape[dim] - count
+    ordered = np.sort(values, axis=dim) if in_order else np.partition(values, first, axis=dim)
+    largest = np.moveaxis(ordered, dim, 0)[first:]
+    return np.moveaxis(largest[::-1] if in_order else largest, 0, dim)
+
+
+def _mean_type(values: Array) -> Any:
+    xp = namespace_of(values)
+    return xp.float64 if values.dtype == xp.float64 else xp.float32

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-import torch
-from torch.nn import functional
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.evidence import calibrated_map
@@ -30,23 +30,26 @@ _MOST_SHIFTS = 4
 
 
 class VideoComparator(Protocol):
-    """Interface this scorer needs from a trained comparator."""
+    """Interface this scorer needs from a trained comparator: NumPy arrays in and out, float32 and on the processor.
+
+    What computes with torch or another library converts at its door; nothing here needs gradients.
+    """
 
     @property
     def reduction(self) -> int:
-        """Frames for each row and column of the learned map."""
+        """Frames for each row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``."""
 
-    def weigh(self, values: torch.Tensor) -> torch.Tensor:
-        """Weight descriptors [T, R, D] for comparison."""
+    def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Descriptors [T, R, D] float32, T may be 0, weighted for comparison: [T, R, D'] float32."""
 
-    def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Similarities of frames [Tq, Tt]."""
+    def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Similarities [Tq, Tt] float32 of weighed descriptors [Tq, R, D'] and [Tt, R, D']; at least one frame each."""
 
-    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
-        """Learned map [Tq', Tt'] in [-1, 1] of a map of any size."""
+    def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Learned map [Tq', Tt'] float32 in [-1, 1] of a contiguous map [Tq, Tt] float32 of any size."""
 
-    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
-        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
+    def video_score(self, learned_map: NDArray[np.float32]) -> float:
+        """Score in [-1, 1] of a learned map [Tq', Tt']."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,6 @@ class LearnedScorer:
     # Yes: lines through the map.
     has_segments: ClassVar[bool] = True
 
-    @torch.no_grad()
     def score(
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
@@ -94,21 +96,21 @@ class LearnedScorer:
 
     def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
         """The comparator's own score in [-1, 1]; -1 if a side has no informative frame."""
-        with torch.no_grad():
-            sides = (
-                _InformativeFrames.of(query, self.comparator),
-                _InformativeFrames.of(target, self.comparator),
-            )
-            return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
+        sides = (
+            _InformativeFrames.of(query, self.comparator),
+            _InformativeFrames.of(target, self.comparator),
+        )
+        return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
 
     def _score(self, query: _InformativeFrames, target: _InformativeFrames, mirrored: bool) -> PairScore:
         is_swapped = target.seconds < query.seconds
         shorter, longer = (target, query) if is_swapped else (query, target)
         raw, learned = self._compare(shorter, longer)
-        plain = frame_similarity(query.features.whole.float(), target.features.whole.float(), symmetric=True)
+        sides = [np.asarray(side.features.whole, np.float32) for side in (query, target)]
+        plain = frame_similarity(sides[0], sides[1], symmetric=True)
         whole = calibrated_map(plain, query.features.baselines[:, 0], target.features.baselines[:, 0])
         if not len(learned):
-            return PairScore(0.0, (), torch.zeros_like(whole))
+            return PairScore(0.0, (), np.zeros_like(whole))
         if shorter.itself is None:
             shorter.itself = self._compare(shorter, shorter)[0]
         median, high = self.unrelated
@@ -120,7 +122,7 @@ class LearnedScorer:
             above = (raw - high) / (shorter.itself - high)
             score = min(1.0, UNRELATED + (1.0 - UNRELATED) * above)
         span = max(shorter.itself - self.unrelated[0], 1e-6) / 2
-        sure = ((learned - self.unrelated[0]) / span).clamp(0, 1)
+        sure = np.clip((learned - self.unrelated[0]) / span, 0, 1)
         frame_map = whole * (sure.T if is_swapped else sure)
         segments: tuple[Segment, ...] = ()
         if score > 0:
@@ -139,25 +141,23 @@ class LearnedScorer:
         ends = (query.features.end or math.inf, target.features.end or math.inf)
         return PairScore(score, tuple(segment.cut(*ends) for segment in segments), frame_map)
 
-    def _compare(self, shorter: _InformativeFrames, longer: _InformativeFrames) -> tuple[float, torch.Tensor]:
+    def _compare(self, shorter: _InformativeFrames, longer: _InformativeFrames) -> tuple[float, NDArray[np.float32]]:
         """The raw score, and the learned map [Ts, Tl] spread over all frames, in [-1, 1]; empty without frames."""
         if not (len(shorter.rows) and len(longer.rows)):
-            return -1.0, torch.zeros(0, 0)
+            return -1.0, np.zeros((0, 0), np.float32)
         frame_map = self.comparator.frame_map(shorter.values, longer.values)
         rows, columns = _common_clock(shorter, longer, frame_map)
-        frame_map = frame_map[rows][:, columns]
-        learned = self.comparator.learned_map(frame_map)
+        frame_map = np.ascontiguousarray(frame_map[rows][:, columns])
+        spread = self.comparator.learned_map(frame_map)
         raw = self._best_stretch(frame_map)
-        spread = learned.float()
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
             # Each frame gets the value of the compared frame before it, which represents `reduction` frames.
             times = side.features.timestamps
-            compared = times[side.rows[places]].contiguous()
-            before = (torch.searchsorted(compared, times.contiguous(), right=True) - 1).clamp(min=0)
-            spread = spread.index_select(axis, before // self.comparator.reduction)
+            before = np.maximum(np.searchsorted(times[side.rows[places]], times, side="right") - 1, 0)
+            spread = spread.take(before // self.comparator.reduction, axis)
         return raw, spread
 
-    def _best_stretch(self, frame_map: torch.Tensor) -> float:
+    def _best_stretch(self, frame_map: NDArray[np.float32]) -> float:
         """The highest score of the shorter video with the stretches of the longer one that resemble it most.
 
         Stretches are one, two and three times as long as the shorter video; for each length, the one whose frames
@@ -168,14 +168,25 @@ class LearnedScorer:
         best = -1.0
         for times in (1, 2, 3):
             width = min(times * rows, columns)
-            means = functional.max_pool1d(frame_map[None], width, 1)[0].mean(0)
-            inside = functional.avg_pool1d(frame_map.amax(0)[None], width, 1)[0]
+            means = _sliding_maximum(frame_map, width).mean(0)
+            sums = np.append(0.0, np.cumsum(frame_map.max(0), dtype=np.float64))
+            inside = ((sums[width:] - sums[:-width]) / width).astype(np.float32)
             start = int((means + inside).argmax())
-            stretch = frame_map[:, start : start + width].contiguous()
+            stretch = np.ascontiguousarray(frame_map[:, start : start + width])
             best = max(best, float(self.comparator.video_score(self.comparator.learned_map(stretch))))
             if width == columns:
                 break
         return best
+
+
+def _sliding_maximum(values: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """Largest of every ``width`` neighboring columns, [N, M - width + 1], from windows that double their width."""
+    reach = 1
+    while reach < width:
+        step = min(reach, width - reach)
+        values = np.maximum(values[:, :-step], values[:, step:])
+        reach += step
+    return values
 
 
 @dataclass(slots=True)
@@ -183,14 +194,14 @@ class _InformativeFrames:
     """One of two videos: its informative frames, ready to be compared."""
 
     features: FrameFeatures
-    rows: torch.Tensor  # [n] indices of informative frames
-    values: torch.Tensor  # [n, R, D] weighed
+    rows: NDArray[np.int64]  # [n] indices of informative frames
+    values: NDArray[np.float32]  # [n, R, D] weighed
     itself: float | None = None  # raw score of the video with itself, computed when first needed
 
     @classmethod
     def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _InformativeFrames:
-        rows = (features.information >= LEAST_INFORMATION).nonzero()[:, 0]
-        return cls(features, rows, comparator.weigh(features.whole[rows].float()))
+        rows = np.flatnonzero(features.information >= LEAST_INFORMATION)
+        return cls(features, rows, comparator.weigh(features.whole[rows].astype(np.float32)))
 
     @property
     def seconds(self) -> float:
@@ -198,8 +209,8 @@ class _InformativeFrames:
 
 
 def _common_clock(
-    query: _InformativeFrames, target: _InformativeFrames, frame_map: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+    query: _InformativeFrames, target: _InformativeFrames, frame_map: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns of the map [nq, nt] at the period of the coarser side.
 
     A comparator is trained on maps in which a copy is a diagonal. Of the shifts of the finer side the one with the
@@ -207,18 +218,17 @@ def _common_clock(
     """
     periods = (query.features.period, target.features.period)
     step = round(max(periods) / min(periods))
-    sides = [torch.arange(len(side.rows)) for side in (query, target)]
+    sides = [np.arange(len(side.rows)) for side in (query, target)]
     if step <= 1:
         return sides[0], sides[1]
     finer = 0 if periods[0] < periods[1] else 1
     spread = (query, target)[finer].features.timestamps[(query, target)[finer].rows]
-    ticks = ((spread - spread[0]) / min(periods)).round().long()
+    ticks = np.rint((spread - spread[0]) / min(periods)).astype(np.int64)
     best, chosen = -math.inf, sides[finer]
-    for shift in torch.linspace(0, step - 1, min(step, _MOST_SHIFTS)).round().long().tolist():
-        places = (ticks % step == shift).nonzero()[:, 0]
+    for shift in np.rint(np.linspace(0, step - 1, min(step, _MOST_SHIFTS))).tolist():
+        places = np.flatnonzero(ticks % step == shift)
         if len(places):
-            part = frame_map.index_select(finer, places)
-            similarity = float(part.amax(1).mean())
+            similarity = float(frame_map.take(places, finer).max(1).mean())
             if similarity > best:
                 best, chosen = similarity, places
     sides[finer] = chosen

@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 
@@ -49,15 +50,13 @@ class LineSearch:
         self._evidence = evidence
         excess = evidence.excess
         lines = _Lines.of(evidence, speeds)
-        self._is_exact = excess.numel() <= _MANY or int((excess > 0).count_nonzero()) <= max(
-            _MANY, _DENSE * excess.numel()
-        )
+        self._is_exact = excess.size <= _MANY or np.count_nonzero(excess > 0) <= max(_MANY, _DENSE * excess.size)
         # Only cells nearer than half a period belong to a line.
         nearer, bounds = _bounds(evidence, lines) if self._is_exact else 2 * (_swept(evidence, lines),)
-        kept = (nearer >= least).nonzero()[:, 0]
-        self._speeds, self._offsets = lines.speeds.take(kept), lines.offsets.take(kept)
-        self._preferences, self._first_bounds = lines.preferences.take(kept), bounds.take(kept)
-        self._bounds = self._first_bounds.clone()
+        kept = np.flatnonzero(nearer >= least)
+        self._speeds, self._offsets = lines.speeds[kept], lines.offsets[kept]
+        self._preferences, self._first_bounds = lines.preferences[kept], bounds[kept]
+        self._bounds = self._first_bounds.copy()
         self._least = least
 
     def is_exhausted(self) -> bool:
@@ -66,7 +65,7 @@ class LineSearch:
 
     def forget(self) -> None:
         """Start over from the first bounds: cells below 0 were raised, so runs already read may have grown."""
-        self._bounds = self._first_bounds.clone()
+        self._bounds = self._first_bounds.copy()
 
     def best(self, *, longest_gap: float = math.inf) -> Run | None:
         """The run with the most evidence, or None if no line has the least evidence required.
@@ -76,32 +75,32 @@ class LineSearch:
         """
         evidence = self._evidence
         # A pass over a large map takes longer than reading its lines.
-        if not self._bounds.numel() or (self._evidence.excess.numel() <= _CELLS and self.is_exhausted()):
+        if not self._bounds.size or (self._evidence.excess.size <= _CELLS and self.is_exhausted()):
             return None
         largest = max(16, min(512, _CELLS // (4 * evidence.excess.shape[0])))
         most = -(-_MOST_LINES // largest) * largest
         batch = min(largest, _FIRST_LINES) if self._is_exact else largest
-        unread, read, best, leader = self._bounds.clone(), 0, -math.inf, 0
-        count = min(most, unread.numel())
+        order = np.argsort(-self._bounds, kind="stable")
+        read, best, leader = 0, -math.inf, 0
+        count = min(most, len(order))
         while read < count:
-            bounds, lines = unread.topk(min(batch, count - read))
-            highest = bounds[0].item()
+            lines = order[read : min(read + batch, count)]
+            highest = float(self._bounds[lines[0]])
             if highest < best or max(highest, best) < self._least:
                 break
-            lines = lines.sort().values
-            values = evidence.along(self._speeds.take(lines), self._offsets.take(lines))
-            totals = best_runs(values)[0].mul_(self._preferences.take(lines))
-            self._bounds.index_copy_(0, lines, totals)
-            unread.index_fill_(0, lines, -math.inf)
+            lines = np.sort(lines)
+            values = evidence.along(self._speeds[lines], self._offsets[lines])
+            totals = best_runs(values)[0] * self._preferences[lines]
+            self._bounds[lines] = totals
             place = int(totals.argmax())
-            total, line = totals[place].item(), int(lines[place])
+            total, line = float(totals[place]), int(lines[place])
             # The first among equals.
             if total > best or (total == best and line < leader):
                 best, leader = total, line
-            read, batch = read + lines.numel(), min(largest, 2 * batch)
+            read, batch = read + len(lines), min(largest, 2 * batch)
         if best < self._least:
             return None
-        coarse = Line(self._speeds[leader].item(), self._offsets[leader].item())
+        coarse = Line(float(self._speeds[leader]), float(self._offsets[leader]))
         return best_run(evidence, evidence.trace(coarse), longest_gap=longest_gap)
 
 
@@ -118,9 +117,9 @@ class _Lines:
         lowest: Offset of the first line of each speed.
     """
 
-    speeds: torch.Tensor
-    offsets: torch.Tensor
-    preferences: torch.Tensor
+    speeds: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    preferences: NDArray[np.float64]
     slopes: list[float]
     starts: list[int]
     lowest: list[float]
@@ -133,62 +132,61 @@ class _Lines:
         which lines they belong to.
         """
         step = evidence.target_period / 2
-        first, last = evidence.query_times[0].item(), evidence.query_times[-1].item()
-        begin, end = evidence.target_times[0].item(), evidence.target_times[-1].item()
+        first, last = float(evidence.query_times[0]), float(evidence.query_times[-1])
+        begin, end = float(evidence.target_times[0]), float(evidence.target_times[-1])
         slopes = sorted(speeds, key=lambda speed: abs(speed - 1.0))
         lowest = [begin - speed * last - _SHIFT * step for speed in slopes]
         counts = [int((end - speed * first - low) / step) + 3 for speed, low in zip(slopes, lowest, strict=True)]
         starts = [0, *itertools.accumulate(counts)]
         preferences = [1.0 if speed == 1.0 else PREFERENCE for speed in slopes]
-        columns = torch.tensor([slopes, lowest, starts[:-1], preferences], dtype=torch.float64)
-        each = columns.repeat_interleave(torch.tensor(counts), dim=1, output_size=starts[-1])
-        places = torch.arange(starts[-1], dtype=torch.float64).sub_(each[2])
-        return cls(each[0], places.mul_(step).add_(each[1]), each[3], slopes, starts, lowest)
+        each = np.repeat(np.array([slopes, lowest, starts[:-1], preferences]), counts, axis=1)
+        offsets = (np.arange(starts[-1]) - each[2]) * step + each[1]
+        return cls(each[0], offsets, each[3], slopes, starts, lowest)
 
 
-def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[torch.Tensor, torch.Tensor]:
+def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of the positive cells of all lines, weighted by speed, [L] float64, and upper bounds of their runs.
 
     A cell belongs to the lines less than half a target period from it: two lines, as bins are half a period wide.
     Lines read cells a little farther away, so the bounds count a cell for a third line if that is just as near.
     """
-    mass, more = torch.zeros(2, lines.starts[-1], dtype=torch.float64)
+    mass, more = np.zeros((2, lines.starts[-1]))
     excess = evidence.excess
-    table = torch.tensor([lines.slopes, lines.lowest], dtype=torch.float64)[:, :, None]
-    firsts = torch.tensor(lines.starts)[:, None]
+    slopes, lowest = np.array(lines.slopes)[:, None], np.array(lines.lowest)[:, None]
+    firsts = np.array(lines.starts)[:, None]
     rows = max(1, _CELLS // excess.shape[1])
     for start in range(0, excess.shape[0], rows):
         part = excess[start : start + rows]
-        places = (part > 0).view(-1).nonzero()[:, 0]
-        if not places.numel():
+        row, column = np.nonzero(part > 0)
+        if not row.size:
             continue
-        values = part.reshape(-1).take(places).double()
-        row = places.div(excess.shape[1], rounding_mode="floor")
-        from_target = evidence.target_times.take(places.sub_(row * excess.shape[1]))
-        from_query = evidence.query_times.take(row.add_(start))
+        values = part[row, column].astype(np.float64)
+        from_target, from_query = evidence.target_times[column], evidence.query_times[row + start]
         # Process as many speeds at once as fit in the cache.
-        group = max(1, _POSITIONS // places.numel())
+        group = max(1, _POSITIONS // row.size)
         for low in range(0, len(lines.slopes), group):
             high = min(low + group, len(lines.slopes))
-            distance = torch.addcmul(from_target, table[0, low:high], from_query, value=-1.0)
-            distance.sub_(table[1, low:high]).div_(evidence.target_period / 2)
-            place = distance.long()
-            least, most = (item.item() for item in distance.sub_(place).aminmax())
+            distance = slopes[low:high] * from_query
+            np.subtract(from_target, distance, out=distance)
+            distance -= lowest[low:high]
+            distance /= evidence.target_period / 2
+            place = distance.astype(np.int64)
+            distance -= place
             place += firsts[low:high] - lines.starts[low]
             begin, end = lines.starts[low], lines.starts[high]
-            spread = values.expand(high - low, -1).reshape(-1)
-            mass[begin:end] += torch.bincount(place.view(-1), spread, end - begin)
-            if least <= _EDGE or most >= 1.0 - _EDGE:
-                third = place.add_((distance >= 0.5).mul(3)).sub_(1).view(-1)
-                edge = ((distance <= _EDGE) | (distance >= 1.0 - _EDGE)).view(-1)
-                more[begin:end] += torch.bincount(third[edge], spread[edge], end - begin)
+            spread = np.broadcast_to(values, distance.shape).reshape(-1)
+            mass[begin:end] += np.bincount(place.reshape(-1), spread, end - begin)
+            edge = (distance <= _EDGE) | (distance >= 1.0 - _EDGE)
+            if edge.any():
+                third = (place + 3 * (distance >= 0.5) - 1)[edge]
+                more[begin:end] += np.bincount(third, spread.reshape(edge.shape)[edge], end - begin)
     # The last bin of each speed stays empty.
-    mass[1:] += mass[:-1].clone()
-    weight = lines.speeds.clamp(max=1.0).mul_(lines.preferences)
-    return mass * weight, more.add_(mass).mul_(weight)
+    mass[1:] += mass[:-1].copy()
+    weight = np.minimum(lines.speeds, 1.0) * lines.preferences
+    return mass * weight, (more + mass) * weight
 
 
-def _swept(evidence: EvidenceMap, lines: _Lines) -> torch.Tensor:
+def _swept(evidence: EvidenceMap, lines: _Lines) -> NDArray[np.float64]:
     """Evidence of the best run of all lines, [L] float64, in one sweep over the rows for each speed.
 
     Lines of one speed are half a target period apart, so in any row every second line reads the next cell, and a row
@@ -199,27 +197,28 @@ def _swept(evidence: EvidenceMap, lines: _Lines) -> torch.Tensor:
     excess = evidence.excess
     if not evidence.nearest.is_regular:
         size = round((float(evidence.target_times[-1]) - first) / period) + 1
-        grid = first + period * torch.arange(size, dtype=torch.float64)
+        grid = first + period * np.arange(size, dtype=np.float64)
         columns = evidence.nearest(grid)
-        missing = (evidence.target_times[columns] - grid).abs() > period / 2
-        excess = excess[:, columns].masked_fill_(missing, 0.0)
-    totals = torch.zeros(lines.starts[-1], dtype=torch.float64)
+        missing = np.abs(evidence.target_times[columns] - grid) > period / 2
+        excess = np.where(missing, np.float32(0), excess[:, columns])
+    totals = np.zeros(lines.starts[-1])
     for number, speed in enumerate(lines.slopes):
         begin, end = lines.starts[number], lines.starts[number + 1]
         for parity in (0, 1):
-            offset = lines.offsets[begin + parity].item()
+            offset = float(lines.offsets[begin + parity])
             places = (offset - first + speed * evidence.query_times) / period
             # Kadane's algorithm for ``count`` lines; line n reads column ``places[row] + n`` of each row.
             count = len(range(begin + parity, end, 2))
-            current, best = torch.zeros(count), torch.zeros(count)
-            for row, place in zip(excess, places.round().long().tolist(), strict=True):
+            current, best = np.zeros((2, count), np.float32)
+            for row, place in zip(excess, np.round(places).astype(np.int64).tolist(), strict=True):
                 start, stop = max(0, -place), min(count, excess.shape[1] - place)
                 if start < stop:
                     part = current[start:stop]
-                    part.clamp_(min=0.0).add_(row[place + start : place + stop])
-                    torch.maximum(best[start:stop], part, out=best[start:stop])
+                    np.maximum(part, 0.0, out=part)
+                    part += row[place + start : place + stop]
+                    np.maximum(best[start:stop], part, out=best[start:stop])
             totals[begin + parity : end : 2] = best
-    return totals.mul_(lines.speeds.clamp(max=1.0).mul_(lines.preferences))
+    return totals * (np.minimum(lines.speeds, 1.0) * lines.preferences)
 
 
 # Straight lines through a map of frame similarities, and the evidence for a match along each of them.
@@ -255,8 +254,8 @@ class Trace:
     """
 
     line: Line
-    columns: torch.Tensor
-    near: torch.Tensor
+    columns: NDArray[np.int64]
+    near: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +272,10 @@ class Run:
         """The line that contains the run."""
         return self.trace.line
 
-    def cells(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Query and target frames, [n] each, except where the line meets no target frame."""
-        rows = self.trace.near[self.first : self.last + 1].nonzero()[:, 0].add_(self.first)
-        return rows, self.trace.columns.index_select(0, rows)
+        rows = np.flatnonzero(self.trace.near[self.first : self.last + 1]) + self.first
+        return rows, self.trace.columns[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,15 +292,17 @@ class EvidenceMap:
         nearest: Finds target frames by time.
     """
 
-    excess: torch.Tensor
-    query_times: torch.Tensor
-    target_times: torch.Tensor
-    query_seconds: torch.Tensor
+    excess: NDArray[np.float32]
+    query_times: NDArray[np.float64]
+    target_times: NDArray[np.float64]
+    query_seconds: NDArray[np.float32]
     query_period: float
     target_period: float
     nearest: NearestFrame
 
-    def columns(self, speeds: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def columns(
+        self, speeds: NDArray[np.float64], offsets: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Target frame nearest to each line at each query frame.
 
         Args:
@@ -312,40 +313,47 @@ class EvidenceMap:
             [L, Tq] indices of target frames, and [L, Tq] booleans that are False where the line is farther than half a
             period from any target frame: beyond the ends, or where frames are missing.
         """
-        return self._at(torch.mul(speeds[:, None], self.query_times).add_(offsets[:, None]))
+        times = speeds[:, None] * self.query_times
+        times += offsets[:, None]
+        return self._at(times)
 
     def trace(self, line: Line) -> Trace:
         """The cells of one line."""
-        return Trace(line, *self._at(torch.mul(self.query_times, line.speed).add_(line.offset)))
+        return Trace(line, *self._at(self.query_times * line.speed + line.offset))
 
-    def along(self, speeds: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    def along(self, speeds: NDArray[np.float64], offsets: NDArray[np.float64]) -> NDArray[np.float32]:
         """Evidence at each query frame of each line, [L, Tq] float32; 0 where there is no target frame."""
         columns, near = self.columns(speeds, offsets)
-        return self._values(columns, near).mul_(speeds.clamp(max=1.0).float()[:, None])
+        values = self._values(columns, near)
+        values *= np.minimum(speeds, 1.0).astype(np.float32)[:, None]
+        return values
 
-    def along_trace(self, trace: Trace) -> torch.Tensor:
+    def along_trace(self, trace: Trace) -> NDArray[np.float32]:
         """Evidence at each query frame of one line, [Tq] float32; 0 where there is no target frame."""
         values = self._values(trace.columns, trace.near)
-        return values if trace.line.weight == 1.0 else values.mul_(trace.line.weight)
+        return values if trace.line.weight == 1.0 else values * trace.line.weight
 
-    def at(self, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]:
         """``excess[rows, columns]`` for indices that can be added to each other."""
-        return self.excess.view(-1).take(rows * self.excess.shape[1] + columns)
+        values: NDArray[np.float32] = self.excess.reshape(-1).take(rows * self.excess.shape[1] + columns)
+        return values
 
     def most_of_rows(self) -> float:
         """An upper bound on the evidence of any line: the sum of the brightest cell of each query frame."""
         # Slightly more, because sums of float32 are not exact.
-        return self.excess.amax(1).clamp_(min=0.0).sum().item() * (1.0 + 1e-4)
+        return float(np.maximum(self.excess.max(1), 0.0).sum()) * (1.0 + 1e-4)
 
-    def _at(self, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _at(self, times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Target frames nearest to times, and whether they are within half a period."""
         columns = self.nearest(times)
-        distance = self.target_times.take(columns).sub_(times).abs_()
-        return columns, distance <= self.target_period * 0.501
+        distance = self.target_times.take(columns)
+        distance -= times
+        return columns, np.abs(distance, out=distance) <= self.target_period * 0.501
 
-    def _values(self, columns: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
-        starts = torch.arange(0, self.excess.numel(), self.excess.shape[1])
-        return self.excess.view(-1).take(columns + starts).mul_(near)
+    def _values(self, columns: NDArray[np.int64], near: NDArray[np.bool_]) -> NDArray[np.float32]:
+        values = self.excess.reshape(-1).take(columns + np.arange(0, self.excess.size, self.excess.shape[1]))
+        values *= near
+        return values
 
 
 class NearestFrame:
@@ -356,26 +364,25 @@ class NearestFrame:
 
     _FINENESS = 16
 
-    def __init__(self, times: torch.Tensor, period: float) -> None:
-        self._first, self._last = times[0].item(), times.shape[0] - 1
+    def __init__(self, times: NDArray[np.float64], period: float) -> None:
+        self._first, self._last = float(times[0]), times.shape[0] - 1
         self._step = (float(times[-1]) - self._first) / self._last if self._last else period
-        counted = self._first + self._step * torch.arange(times.shape[0], dtype=torch.float64)
-        self.is_regular = bool((times - counted).abs().max() <= 1e-3 * period)
-        self._table: torch.Tensor | None = None
+        counted = self._first + self._step * np.arange(times.shape[0])
+        self.is_regular = bool(np.abs(times - counted).max() <= 1e-3 * period)
+        self._table: NDArray[np.int64] | None = None
         if not self.is_regular:
             self._step = period / self._FINENESS
             entries = int((float(times[-1]) - self._first) / self._step) + 2
             middles = (times[1:] + times[:-1]) / 2
-            self._table = torch.bucketize(
-                self._first + self._step * torch.arange(entries, dtype=torch.float64), middles
-            )
+            self._table = np.searchsorted(middles, self._first + self._step * np.arange(entries))
 
-    def __call__(self, times: torch.Tensor) -> torch.Tensor:
+    def __call__(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
         """Indices with the shape of ``times``."""
-        count = (times - self._first).div_(self._step).round_().long()
-        if self._table is None:
-            return count.clamp_(0, self._last)
-        return self._table.take(count.clamp_(0, self._table.shape[0] - 1))
+        place = times - self._first
+        place /= self._step
+        count = np.rint(place, out=place).astype(np.int64)
+        np.clip(count, 0, self._last if self._table is None else len(self._table) - 1, out=count)
+        return count if self._table is None else self._table.take(count)
 
 
 def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.inf) -> Run | None:
@@ -387,10 +394,10 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
         longest_gap: A run ends where its evidence falls by more than this below its maximum so far.
     """
     values = evidence.along_trace(trace)
-    total, first, last = (item.item() for item in best_runs(values[None]))
+    total, first, last = (item[0] for item in best_runs(values[None]))
     if total <= 0:
         return None
-    run = Run(trace, int(first), int(last), total)
+    run = Run(trace, int(first), int(last), float(total))
     if longest_gap == math.inf:
         return run
     best, best_first, best_last = 0.0, run.first, run.last
@@ -406,19 +413,32 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
     return Run(trace, best_first, best_last, best)
 
 
-def best_runs(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def best_runs(
+    values: NDArray[np.float32],
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Maximum-sum run of each row of values [L, Tq]: sums [L] float64, first and last index [L], inclusive.
 
     Kadane's algorithm for all rows at once: the largest difference of the cumulative sum to its running minimum.
     """
-    sums = torch.constant_pad_nd(values, (1, 0)).cumsum(1, dtype=torch.float64)
-    lowest, start = sums[:, :-1].cummin(1)
-    total, last = torch.sub(sums[:, 1:], lowest).max(1)
-    return total, start.gather(1, last[:, None])[:, 0], last
+    sums = np.zeros((values.shape[0], values.shape[1] + 1))
+    np.cumsum(values, axis=1, dtype=np.float64, out=sums[:, 1:])
+    lowest = np.minimum.accumulate(sums[:, :-1], axis=1)
+    gained = sums[:, 1:] - lowest
+    last = gained.argmax(1)
+    every = np.arange(len(values))
+    # Where the minimum before the end was first reached; torch.cummin took the last of equal ones.
+    before = np.arange(values.shape[1]) <= last[:, None]
+    reached = before & (sums[:, :-1] == lowest[every, last][:, None])
+    start = values.shape[1] - 1 - reached[:, ::-1].argmax(1)
+    return gained[every, last], start, last
 
 
 def clear_adjoining(
-    evidence: EvidenceMap, positive: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, against: float
+    evidence: EvidenceMap,
+    positive: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    against: float,
 ) -> None:
     """Remove the evidence of cells and of the positive cells that adjoin them along rows and columns.
 
@@ -430,18 +450,18 @@ def clear_adjoining(
         against: Maximum value that remains.
     """
     _clear_beside(evidence.excess, positive, rows, columns, against)
-    once = torch.ones_like(columns, dtype=torch.bool)
-    torch.gt(columns[1:], columns[:-1], out=once[1:])
+    once = np.ones(len(columns), np.bool_)
+    np.greater(columns[1:], columns[:-1], out=once[1:])
     _clear_beside(evidence.excess.T, positive.T, columns[once], rows[once], against)
 
 
-def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
-    """Times as float64 on the CPU; raises InvalidArgumentError if they do not fit."""
-    if tuple(times.shape) != (length,):
+def check_times(name: str, times: NDArray[np.floating], length: int) -> NDArray[np.float64]:
+    """Times as float64; raises InvalidArgumentError if they do not fit."""
+    if times.shape != (length,):
         raise InvalidArgumentError(
             f"{name} must be [{length}] as the map has that many frames, got {list(times.shape)}"
         )
-    result = times.detach().to("cpu", torch.float64).contiguous()
+    result = np.ascontiguousarray(times, np.float64)
     # Increasing times are finite if their ends are; comparisons with NaN are False.
     ends = result[:: max(1, length - 1)].tolist()
     if not all(map(math.isfinite, ends)) or not bool((result[1:] > result[:-1]).all()):
@@ -450,25 +470,30 @@ def check_times(name: str, times: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def _clear_beside(
-    excess: torch.Tensor, positive: torch.Tensor, lines: torch.Tensor, centers: torch.Tensor, against: float
+    excess: NDArray[np.float32],
+    positive: NDArray[np.bool_],
+    lines: NDArray[np.int64],
+    centers: NDArray[np.int64],
+    against: float,
 ) -> None:
     """In each of ``lines`` (all different) of excess [N, M], clear the stretch around its center that is positive.
 
     A single cell below the threshold does not end the stretch.
     """
     count = excess.shape[1]
-    places = torch.arange(count, dtype=torch.int32)
+    places = np.arange(count, dtype=np.int32)
     step = max(1, (1 << 20) // count)
-    for start in range(0, lines.numel(), step):
+    for start in range(0, len(lines), step):
         line, center = lines[start : start + step], centers[start : start + step, None]
-        given = positive.index_select(0, line)
-        bright = given.clone()
+        given = positive[line]
+        bright = given.copy()
         bright[:, 1:] |= given[:, :-1]
         bright[:, :-1] |= given[:, 1:]
-        dark = bright.logical_not_()
+        dark = ~bright
         # Ends of the stretch: the last dark place before the center, the first one after it.
-        below = (dark & (places < center)).mul(places + 1).amax(1, keepdim=True) - 1
-        above = count - (dark & (places > center)).mul(count - places).amax(1, keepdim=True)
+        below = ((dark & (places < center)) * (places + 1)).max(1, keepdims=True) - 1
+        above = count - ((dark & (places > center)) * (count - places)).max(1, keepdims=True)
         cleared = (places > below) & (places < above)
         part = excess[line]
-        excess[line] = torch.where(cleared, part.clamp(max=against), part)
+        np.minimum(part, against, out=part, where=cleared)
+        excess[line] = part

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.files import write_text
 from vidkin._base.values import read_json
@@ -128,26 +129,27 @@ class ReviewedScorer:
     ) -> list[PairScore]:
         """The results of the inner scorer with the scores of the measure; see :class:`vidkin.similarity.Scorer`."""
         scores = self.inner.score(query, targets, mirrored=mirrored)
-        center, weights = torch.tensor(self.measure.center), torch.tensor(self.measure.weights)
+        center, weights = (np.array(item, np.float32) for item in (self.measure.center, self.measure.weights))
         numbers = pair_numbers(query, targets, scores, center, weights)
         grades = [self.measure.grade(row) for row in numbers.tolist()]
         return [replace(pair, score=sum(grade) / 2) for pair, grade in zip(scores, grades, strict=True)]
 
 
-def describe_video_whole(features: FrameFeatures) -> torch.Tensor:
+def describe_video_whole(features: FrameFeatures) -> NDArray[np.float32]:
     """Mean descriptor [D] float32 of a video's whole pictures, weighted by their information."""
-    values = features.whole.float().mean(1)
-    weights = features.information.float().clamp_min(1e-6)
-    return (values * weights[:, None]).sum(0) / weights.sum()
+    values = features.whole.astype(np.float32).mean(1)
+    weights = np.maximum(features.information.astype(np.float32), 1e-6)
+    mean: NDArray[np.float32] = (values * weights[:, None]).sum(0) / weights.sum()
+    return mean
 
 
 def pair_numbers(
     query: FrameFeatures,
     targets: Sequence[FrameFeatures],
     scores: Sequence[PairScore],
-    center: torch.Tensor,
-    weights: torch.Tensor,
-) -> torch.Tensor:
+    center: NDArray[np.float32],
+    weights: NDArray[np.float32],
+) -> NDArray[np.float32]:
     """`PAIR_NUMBERS` of a query with each target, [N, 3].
 
     Args:
@@ -158,9 +160,9 @@ def pair_numbers(
         weights: [D], weight of each dimension.
     """
     if not targets:
-        return torch.zeros(0, len(PAIR_NUMBERS))
+        return np.zeros((0, len(PAIR_NUMBERS)), np.float32)
     kinds = KindScorer().score(query, targets)
-    means = torch.stack([describe_video_whole(target) for target in targets]) - center
-    cosines = torch.cosine_similarity(means * weights, ((describe_video_whole(query) - center) * weights)[None])
-    columns = [[pair.score for pair in scores], [pair.score for pair in kinds], cosines.tolist()]
-    return torch.tensor(columns).T
+    means = (np.stack([describe_video_whole(target) for target in targets]) - center) * weights
+    own = (describe_video_whole(query) - center) * weights
+    cosines = means @ own / (np.maximum(np.linalg.norm(means, axis=1), 1e-8) * max(float(np.linalg.norm(own)), 1e-8))
+    return np.array([[pair.score for pair in scores], [pair.score for pair in kinds], cosines], np.float32).T

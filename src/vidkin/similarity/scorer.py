@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 
@@ -30,7 +31,7 @@ class PairScore:
 
     score: float
     segments: tuple[Segment, ...]
-    map: torch.Tensor
+    map: NDArray[np.float32]
 
 
 class Scorer(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
@@ -45,14 +46,15 @@ class KindScorer:
         """Scores in [0, 1] with maps [Tq, Tt] and no segments; see :class:`vidkin.similarity.Scorer`."""
         if not targets:
             return []
+        kind = query.values.dtype
         maps = frame_similarity_many(
-            query.whole, [target.whole.to(query.values.dtype) for target in targets], symmetric=True
+            query.whole, [target.whole.astype(kind, copy=False) for target in targets], symmetric=True
         )
         scores = []
         for target, raw in zip(targets, maps, strict=True):
-            frame_map = ((1 + raw.float()) / 2).clamp(0, 1)
-            asked = _mean(frame_map.amax(1), query.information)
-            answered = _mean(frame_map.amax(0), target.information)
+            frame_map = np.clip((1 + raw) / 2, 0, 1).astype(np.float32, copy=False)
+            asked = _mean(frame_map.max(1), query.information)
+            answered = _mean(frame_map.max(0), target.information)
             score = asked if len(query) < len(target) else answered
             if len(query) == len(target):
                 score = (asked + answered) / 2
@@ -60,13 +62,13 @@ class KindScorer:
         return scores
 
 
-def _mean(values: torch.Tensor, weights: torch.Tensor) -> float:
+def _mean(values: NDArray[np.float32], weights: NDArray[np.floating]) -> float:
     """Weighted mean, or the plain mean if all weights are zero."""
-    weights = weights.double()
+    weights = weights.astype(np.float64)
     total = float(weights.sum())
     if total <= 0:
-        return float(values.double().mean())
-    return float((values.double() * weights).sum()) / total
+        return float(values.mean(dtype=np.float64))
+    return float(values.astype(np.float64) @ weights) / total
 
 
 class DeclaresScorer(Protocol):

@@ -145,7 +145,7 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
         return by_images(name, images.numpy(), categories)
     if parsed.address is not None and not Path(name).expanduser().is_file():
         raise _RELEVANCES.unknown(name)
-    tensors, _ = read_safetensors(Path(name).expanduser(), purpose=_TENSOR)
+    tensors, _ = read_safetensors(Path(name).expanduser(), purpose=_TENSOR, framework="pt")
     matrix = tensors.get(_TENSOR)
     size = len(categories)
     if matrix is None or tuple(matrix.shape) != (size, size) or bool((matrix < 0).any()):

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane
@@ -71,14 +71,10 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
     size, tag = state.st_size, f'"{state.st_size:x}-{state.st_mtime_ns:x}"'
     headers = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-cache"}
     start, end, status = 0, size, 200
-    requested = _RANGE.fullmatch(request.headers.get("range", ""))
-    if requested is not None and requested.group() != "bytes=-" and request.headers.get("if-range", tag) == tag:
-        first, last = requested.groups()
-        # Nothing is behind the end: the last position may be any, a first one there leads to 416.
-        first, last = (digits.lstrip("0")[: _MOST_DIGITS + 1] or digits[:1] for digits in (first, last))
-        start = int(first) if first else max(size - int(last), 0)
-        end = min(int(last) + 1, size) if first and last else size
-        if start >= size or end <= start:
+    requested = requested_range(request.headers.get("range", ""), size)
+    if requested is not None and request.headers.get("if-range", tag) == tag:
+        start, end = requested
+        if end <= start:
             file.close()
             return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
         status, headers["Content-Range"] = 206, f"bytes {start}-{end - 1}/{size}"
@@ -89,6 +85,19 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
     return StreamingResponse(_pieces(lane, file, start, end), status, headers, media_type=kind)
 
 
+def requested_range(header: str, size: int) -> tuple[int, int] | None:
+    """First byte and the one after the last that a ``Range`` header asks for; empty if there are none in a file of
+    ``size`` bytes; None if the whole file is to be sent."""
+    requested = _RANGE.fullmatch(header)
+    if requested is None or header == "bytes=-":
+        return None
+    # Nothing is behind the end: the last position may be any, a first one there is answered with 416.
+    first, last = (digits.lstrip("0")[: _MOST_DIGITS + 1] or digits[:1] for digits in requested.groups())
+    start = int(first) if first else max(size - int(last), 0)
+    end = min(int(last) + 1, size) if first and last else size
+    return (start, end) if start < min(end, size) else (0, 0)
+
+
 async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
     """Answer with a file that the server itself made, whole or a range of it."""
     return await stream_file(request, lane, await lane.run(partial(open_regular_file, path)), media_type(path))
@@ -97,7 +106,7 @@ async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
 async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIterator[bytes]:
     with file:
         while start < end:
-            piece = await lane.run(partial(os.pread, file.fileno(), min(_PIECE, end - start), start))
+            piece = await lane.run(partial(read_at, file.fileno(), min(_PIECE, end - start), start))
             if not piece:
                 return  # cut off meanwhile; the player sees that bytes are missing
             yield piece

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
@@ -23,81 +24,143 @@ class StuckError(Exception):
     """The work took longer than it may."""
 
 
-class Lane:
-    """Threads for one kind of work, with a bounded line in front of them.
+@dataclass(eq=False, slots=True)
+class _Call:
+    work: Callable[[], Any]
+    client: str
+    ticket: str
+    future: Future[Any] = field(default_factory=Future)
 
-    A call that takes too long is abandoned: its caller gets an error, and another thread replaces the stuck one,
-    which ends when its work does. The threads never keep the process from ending.
+
+class Lane:
+    """Threads for one kind of work, with a bounded and fair line in front of them.
+
+    Clients take turns: whoever asks for a hundred things waits behind another who asks for one. A call that takes too
+    long is abandoned: its caller gets an error, and another thread replaces the stuck one, which ends when its work
+    does. The threads never keep the process from ending.
 
     Args:
         name: For the names of the threads and in errors.
         workers: Calls that run at a time.
         waiting: Calls that may wait for a thread.
-        seconds: After which a call is given up.
+        seconds: After which a call is given up, waiting included.
+        of_client: Calls of one client that may wait; None: as many as of all.
     """
 
-    def __init__(self, name: str, *, workers: int, waiting: int, seconds: float) -> None:
+    def __init__(self, name: str, *, workers: int, waiting: int, seconds: float, of_client: int | None = None) -> None:
         self._name = name
         self._workers = workers
         self._most = workers + waiting
+        self._of_client = waiting if of_client is None else of_client
         self._seconds = seconds
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._open: set[Future[Any]] = set()
+        self._something_waits = threading.Condition(self._lock)
+        # Calls that wait, by client; the client whose turn it is comes first.
+        self._lines: OrderedDict[str, deque[_Call]] = OrderedDict()
+        self._open: dict[Future[Any], _Call] = {}
         self._abandoned: set[Future[Any]] = set()
         self._threads = 0
 
-    async def run(self, work: Callable[[], _Value]) -> _Value:
+    async def run(self, work: Callable[[], _Value], *, client: str = "", ticket: str = "") -> _Value:
         """What ``work()`` returns or raises.
 
+        Args:
+            work: Function that is called in a thread.
+            client: Who asks; clients take turns.
+            ticket: For :meth:`position`.
+
         Raises:
-            BusyError: Too many calls wait already.
+            BusyError: Too many calls wait already, or this one was not begun in time.
             StuckError: It took too long.
         """
-        future: Future[_Value] = Future()
+        call = _Call(work, client, ticket)
         with self._lock:
-            if len(self._open) >= self._most or len(self._abandoned) >= _MOST_ABANDONED:
+            of_client = sum(other.client == client for other in self._open.values())
+            is_full = len(self._open) >= self._most or of_client >= self._workers + self._of_client
+            if is_full or len(self._abandoned) >= _MOST_ABANDONED:
                 raise BusyError(f"too many requests for {self._name} at a time; try again in a moment")
-            self._open.add(future)
-            if self._threads < min(self._workers, len(self._open)):
-                self._threads += 1
-                threading.Thread(target=self._work, name=f"vidkin {self._name}", daemon=True).start()
-        self._calls.put((work, future))
+            self._open[call.future] = call
+            self._lines.setdefault(client, deque()).append(call)
+            self._add_thread()
+            self._something_waits.notify()
+        is_stuck = False
         try:
             async with asyncio.timeout(self._seconds):
-                return await asyncio.wrap_future(future)
+                return await asyncio.wrap_future(call.future)
         except TimeoutError as error:
-            if future.done() and not future.cancelled():
+            if call.future.done() and not call.future.cancelled():
                 raise  # of the work itself
+            is_stuck = True
+            if call.future.cancelled():
+                message = f"too many requests for {self._name}: not begun in {self._seconds:g} s; try again in a moment"
+                raise BusyError(message) from error
             raise StuckError(f"{self._name} took longer than {self._seconds:g} s and was given up") from error
         finally:
-            self._leave(future)
+            if call.future.running() and not is_stuck:
+                # Whoever asked has left; the work keeps its place until it is done, or leaving would be a way to start
+                # more of it at a time than there are threads.
+                call.future.add_done_callback(lambda _: self._leave(call))
+            else:
+                self._leave(call)
 
-    def _leave(self, future: Future[Any]) -> None:
+    def position(self, ticket: str) -> int | None:
+        """How many calls are answered before this one, itself included: 1 is the next; 0 if its work has begun; None if
+        there is no such call (any more)."""
         with self._lock:
-            self._open.discard(future)
-            if future.running():
-                self._abandoned.add(future)
+            turns = list(self._lines.values())
+            for turn, line in enumerate(turns):
+                for place, call in enumerate(line):
+                    if call.ticket == ticket:
+                        before = sum(
+                            min(len(other), place + (at < turn)) for at, other in enumerate(turns) if at != turn
+                        )
+                        return before + place + 1
+            return 0 if any(call.ticket == ticket for call in self._open.values()) else None
+
+    def _leave(self, call: _Call) -> None:
+        with self._lock:
+            self._open.pop(call.future, None)
+            line = self._lines.get(call.client)
+            if line is not None and call in line:  # given up before its turn
+                line.remove(call)
+                if not line:
+                    del self._lines[call.client]
+            if call.future.running():
+                self._abandoned.add(call.future)
                 self._threads -= 1
-                if self._threads < min(self._workers, len(self._open)):
-                    self._threads += 1
-                    threading.Thread(target=self._work, name=f"vidkin {self._name}", daemon=True).start()
+                self._add_thread()
+
+    def _add_thread(self) -> None:
+        """Start another thread if there is work for it; the lock is held."""
+        if self._threads < min(self._workers, len(self._open)):
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"vidkin {self._name}", daemon=True).start()
+
+    def _next(self) -> _Call:
+        """Wait for the call whose turn it is; its client goes to the end."""
+        with self._something_waits:
+            self._something_waits.wait_for(lambda: self._lines)
+            client, line = self._lines.popitem(last=False)
+            call = line.popleft()
+            if line:
+                self._lines[client] = line
+            return call
 
     def _work(self) -> None:
         while True:
-            work, future = self._calls.get()
-            if not future.set_running_or_notify_cancel():
+            call = self._next()
+            if not call.future.set_running_or_notify_cancel():
                 continue
             # The loop of a request that was given up may be closed.
             with contextlib.suppress(RuntimeError):
                 try:
-                    result = work()
+                    result = call.work()
                 # Raised again by whoever waits.
                 except BaseException as error:  # noqa: BLE001
-                    future.set_exception(error)
+                    call.future.set_exception(error)
                 else:
-                    future.set_result(result)
+                    call.future.set_result(result)
             with self._lock:
-                if future in self._abandoned:
-                    self._abandoned.discard(future)
+                if call.future in self._abandoned:
+                    self._abandoned.discard(call.future)
                     return

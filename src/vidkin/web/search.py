@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
@@ -17,8 +20,7 @@ from pydantic import BaseModel, Field
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Match, VideoRecord
 from vidkin.media import thumbnail
-from vidkin.rendering.matches import describe_parts
-from vidkin.rendering.pictures import pool_map
+from vidkin.rendering.matches import describe_parts, pool_map
 from vidkin.rendering.text import match_as_json
 from vidkin.similarity import UNRELATED, Box, Segment
 from vidkin.web.library import VideoModel, video_values
@@ -30,6 +32,10 @@ search_page = Page(router, "Search", "/search")
 
 # Pixels of a side below which a rectangle shows nothing.
 _LEAST_SIDE = 16
+# Characters of the names that a page gives itself and its searches.
+_TICKET = 64
+# Seconds between looks whether whoever asked is still there.
+_LOOK_EVERY = 0.5
 
 
 class SearchQuery(BaseModel):
@@ -52,6 +58,31 @@ class SearchQuery(BaseModel):
                 raise InvalidArgumentError(f"box must be left < right and top < bottom in [0, 1], got {list(self.box)}")
             if self.start is not None or self.end is not None:
                 raise InvalidArgumentError("a search must have a box or a stretch, not both")
+
+
+class Place(BaseModel):
+    """Where a search is in the line."""
+
+    position: int = Field(description="1 is the next; 0 has begun.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Who asks, and the name by which the place in the line can be asked for."""
+
+    client: str
+    ticket: str
+
+
+def _turn(
+    request: Request,
+    tab: Annotated[str, Header(alias="X-Vidkin-Tab", max_length=_TICKET)] = "",
+    ticket: Annotated[str, Header(alias="X-Vidkin-Ticket", max_length=_TICKET)] = "",
+) -> _Turn:
+    return _Turn(f"{request.client.host if request.client else ''} {tab}", ticket)
+
+
+Turn = Annotated[_Turn, Depends(_turn)]
 
 
 class Search(SearchQuery):
@@ -111,10 +142,31 @@ async def show_search(
 
 
 @router.post("/api/search", response_model=SearchResult)
-async def search(site: CurrentSite, query: Search) -> ResultResponse:
+async def search(site: CurrentSite, query: Search, request: Request, turn: Turn) -> ResultResponse:
     """The videos of the index that match, best first; a video does not match itself."""
     query.check()
-    return ResultResponse(await site.searches.run(partial(_search, site, query)))
+    return ResultResponse(await _in_line(site, request, turn, partial(_search, site, query)))
+
+
+@router.get("/api/searches/{ticket}", response_model=Place)
+async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_TICKET)]) -> Place:
+    """Where a search or a match is in the line: the one that was sent with this ``X-Vidkin-Ticket``."""
+    position = site.searches.position(ticket)
+    if position is None:
+        raise HTTPException(404, "there is no such search (any more)")
+    return Place(position=position)
+
+
+async def _in_line(site: Site, request: Request, turn: _Turn, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Do the work when its turn comes, unless whoever asked has left."""
+    task = asyncio.ensure_future(site.searches.run(work, client=turn.client, ticket=turn.ticket))
+    try:
+        while not (await asyncio.wait([task], timeout=_LOOK_EVERY))[0]:
+            if await request.is_disconnected():
+                raise HTTPException(499, "the search was given up")
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def _search(site: Site, query: Search) -> dict[str, Any]:
@@ -221,12 +273,12 @@ async def show_match(
 
 
 @router.post("/api/match", response_model=MatchResult)
-async def match(site: CurrentSite, pair: Pair) -> ResultResponse:
+async def match(site: CurrentSite, pair: Pair, request: Request, turn: Turn) -> ResultResponse:
     """One video (or dropped file) against one video of the index."""
     pair.check()
     if pair.box is not None:
         raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
-    return ResultResponse(await site.searches.run(partial(_match, site, pair)))
+    return ResultResponse(await _in_line(site, request, turn, partial(_match, site, pair)))
 
 
 def _match(site: Site, pair: Pair) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Site:
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)
-        self.searches = lane("searches", workers=2, waiting=8)
+        self.searches = lane("searches", workers=2, waiting=64, of_client=16)
         self.conversions = lane("previews", workers=2, waiting=8)
         self.streams = lane("reading files", workers=8, waiting=256)
         self._templates = Environment(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 
 from vidkin.index import MemoryStore, VideoRecord
 from vidkin.index.ingest import session as batch_writer
@@ -15,7 +15,7 @@ from vidkin.similarity import FrameFeatures
 
 
 def entry(number: int) -> Entry:
-    features = FrameFeatures.of_whole(torch.eye(4)[None, :1].half(), torch.zeros(1, dtype=torch.float64), torch.ones(1))
+    features = FrameFeatures.of_whole(np.eye(4, dtype=np.float16)[None, :1], np.zeros(1), np.ones(1, np.float32))
     record = VideoRecord(path=f"/{number}.mp4", size=1, mtime_ns=1, content_hash=f"{number}", frames=1)
     return Entry(record, features, WindowVectors.empty())
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.index.helpers import units
 from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError
 from vidkin.index import Entry, MemoryStore, VideoRecord, WindowVectors
@@ -14,15 +16,15 @@ from vidkin.index.query.common import CommonFrames, find_common
 from vidkin.index.storage.opening import open_place
 from vidkin.similarity import FrameFeatures
 
-AXES = torch.eye(32)
+AXES = np.eye(32, dtype=np.float32)
 INTRO = AXES[31]
 
 
-def windows(vectors: list[torch.Tensor], seconds: list[float]) -> WindowVectors:
-    ends = torch.tensor(seconds, dtype=torch.float64).cumsum(0)
-    numbers = torch.arange(len(vectors))
-    starts = ends - torch.tensor(seconds, dtype=torch.float64)
-    return WindowVectors(torch.stack(vectors).half(), starts, ends, numbers, numbers)
+def windows(vectors: list[NDArray[np.floating]], seconds: list[float]) -> WindowVectors:
+    ends = np.array(seconds, np.float64).cumsum(0)
+    numbers = np.arange(len(vectors))
+    starts = ends - np.array(seconds, np.float64)
+    return WindowVectors(np.stack(vectors).astype(np.float16), starts, ends, numbers, numbers)
 
 
 def store_of(*videos: WindowVectors) -> tuple[MemoryStore, list[VideoRecord]]:
@@ -33,8 +35,8 @@ def store_of(*videos: WindowVectors) -> tuple[MemoryStore, list[VideoRecord]]:
         features = FrameFeatures.of_whole(
             values=own.vectors[:, None],
             timestamps=own.starts,
-            information=torch.ones(count),
-            baseline=torch.zeros(count),
+            information=np.ones(count, np.float32),
+            baseline=np.zeros(count, np.float32),
         )
         entries.append(Entry(record(f"/v/{number}.mp4", frames=count, windows=count), features, own))
     return store, store.append_many(entries)
@@ -50,7 +52,7 @@ def with_intro(number: int) -> WindowVectors:
     return windows([INTRO, AXES[2 * number], AXES[2 * number + 1]], [3.0, 20.0, 20.0])
 
 
-def common_of(*videos: WindowVectors, minimum: int = 3) -> torch.Tensor:
+def common_of(*videos: WindowVectors, minimum: int = 3) -> NDArray[np.floating]:
     store, records = store_of(*videos)
     return find_common(store, [item.id for item in records], minimum=minimum)
 
@@ -58,7 +60,7 @@ def common_of(*videos: WindowVectors, minimum: int = 3) -> torch.Tensor:
 def test_an_intro_of_four_strangers_is_common_and_nothing_else() -> None:
     common = common_of(*map(with_intro, range(4)), own_film(5))
     assert common.shape == (4, 32)
-    assert torch.equal(common, INTRO.expand(4, 32))
+    assert np.array_equal(common, np.tile(INTRO, (4, 1)))
 
 
 def test_three_are_too_few_unless_two_others_are_enough() -> None:
@@ -88,24 +90,24 @@ def test_videos_without_windows_are_passed_over() -> None:
 class TestCommonFrames:
     def test_the_share_rises_from_three_quarters_to_85_percent(self) -> None:
         common = CommonFrames(AXES[:1])
-        cosines = torch.tensor([0.0, 0.74, 0.8, 0.86, 1.0])
-        frames = torch.stack([AXES[0] * cosine + AXES[1] * (1 - cosine**2) ** 0.5 for cosine in cosines])
+        cosines = np.array([0.0, 0.74, 0.8, 0.86, 1.0])
+        frames = np.stack([AXES[0] * cosine + AXES[1] * (1 - cosine**2) ** 0.5 for cosine in cosines])
         assert common.share(frames[:, None]).tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=0.01)
 
     def test_nothing_is_common_where_nothing_is_known(self) -> None:
-        assert CommonFrames().share(torch.rand(3, 2, 4)).tolist() == [0, 0, 0]
+        assert CommonFrames().share(np.ones((3, 2, 4), np.float32)).tolist() == [0, 0, 0]
         assert len(CommonFrames()) == 0
 
     def test_only_new_vectors_are_added(self) -> None:
-        nearly = torch.nn.functional.normalize(AXES[0] + 0.1 * AXES[1], dim=0)
-        merged = CommonFrames().merge(torch.stack([AXES[0], nearly, AXES[2]]))
-        assert torch.equal(merged.vectors, torch.stack([AXES[0], AXES[2]]))
+        nearly = units(AXES[0] + 0.1 * AXES[1])
+        merged = CommonFrames().merge(np.stack([AXES[0], nearly, AXES[2]]))
+        assert np.array_equal(merged.vectors, np.stack([AXES[0], AXES[2]]))
         assert len(merged.merge(AXES[2:4])) == 3
 
     def test_they_come_back_from_a_folder(self, tmp_path: Path) -> None:
         assert len(CommonFrames.open(open_place(tmp_path))) == 0
         CommonFrames(AXES[:3]).save(open_place(tmp_path))
-        assert torch.equal(CommonFrames.open(open_place(tmp_path)).vectors, AXES[:3])
+        assert np.array_equal(CommonFrames.open(open_place(tmp_path)).vectors, AXES[:3])
 
     def test_a_damaged_file_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / CommonFrames.FILE).write_bytes(b"not a tensor")

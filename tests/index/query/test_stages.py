@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.index.helpers import units
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index import DuplicateGroup, Match, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.duplicates.comparisons import Comparisons, FileRecord
@@ -21,22 +23,24 @@ from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.opening import open_place
 from vidkin.similarity import CopyScorer, FrameFeatures
 
-
-def frames(count: int, seed: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.nn.functional.normalize(torch.randn(count, 4, 64, generator=generator), dim=-1)
+Vectors = NDArray[np.float32]
 
 
-def add(store: MemoryStore, name: str, values: torch.Tensor, part: torch.Tensor | None = None, **record: object) -> int:
+def frames(count: int, seed: int) -> Vectors:
+    generator = np.random.default_rng(seed)
+    return units(generator.standard_normal((count, 4, 64), np.float32))
+
+
+def add(store: MemoryStore, name: str, values: Vectors, part: Vectors | None = None, **record: object) -> int:
     """A video of the whole picture, and of a part of it."""
-    views = torch.stack([values] if part is None else [values, part], dim=1).half()
-    boxes = torch.tensor([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]
+    views = np.stack([values] if part is None else [values, part], axis=1).astype(np.float16)
+    boxes = np.array([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]
     stored = FrameFeatures(
         views,
-        torch.arange(len(values), dtype=torch.float64),
-        torch.ones(len(values)),
-        baseline=torch.full(views.shape[:2], 0.25),
-        boxes=boxes.expand(len(values), -1, -1),
+        np.arange(len(values), dtype=np.float64),
+        np.ones(len(values), np.float32),
+        baseline=np.full(views.shape[:2], 0.25),
+        boxes=np.tile(boxes, (len(values), 1, 1)),
     )
     windows = window_vectors(stored)
     given: dict[str, object] = {
@@ -94,8 +98,8 @@ def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
     source = frames(16, 100)
     wanted = add(store, "source", source)
     for name, noise in (("near", 0.04), ("far", 0.09)):
-        noisy = source + noise * torch.randn(16, 4, 64, generator=torch.Generator().manual_seed(1))
-        add(store, name, torch.nn.functional.normalize(noisy, dim=-1))
+        noisy = source + noise * np.random.default_rng(1).standard_normal((16, 4, 64), np.float32)
+        add(store, name, units(noisy))
     matches = search(store, query(store, wanted), CommonFrames())
     assert [match.path for match in matches] == [f"/videos/{n}.mp4" for n in ("source", "near", "far")]
     assert matches[0].score > matches[1].score > matches[2].score > 0.3
@@ -127,7 +131,7 @@ def test_candidates_are_at_most_the_requested_number(store: MemoryStore) -> None
 def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> None:
     store = MemoryStore()
     intro = frames(4, 50)
-    shows = [add(store, f"show {k}", torch.cat([intro, frames(20, 60 + k)])) for k in range(5)]
+    shows = [add(store, f"show {k}", np.concatenate([intro, frames(20, 60 + k)])) for k in range(5)]
     film = frames(20, 70)
     copies = [add(store, f"copy {k}", film) for k in range(5)]
     vectors = find_common(store, [*shows, *copies])
@@ -140,18 +144,18 @@ def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> Non
     assert len(before) == 5
     assert [match.path for match in after] == ["/videos/show 0.mp4"]
     common.save(open_place(tmp_path))
-    torch.testing.assert_close(CommonFrames.open(open_place(tmp_path)).vectors, common.vectors)
+    np.testing.assert_allclose(CommonFrames.open(open_place(tmp_path)).vectors, common.vectors)
 
 
 def test_a_quoted_scene_of_a_film_with_many_copies_is_not_common() -> None:
     store = MemoryStore()
     film = frames(20, 70)
-    generator = torch.Generator().manual_seed(3)
+    generator = np.random.default_rng(3)
     ids = []
     for k in range(6):  # edited so heavily that few of their windows look the same
-        noisy = film + 0.08 * torch.randn(20, 4, 64, generator=generator)
-        ids.append(add(store, f"copy {k}", torch.nn.functional.normalize(noisy, dim=-1)))
-    quote = torch.cat([frames(10, 80), film[8:13], frames(10, 81)])
+        noisy = film + 0.08 * generator.standard_normal((20, 4, 64), np.float32)
+        ids.append(add(store, f"copy {k}", units(noisy)))
+    quote = np.concatenate([frames(10, 80), film[8:13], frames(10, 81)])
     ids.append(add(store, "quote", quote))
     assert len(find_common(store, ids)) == 0
 
@@ -167,7 +171,7 @@ def test_a_film_that_is_an_inset_of_many_videos_is_not_common() -> None:
 def test_two_or_three_videos_with_one_intro_do_not_make_it_common() -> None:
     store = MemoryStore()
     intro = frames(4, 50)
-    ids = [add(store, f"show {k}", torch.cat([intro, frames(20, 60 + k)])) for k in range(3)]
+    ids = [add(store, f"show {k}", np.concatenate([intro, frames(20, 60 + k)])) for k in range(3)]
     assert len(find_common(store, ids)) == 0
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
+from safetensors.numpy import load_file, save_file
 
+from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.opening import open_place
@@ -15,17 +16,18 @@ from vidkin.index.storage.records import restore_parts, round_parts
 from vidkin.similarity import FrameFeatures
 
 FRAMES, VIEWS, DIMENSION = 4, 3, 64
+BOXES = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0], [0.5, 0.0, 1.0, 1.0]]
 
 
 @pytest.fixture
 def features() -> FrameFeatures:
-    values = torch.randn(FRAMES, VIEWS, 1, DIMENSION, generator=torch.Generator().manual_seed(1))
+    values = np.random.default_rng(1).standard_normal((FRAMES, VIEWS, 1, DIMENSION), np.float32)
     return FrameFeatures(
-        torch.nn.functional.normalize(values, dim=-1),
-        torch.arange(FRAMES, dtype=torch.float64),
-        torch.ones(FRAMES),
-        baseline=torch.zeros(FRAMES, VIEWS),
-        boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0], [0.5, 0.0, 1.0, 1.0]]).expand(FRAMES, -1, -1),
+        units(values),
+        np.arange(FRAMES, dtype=np.float64),
+        np.ones(FRAMES, np.float32),
+        baseline=np.zeros((FRAMES, VIEWS), np.float32),
+        boxes=np.tile(np.array(BOXES, np.float32), (FRAMES, 1, 1)),
     )
 
 
@@ -35,22 +37,22 @@ def path_of(folder: Path, video: int) -> Path:
 
 
 def test_parts_are_whole_numbers_up_to_seven() -> None:
-    values = torch.tensor([[0.6, 0.8, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-0.5, 0.5, 0.5, 0.5]])
+    values = np.array([[0.6, 0.8, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-0.5, 0.5, 0.5, 0.5]])
     numbers = round_parts(values)
     # .6 is 5.25 sevenths of .8.
     assert numbers.tolist() == [[5, 7, 0, 0], [0, 0, 0, 0], [-7, 7, 7, 7]]
     back = restore_parts(numbers)
     assert back[0].tolist() == pytest.approx([5 / 74**0.5, 7 / 74**0.5, 0, 0], abs=1e-3)
-    assert torch.equal(round_parts(back), numbers)
+    assert np.array_equal(round_parts(back), numbers)
 
 
 def test_half_a_byte_a_number(tmp_path: Path, features: FrameFeatures) -> None:
     files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     parts = load_file(path_of(tmp_path, 1))["parts"]
-    assert parts.dtype == torch.uint8
-    assert parts.numel() == FRAMES * (VIEWS - 1) * DIMENSION // 2
-    cosine = (files.read(1).values.float() * features.values).sum(-1)
+    assert parts.dtype == np.uint8
+    assert parts.size == FRAMES * (VIEWS - 1) * DIMENSION // 2
+    cosine = (files.read(1).values.astype(np.float32) * features.values).sum(-1)
     assert float(cosine.min()) > 0.98
 
 
@@ -59,9 +61,9 @@ def test_parts_of_an_older_index_are_read(tmp_path: Path, features: FrameFeature
     files.write(1, features)
     path = path_of(tmp_path, 1)
     tensors = load_file(path)
-    tensors["parts"] = (features.values[:, 1:] * 127).round().to(torch.int8)
+    tensors["parts"] = (features.values[:, 1:] * 127).round().astype(np.int8)
     save_file(tensors, path)
-    torch.testing.assert_close(files.read(1).values.float(), features.values, atol=0.005, rtol=0)
+    np.testing.assert_allclose(files.read(1).values.astype(np.float32), features.values, atol=0.005, rtol=0)
     tensors["parts"][0, 0] = 90
     save_file(tensors, path)
     with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
@@ -74,7 +76,7 @@ def test_bad_sectors_are_noticed(tmp_path: Path, features: FrameFeatures, byte: 
     files.write(1, features)
     path = path_of(tmp_path, 1)
     tensors = load_file(path)
-    tensors["parts"].view(-1)[32:64] = byte
+    tensors["parts"].reshape(-1)[32:64] = byte
     save_file(tensors, path)
     with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
         files.read(1)

@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
+from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import read_units, reading, write_whole, writing
@@ -90,16 +91,16 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
     path, place = tmp_path / "a.safetensors", LocalPlace(tmp_path)
     assert read_units(place, path.name, "vectors") is None
-    save_file({"other": torch.zeros(2)}, path)
+    save_file({"other": np.zeros(2, np.float32)}, path)
     with pytest.raises(CollectionDamagedError, match=r"a\.safetensors is damaged \('vectors'\)"):
         read_units(place, path.name, "vectors")
     path.write_bytes(b"\xff" * 40)
     with pytest.raises(CollectionDamagedError, match="doctor --repair"):
         read_units(place, path.name, "vectors")
-    save_file({"vectors": torch.tensor([1.0, torch.nan])}, path)
+    save_file({"vectors": np.array([1.0, np.nan])}, path)
     with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
         read_units(place, path.name, "vectors")
-    save_file({"vectors": torch.ones(2)}, path)
+    save_file({"vectors": np.ones(2, np.float32)}, path)
     vectors = read_units(place, path.name, "vectors")
     assert vectors is not None
     assert vectors.tolist() == [1.0, 1.0]
@@ -113,13 +114,13 @@ def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tm
     folder.mkdir(parents=True)
     (folder / "000000001.safetensors").symlink_to(precious)
     features = FrameFeatures.of_whole(
-        torch.nn.functional.normalize(torch.ones(2, 4, 16), dim=-1),
-        torch.tensor([0.0, 1.0], dtype=torch.float64),
-        torch.ones(2),
+        units(np.ones((2, 4, 16), np.float32)),
+        np.array([0.0, 1.0], np.float64),
+        np.ones(2, np.float32),
     )
     files.write(1, features)
     assert precious.read_text() == "mine"
-    assert torch.equal(files.read(1).timestamps, features.timestamps)
+    assert np.array_equal(files.read(1).timestamps, features.timestamps)
     (folder / ".0123456789abcdef.part.safetensors").write_bytes(b"half of")
     files.remove_unfinished()
     assert [path.name for path in folder.iterdir()] == ["000000001.safetensors"]

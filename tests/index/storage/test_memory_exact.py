@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.index.helpers import units
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage import contract as exact
 from vidkin.index.storage.contract import NO_WINDOW, WindowMatrix, no_windows
@@ -14,16 +15,18 @@ from vidkin.index.storage.records import WindowVectors
 
 
 def windows(*rows: list[float]) -> WindowVectors:
-    numbers = torch.arange(len(rows))
-    vectors = torch.nn.functional.normalize(torch.tensor(rows), dim=-1).half()
-    return WindowVectors(vectors, numbers.double(), numbers.double() + 1, numbers, numbers)
+    numbers = np.arange(len(rows))
+    vectors = units(np.array(rows)).astype(np.float16)
+    times = numbers.astype(np.float64)
+    return WindowVectors(vectors, times, times + 1, numbers, numbers)
 
 
 def random_matrix(count: int, dimension: int = 5, seed: int = 0) -> WindowMatrix:
-    generator = torch.Generator().manual_seed(seed)
-    vectors = torch.nn.functional.normalize(torch.randn(count, dimension, generator=generator), dim=-1)
-    numbers = torch.arange(count)
-    return WindowMatrix(vectors.half(), numbers + 100, numbers, numbers.double(), numbers.double() + 0.5)
+    generator = np.random.default_rng(seed)
+    vectors = units(generator.standard_normal((count, dimension), np.float32))
+    numbers = np.arange(count)
+    times = numbers.astype(np.float64)
+    return WindowMatrix(vectors, numbers + 100, numbers, times, times + 0.5)
 
 
 def test_windows_of_videos_are_joined_in_the_order_of_their_ids() -> None:
@@ -37,46 +40,54 @@ def test_windows_of_videos_are_joined_in_the_order_of_their_ids() -> None:
 def test_videos_without_windows_are_an_empty_matrix() -> None:
     matrix = WindowMatrix.of_videos({1: WindowVectors.empty(4)})
     assert len(matrix) == 0
-    nearest = matrix.nearest(torch.ones(2, 9), 3)
+    nearest = matrix.nearest(np.ones((2, 9), np.float32), 3)
     assert nearest.video_ids.tolist() == [[NO_WINDOW] * 3] * 2
     assert nearest.scores.tolist() == [[-1] * 3] * 2
 
 
 def test_the_nearest_by_hand() -> None:
     matrix = WindowMatrix.of_videos({1: windows([1.0, 0], [0.0, 1]), 2: windows([3.0, 4])})
-    nearest = matrix.nearest(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), 2)
+    nearest = matrix.nearest(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), 2)
     assert nearest.video_ids.tolist() == [[1, 2], [1, 2]]
     assert nearest.windows.tolist() == [[1, 0], [0, 0]]
     assert nearest.scores.flatten().tolist() == pytest.approx([1, 0.8, 1, 0.6], abs=1e-3)
 
 
-@given(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=12), st.integers(0, 50))
+@given(st.integers(min_value=1, max_value=400), st.integers(min_value=1, max_value=12), st.integers(0, 50))
 def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed: int) -> None:
     matrix = random_matrix(count, seed=seed)
-    queries = random_matrix(3, seed=seed + 1).vectors.float()
-    block, exact._BLOCK = exact._BLOCK, 7
-    try:
+    queries = random_matrix(3, seed=seed + 1).vectors
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "_MOST_SCORES", 1)
+        patch.setattr(exact, "_QUERIES_A_BLOCK", 2)
         nearest = matrix.nearest(queries, limit)
-    finally:
-        exact._BLOCK = block
-    scores = queries @ matrix.vectors.float().T
-    expected = scores.sort(dim=1, descending=True).values[:, :limit]
+    scores = queries @ matrix.vectors.T
+    expected = -np.sort(-scores, axis=1)[:, :limit]
     width = expected.shape[1]
-    assert torch.allclose(nearest.scores[:, :width], expected.clamp(-1, 1), atol=1e-6)
+    assert np.allclose(nearest.scores[:, :width], expected.clip(-1, 1), atol=1e-6)
     rows = nearest.windows[:, :width]
-    assert torch.allclose(scores.gather(1, rows), expected, atol=1e-6)
-    assert torch.equal(nearest.video_ids[:, :width], rows + 100)
-    assert torch.equal(nearest.ends[:, :width], rows.double() + 0.5)
+    assert np.allclose(np.take_along_axis(scores, rows, axis=1), expected, atol=1e-6)
+    assert np.array_equal(nearest.video_ids[:, :width], rows + 100)
+    assert np.array_equal(nearest.ends[:, :width], rows.astype(np.float64) + 0.5)
     assert bool((nearest.video_ids[:, width:] == NO_WINDOW).all())
+
+
+def test_equal_windows_stay_in_their_order() -> None:
+    same = WindowMatrix.of_videos({video_id: windows(*[[0.0, 1.0]] * 50, [1.0, 0.0]) for video_id in range(1, 9)})
+    nearest = same.nearest(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), 9)
+    assert nearest.video_ids[0].tolist() == [1] * 9
+    assert nearest.windows[0].tolist() == list(range(9))
+    assert nearest.video_ids[1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    assert nearest.windows[1].tolist() == [50] * 8 + [0]
 
 
 def test_only_known_windows_are_seen() -> None:
     matrix = random_matrix(10)
-    known = torch.arange(10) % 2 == 0
+    known = np.arange(10) % 2 == 0
     fewer = matrix.of_known(known)
     assert fewer.windows.tolist() == [0, 2, 4, 6, 8]
-    assert matrix.of_known(torch.ones(10, dtype=torch.bool)) is matrix
-    assert set(fewer.nearest(matrix.vectors[1:2].float(), 9).windows[0].tolist()) == {
+    assert matrix.of_known(np.ones(10, np.bool_)) is matrix
+    assert set(fewer.nearest(matrix.vectors[1:2].astype(np.float32), 9).windows[0].tolist()) == {
         0,
         2,
         4,
@@ -88,7 +99,7 @@ def test_only_known_windows_are_seen() -> None:
 
 def test_queries_of_another_dimension_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="must have dimension 5 as the index has, got 4"):
-        random_matrix(3).nearest(torch.zeros(1, 4), 1)
+        random_matrix(3).nearest(np.zeros((1, 4), np.float32), 1)
 
 
 def test_an_empty_table() -> None:

@@ -7,16 +7,18 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Entry, LanceStore, MemoryStore, VectorStore, VideoRecord, WindowVectors, to_stored
 from vidkin.similarity import FrameFeatures
 
 
-def unit(*rows: list[float]) -> torch.Tensor:
-    return torch.nn.functional.normalize(torch.tensor(rows), dim=-1)
+def unit(*rows: list[float]) -> NDArray[np.floating]:
+    return units(np.array(rows))
 
 
 def record(path: str, **fields: object) -> VideoRecord:
@@ -25,30 +27,30 @@ def record(path: str, **fields: object) -> VideoRecord:
 
 
 def features(frames: int, *, regions: int = 2, dimension: int = 4, seed: int = 0) -> FrameFeatures:
-    generator = torch.Generator().manual_seed(seed)
-    values = torch.randn(frames, regions, dimension, generator=generator)
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal((frames, regions, dimension), np.float32)
     return FrameFeatures.of_whole(
-        values=torch.nn.functional.normalize(values, dim=-1).half(),
-        timestamps=torch.arange(frames, dtype=torch.float64) / 3,
-        information=torch.rand(frames, generator=generator),
-        baseline=torch.rand(frames, generator=generator),
+        values=units(values).astype(np.float16),
+        timestamps=np.arange(frames, dtype=np.float64) / 3,
+        information=generator.random(frames, np.float32),
+        baseline=generator.random(frames, np.float32),
     )
 
 
-def windows(vectors: torch.Tensor) -> WindowVectors:
-    numbers = torch.arange(len(vectors))
-    starts = numbers.double() * 10
+def windows(vectors: NDArray[np.floating]) -> WindowVectors:
+    numbers = np.arange(len(vectors))
+    starts = numbers.astype(np.float64) * 10
     return WindowVectors(vectors, starts, starts + 10, numbers * 5, numbers * 5 + 4)
 
 
-def entry(path: str, *, frames: int = 3, vectors: torch.Tensor | None = None, seed: int = 0) -> Entry:
+def entry(path: str, *, frames: int = 3, vectors: NDArray[np.floating] | None = None, seed: int = 0) -> Entry:
     found = windows(unit([1.0, 0, 0, 0]) if vectors is None else vectors)
     return Entry(record(path, frames=frames, windows=len(found)), features(frames, seed=seed), found)
 
 
 def same(a: FrameFeatures, b: FrameFeatures) -> bool:
     names = ("values", "timestamps", "information", "baseline")
-    return all(torch.equal(getattr(a, name), getattr(b, name)) for name in names)
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
 def stored_ids(store: LanceStore) -> list[int]:
@@ -107,10 +109,10 @@ def test_what_was_appended_comes_back(store: VectorStore) -> None:
     assert given.windows is not None
     assert same(store.read(stored.id), given.features)
     back = store.read_windows(stored.id)
-    assert back.vectors.dtype == torch.float16
-    assert torch.equal(back.vectors, given.windows.vectors.half())
-    assert torch.equal(back.starts, given.windows.starts)
-    assert torch.equal(back.last_frames, given.windows.last_frames)
+    assert back.vectors.dtype == np.float16
+    assert np.array_equal(back.vectors, given.windows.vectors.astype(np.float16))
+    assert np.array_equal(back.starts, given.windows.starts)
+    assert np.array_equal(back.last_frames, given.windows.last_frames)
 
 
 def test_many_are_read_in_the_order_asked_for(store: VectorStore) -> None:
@@ -126,7 +128,7 @@ def test_many_are_read_in_the_order_asked_for(store: VectorStore) -> None:
 
 
 def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
-    nothing = entry("/empty.mp4", frames=0, vectors=torch.zeros((0, 4)))
+    nothing = entry("/empty.mp4", frames=0, vectors=np.zeros((0, 4)))
     stored = store.append(nothing.record, nothing.features, nothing.windows)
     assert len(store.read(stored.id)) == 0
     assert store.read(stored.id).values.shape == (0, 1, 2, 4)
@@ -134,70 +136,68 @@ def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
 
 
 def test_several_views_come_back_with_their_boxes(store: VectorStore) -> None:
-    generator = torch.Generator().manual_seed(1)
-    values = torch.nn.functional.normalize(torch.randn(3, 2, 5, 4, generator=generator), dim=-1)
-    boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]]).repeat(3, 1, 1)
-    times, ones = torch.arange(3, dtype=torch.float64), torch.ones(3)
-    views = FrameFeatures(values, times, ones, baseline=torch.rand(3, 2, generator=generator), boxes=boxes)
+    generator = np.random.default_rng(1)
+    values = units(generator.standard_normal((3, 2, 5, 4), np.float32))
+    boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]], np.float32)[None].repeat(3, axis=0)
+    times, ones = np.arange(3, dtype=np.float64), np.ones(3, np.float32)
+    views = FrameFeatures(values, times, ones, baseline=generator.random((3, 2), np.float32), boxes=boxes)
     stored = store.append(record("/a.mp4", frames=3, windows=1), views, windows(unit([1.0, 0, 0, 0])))
     back = store.read(stored.id)
-    assert torch.equal(back.whole, values[:, 0].half())
+    assert np.array_equal(back.whole, values[:, 0].astype(np.float16))
     # Parts are kept in half a byte a value: whole numbers up to 7, made unit vectors again.
-    size = values[:, 1].half().float().abs().amax(-1, keepdim=True) / 7
-    numbers = (values[:, 1].half().float() / size).round()
-    torch.testing.assert_close(
-        back.values[:, 1].float(), numbers / numbers.norm(dim=-1, keepdim=True), atol=1e-3, rtol=0
-    )
-    assert float((back.values[:, 1].float() * values[:, 1]).sum(-1).min()) > 0.98
-    assert torch.equal(to_stored(back).values, back.values)
+    size = np.abs(values[:, 1].astype(np.float16).astype(np.float32)).max(-1, keepdims=True) / 7
+    numbers = (values[:, 1].astype(np.float16).astype(np.float32) / size).round()
+    np.testing.assert_allclose(back.values[:, 1].astype(np.float32), units(numbers), atol=1e-3, rtol=0)
+    assert float((back.values[:, 1].astype(np.float32) * values[:, 1]).sum(-1).min()) > 0.98
+    assert np.array_equal(to_stored(back).values, back.values)
     assert back.boxes is not None
-    assert torch.equal(back.boxes, boxes)
-    assert torch.equal(back.baselines, views.baselines)
+    assert np.array_equal(back.boxes, boxes)
+    assert np.array_equal(back.baselines, views.baselines)
 
 
 def test_frames_whose_parts_were_not_described_and_boxes_that_change(store: VectorStore) -> None:
-    values = torch.zeros(4, 2, 1, 4)
+    values = np.zeros((4, 2, 1, 4), np.float32)
     values[:, :, :, 0] = 1.0
     values[1::2, 1] = 0.0
-    boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]]).repeat(4, 1, 1)
+    boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]], np.float32)[None].repeat(4, axis=0)
     boxes[2:, 1, 0] = 0.5
-    times, ones = torch.arange(4, dtype=torch.float64), torch.ones(4)
-    baseline = torch.tensor([[0.1, 0.2], [0.3, 0.0], [0.5, 0.6], [0.7, 0.0]])
+    times, ones = np.arange(4, dtype=np.float64), np.ones(4, np.float32)
+    baseline = np.array([[0.1, 0.2], [0.3, 0.0], [0.5, 0.6], [0.7, 0.0]], np.float32)
     views = FrameFeatures(values, times, ones, baseline=baseline, boxes=boxes)
     stored = store.append(record("/a.mp4", frames=4, windows=1), views, windows(unit([1.0, 0, 0, 0])))
     back = store.read(stored.id)
     assert back.described_parts.tolist() == [True, False, True, False]
-    assert torch.equal(back.values, values.half())
-    assert torch.equal(back.baselines, baseline)
+    assert np.array_equal(back.values, values.astype(np.float16))
+    assert np.array_equal(back.baselines, baseline)
     assert back.boxes is not None
-    assert torch.equal(back.boxes, boxes)
+    assert np.array_equal(back.boxes, boxes)
 
 
 def test_parts_of_odd_length_come_back(store: VectorStore) -> None:
-    values = torch.zeros(2, 2, 1, 5)
+    values = np.zeros((2, 2, 1, 5), np.float32)
     values[..., 0] = 1.0
-    values[1, 1, 0] = torch.tensor([0.0, 7.0, -3.0, 1.0, -7.0])
+    values[1, 1, 0] = np.array([0.0, 7.0, -3.0, 1.0, -7.0])
     views = FrameFeatures(
-        values / values.norm(dim=-1, keepdim=True),
-        torch.arange(2, dtype=torch.float64),
-        torch.ones(2),
-        baseline=torch.zeros(2, 2),
-        boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]]).repeat(2, 1, 1),
+        units(values),
+        np.arange(2, dtype=np.float64),
+        np.ones(2, np.float32),
+        baseline=np.zeros((2, 2), np.float32),
+        boxes=np.array([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]], np.float32)[None].repeat(2, axis=0),
     )
     stored = store.append(record("/a.mp4", frames=2, windows=1), views, windows(unit([1.0, 0, 0, 0])))
-    back = store.read(stored.id).values.float()
-    torch.testing.assert_close(back, views.values, atol=1e-3, rtol=0)
+    back = store.read(stored.id).values.astype(np.float32)
+    np.testing.assert_allclose(back, views.values, atol=1e-3, rtol=0)
 
 
 def test_features_are_rounded_once(store: VectorStore) -> None:
     """What is appended in single precision comes back as `to_stored` rounds it."""
     precise = features(3, seed=4)
-    precise = replace(precise, values=precise.values.float() * 0.999, baseline=None)
+    precise = replace(precise, values=precise.values.astype(np.float32) * 0.999, baseline=None)
     stored = store.append(record("/a.mp4", frames=3, windows=1), precise, windows(unit([1.0, 0, 0, 0])))
     rounded = to_stored(precise)
-    assert rounded.values.dtype == torch.float16
-    assert torch.equal(to_stored(rounded).values, rounded.values)
-    assert torch.equal(store.read(stored.id).values, rounded.values)
+    assert rounded.values.dtype == np.float16
+    assert np.array_equal(to_stored(rounded).values, rounded.values)
+    assert np.array_equal(store.read(stored.id).values, rounded.values)
     assert store.read(stored.id).baselines.tolist() == [[0.0]] * 3
 
 
@@ -267,11 +267,11 @@ def test_nearest_refuses_what_does_not_fit(store: VectorStore) -> None:
     given = entry("/a.mp4")
     store.append(given.record, given.features, given.windows)
     with pytest.raises(InvalidArgumentError, match="query vectors must have dimension 4 as the index has, got 3"):
-        store.nearest(torch.ones(1, 3), 1)
+        store.nearest(np.ones((1, 3), np.float32), 1)
     with pytest.raises(InvalidArgumentError, match=r"vectors must be \[Q, E\]"):
-        store.nearest(torch.ones(3), 1)
+        store.nearest(np.ones(3, np.float32), 1)
     with pytest.raises(InvalidArgumentError, match="limit must be at least 1, got 0"):
-        store.nearest(torch.ones(1, 4), 0)
+        store.nearest(np.ones((1, 4), np.float32), 0)
 
 
 def test_appending_a_path_again_replaces_it(store: VectorStore) -> None:
@@ -334,7 +334,7 @@ def test_records_check_themselves() -> None:
     with pytest.raises(InvalidArgumentError, match="status must be 'ok', 'broken' or 'stale', got 'new'"):
         record("/a", status="new")
     with pytest.raises(InvalidArgumentError, match=r"vectors must be \[W, E\]"):
-        WindowVectors(*(torch.ones(2),) * 5)
+        WindowVectors(*(np.ones(2, np.float32),) * 5)
 
 
 def test_features_stay_whole_through_many_commits_and_optimization(
@@ -439,7 +439,7 @@ def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
 
 
 def test_features_lie_in_files_that_others_can_read(disk: Callable[..., LanceStore], tmp_path: Path) -> None:
-    from safetensors.torch import load_file
+    from safetensors.numpy import load_file
 
     store = disk()
     (a,) = store.append_many([entry("/a.mp4", seed=3)])
@@ -448,33 +448,33 @@ def test_features_lie_in_files_that_others_can_read(disk: Callable[..., LanceSto
     content = load_file(path)
     assert sorted(content) == ["baseline", "information", "timestamps", "values"]
     assert content["values"].shape == (3, 2, 4)  # no axis for the views, as there is only one
-    assert torch.equal(content["values"], store.read(a.id).whole)
+    assert np.array_equal(content["values"], store.read(a.id).whole)
 
 
 def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., LanceStore]) -> None:
-    generator = torch.Generator().manual_seed(0)
-    centers = torch.randn(60, 32, generator=generator)
+    generator = np.random.default_rng(0)
+    centers = generator.standard_normal((60, 32), np.float32)
 
     def batch(first: int, count: int) -> list[Entry]:
         made = []
         for n in range(first, first + count):
-            vectors = centers[torch.randint(60, (20,), generator=generator)]
-            vectors = vectors + 0.4 * torch.randn(20, 32, generator=generator)
-            vectors = torch.nn.functional.normalize(vectors, dim=-1)
+            vectors = centers[generator.integers(60, size=20)]
+            vectors = vectors + 0.4 * generator.standard_normal((20, 32), np.float32)
+            vectors = units(vectors)
             made.append(entry(f"/{n}.mp4", frames=1, vectors=vectors))
         return made
 
     store = disk(exact_below=1000)
     store.append_many(batch(0, 150))
-    queries = torch.nn.functional.normalize(centers[:20], dim=-1)
+    queries = units(centers[:20])
     exact = store.nearest(queries, 10)
     store.optimize()
-    assert store._window_search()._indexed
+    assert store._window_search().is_indexed
     close = store.nearest(queries, 10)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 200 > 0.95
-    assert torch.allclose(close.scores[:, 0], exact.scores[:, 0], atol=1e-6)
-    assert bool((close.scores.diff(dim=1) <= 0).all())
+    assert np.allclose(close.scores[:, 0], exact.scores[:, 0], atol=1e-6)
+    assert (np.diff(close.scores, axis=1) <= 0).all()
     # Rows added after the index was built are found, removed ones are not, and both survive a rebuild.
     (new,) = store.append_many([entry("/new.mp4", frames=1, vectors=queries[:1])])
     assert store.nearest(queries[:1], 1).video_ids.tolist() == [[new.id]]
@@ -491,14 +491,14 @@ def test_neighbors_scattered_over_many_partitions_are_found(
 ) -> None:
     # Without clusters, the nearest of 6,000 windows lie in most of the 187 partitions.
     monkeypatch.setattr("vidkin.index.storage.lance._WINDOWS_A_PARTITION", 32)
-    generator = torch.Generator().manual_seed(0)
-    vectors = torch.nn.functional.normalize(torch.randn(6000, 32, generator=generator), dim=-1)
+    generator = np.random.default_rng(0)
+    vectors = units(generator.standard_normal((6000, 32), np.float32))
     store = disk(exact_below=1000)
-    store.append_many([entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(vectors.split(200))])
-    queries = torch.nn.functional.normalize(torch.randn(20, 32, generator=generator), dim=-1)
+    store.append_many([entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(np.split(vectors, 30))])
+    queries = units(generator.standard_normal((20, 32), np.float32))
     exact = store.nearest(queries, 100)
     store.optimize()
-    assert store._window_search()._indexed
+    assert store._window_search().is_indexed
     close = store.nearest(queries, 100)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 2000 > 0.95
@@ -506,7 +506,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
 
 def test_the_approximate_index_does_not_show_orphans(disk: Callable[..., LanceStore]) -> None:
     store = disk(exact_below=100)
-    vectors = torch.nn.functional.normalize(torch.randn(60, 8, generator=torch.Generator().manual_seed(1)), dim=-1)
+    vectors = units(np.random.default_rng(1).standard_normal((60, 8), np.float32))
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(5)])
     store.optimize()
     query = vectors[:1]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
-import torch
 
+from tests.index.helpers import units
 from vidkin.index import VideoRecord
 from vidkin.index.storage.records import WindowVectors
 from vidkin.index.storage.table import (
@@ -53,10 +54,10 @@ def test_a_cause_with_a_name_that_is_not_text_is_written() -> None:
 
 
 def windows(*starts: float) -> WindowVectors:
-    times = torch.tensor(starts, dtype=torch.float64)
-    frames = torch.arange(len(starts))
-    vectors = torch.nn.functional.normalize(torch.arange(1.0, 4 * len(starts) + 1).reshape(-1, 4), dim=1)
-    return WindowVectors(vectors.half(), times, times + 1.0, frames, frames)
+    times = np.array(starts, np.float64)
+    frames = np.arange(len(starts))
+    vectors = units(np.arange(1.0, 4 * len(starts) + 1).reshape(-1, 4))
+    return WindowVectors(vectors.astype(np.float16), times, times + 1.0, frames, frames)
 
 
 def test_windows_are_rows_of_their_video() -> None:
@@ -68,7 +69,7 @@ def test_windows_are_rows_of_their_video() -> None:
     own = rows.slice(0, 2).take([1, 0])  # in any order
     back, expected = windows_from_rows(own), windows(0.0, 5.0)
     assert back.starts.tolist() == [0.0, 5.0]
-    assert torch.equal(back.vectors, expected.vectors)
+    assert np.array_equal(back.vectors, expected.vectors)
     matrix = window_matrix(rows)
     assert (matrix.video_ids.tolist(), matrix.ends.tolist()) == ([3, 3, 9], [1.0, 6.0, 3.0])
     assert vector_column(rows).shape == (3, 4)

@@ -21,7 +21,11 @@ from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots import TREND_TESTS, fit_rule, fit_trend, rise_moment
-from vidkin.shots.judging import (
+from vidkin.shots.learned import ShotRules, find_shots, fit_shot_rules
+from vidkin.shots.shot_windows import CUT_NUMBERS, Encode, ShotWindows
+from vidkin.shots.training.clips import ShotClips, encode_with
+from vidkin.shots.training.head import ShotRecipe, train_on_shots
+from vidkin.shots.training.judging import (
     CriticalScores,
     JudgedShot,
     TrueShot,
@@ -29,10 +33,6 @@ from vidkin.shots.judging import (
     score_critical,
     score_detected_critical,
 )
-from vidkin.shots.learned import ShotRules, encode_with, find_shots, fit_shot_rules
-from vidkin.shots.shot_windows import CUT_NUMBERS, Encode, ShotWindows
-from vidkin.shots.training.clips import ShotClips
-from vidkin.shots.training.head import ShotRecipe, train_on_shots
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
 from vidkin_research.made.highlights import HIGHLIGHT_PLACES, Part, build_highlights
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path

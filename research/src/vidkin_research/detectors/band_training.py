@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch.nn import functional
 
@@ -14,12 +15,13 @@ from vidkin.metric.measures import DetectionScores, boundary_scores
 from vidkin.models.engine import OneCycle, read_terms, take_steps
 from vidkin.shots.band import (
     Probabilities,
-    TransitionNetwork,
+    Rows,
     TransitionThresholds,
     band_features,
     cuts_from_probabilities,
 )
-from vidkin.shots.judging import BoundaryLabels, cut_boundaries
+from vidkin.shots.training.judging import BoundaryLabels, cut_boundaries
+from vidkin.shots.training.transitions import TransitionNetwork
 
 __all__ = ["LabeledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
 
@@ -41,7 +43,7 @@ class LabeledSequence:
         labels: Cuts and transitions of the sequence.
     """
 
-    features: torch.Tensor
+    features: Rows
     labels: BoundaryLabels
 
     @classmethod
@@ -76,7 +78,7 @@ def train_transitions(
             f"sequences must be at least {_BATCH}, all of one length, got {len(sequences)} of lengths "
             f"{sorted(lengths)[:5]}"
         )
-    features = torch.stack([sequence.features for sequence in sequences])
+    features = torch.from_numpy(np.stack([sequence.features for sequence in sequences]))
     targets = torch.zeros(*features.shape[:2], 2)
     for target, sequence in zip(targets, sequences, strict=True):
         target[list(sequence.labels.hard), 0] = 1
@@ -113,7 +115,7 @@ def fit_thresholds(
     network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> TransitionThresholds:
     """Choose from a small grid the thresholds with the highest F1 over these sequences (the first if equal)."""
-    probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
+    probabilities = [network.probabilities(sequence.features) for sequence in sequences]
     best, chosen = -1.0, network.thresholds
     for hard in _GRID:
         for gradual in _GRID:
@@ -128,7 +130,7 @@ def sequence_scores(
     network: TransitionNetwork, sequences: Sequence[LabeledSequence], *, tolerance: float = 2
 ) -> DetectionScores:
     """Score the transitions that the network finds in sequences with its thresholds."""
-    probabilities = [network.probabilities(sequence.features).numpy() for sequence in sequences]
+    probabilities = [network.probabilities(sequence.features) for sequence in sequences]
     return _score(probabilities, sequences, network.thresholds, tolerance)
 
 

@@ -211,7 +211,7 @@ def load_feature(path: PathLike) -> ImageFeature:
     Raises:
         InvalidArgumentError: The file is missing, is not safetensors, or contains something else.
     """
-    tensors, metadata = read_safetensors(path, purpose="feature")
+    tensors, metadata = read_safetensors(path, purpose="feature", framework="pt")
     if metadata.get("format") != _FORMAT:
         raise InvalidArgumentError(f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature")
     try:

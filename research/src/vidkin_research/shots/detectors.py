@@ -15,8 +15,8 @@ from vidkin.media import iter_frames
 from vidkin.media.frames import fit_to_square
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
 from vidkin.shots import DetectedCut, detect
-from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules
-from vidkin.shots.training.clips import ShotClips
+from vidkin.shots.learned import find_shots, fit_shot_rules
+from vidkin.shots.training.clips import ShotClips, encode_with
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
 from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments

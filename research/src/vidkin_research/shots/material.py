@@ -10,7 +10,7 @@ from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
 from vidkin._base.values import read_json
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.judging import BoundaryLabels, read_boundary_labels
+from vidkin.shots.training.judging import BoundaryLabels, read_boundary_labels
 from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
 from vidkin_research.runs import OnStudyProgress

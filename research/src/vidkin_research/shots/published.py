@@ -8,8 +8,8 @@ from pathlib import Path
 
 from vidkin.datasets import VideoAnnotation
 from vidkin.models import ClipEncoder, build_model, save_model
-from vidkin.shots.learned import encode_with, find_shots, fit_shot_rules, video_features
-from vidkin.shots.training.clips import ShotClips, count_in
+from vidkin.shots.learned import find_shots, fit_shot_rules
+from vidkin.shots.training.clips import ShotClips, count_in, encode_with, video_features
 from vidkin.shots.training.head import ShotLoss, train_on_shots
 from vidkin.shots.training.recipes import ShotPlan, parse_shot_recipe, read_shot_recipe
 from vidkin.shots.video_frames import read_video_frames

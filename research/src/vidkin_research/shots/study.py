@@ -15,9 +15,9 @@ from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.metric.measures import DetectionScores
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots import DetectedCut
-from vidkin.shots.judging import evaluate_cuts
 from vidkin.shots.shot_windows import CUT_NUMBERS
 from vidkin.shots.training.head import ShotRecipe
+from vidkin.shots.training.judging import evaluate_cuts
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
 from vidkin_research.made.highlights import build_highlights
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path

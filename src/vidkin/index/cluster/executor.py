@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import torch
-
 from vidkin._version import __version__
 from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
 from vidkin.features import FrameExtractor, Phase
 from vidkin.features.describe import HANG_TIMEOUT, Silence
+from vidkin.features.sessions import set_threads
 from vidkin.index.cluster.connection import check_address, connect, import_ray
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec, describe_video
 from vidkin.index.ingest.worker import Alive, Failed
@@ -52,7 +51,7 @@ class Describer:
 
     def open(self, spec: WorkerSpec) -> Opened | Failed:
         """Open the extractor."""
-        torch.set_num_threads(1)
+        set_threads(1)
         self._rate = spec.base_rate
         try:
             self._extractor: FrameExtractor = spec.open()

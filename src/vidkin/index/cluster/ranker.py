@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-import torch
-
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError, VidkinError
 from vidkin.index.cluster.connection import check_address, connect
 from vidkin.index.query.common import CommonFrames
@@ -142,7 +140,6 @@ class Shard:
     """
 
     def __init__(self, location: str, most_bytes: int) -> None:
-        torch.set_num_threads(1)
         self._store = LanceStore(location)
         self._most_bytes = most_bytes
         self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
@@ -192,4 +189,4 @@ class Shard:
 
 
 def _bytes_of(features: FrameFeatures) -> int:
-    return features.values.numel() * features.values.element_size()
+    return features.values.nbytes

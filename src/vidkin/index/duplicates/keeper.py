@@ -88,7 +88,8 @@ def choose_keeper(
         least = min(map(keys[rule], files)) + (_EQUALLY_LONG if rule == "longest" else 0)
         first, because = [file for file in files if keys[rule](file) <= least], rule
     else:
-        first = [file for file in files if file.record.path.startswith(os.path.join(rule, ""))]
+        inside = os.path.normcase(os.path.join(rule, ""))
+        first = [file for file in files if os.path.normcase(file.record.path).startswith(inside)]
         because = f"in {rule}"
     if len(first) == 1:
         return first[0], because

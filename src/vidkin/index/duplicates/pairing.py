@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
@@ -180,13 +180,13 @@ def _result(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fi
 
 def _covered(features: FrameFeatures, spans: list[tuple[float, float]]) -> float:
     """Share of the informative frames that lie in one of these ranges of seconds."""
-    weights = features.information.double()
+    weights = features.information.astype(np.float64)
     total = float(weights.sum())
     if total <= 0:
         return 0.0
     # A frame stands for half a period on both sides of it.
     reach = 0.49 * features.period
-    seen = torch.zeros(len(features), dtype=torch.bool)
+    seen = np.zeros(len(features), np.bool_)
     for start, end in spans:
         seen |= (features.timestamps >= start - reach) & (features.timestamps <= end + reach)
     return min(1.0, float(weights[seen].sum()) / total)

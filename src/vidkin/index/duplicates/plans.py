@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from vidkin._base.files import open_output
+from vidkin._base.files import is_within, open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
@@ -232,9 +232,8 @@ def _file(table: dict[str, Any]) -> FileState:
 
 def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
     """The reason not to remove a file; None for one that is spare."""
-    real = os.path.realpath(member.path)
     for folder in protected:
-        if real.startswith(os.path.join(folder, "")):
+        if is_within(member.path, folder):
             return f"it is in {folder}, which is protected"
     if member.doubt:
         return f"doubtful: {member.doubt}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin._base import disk
+from vidkin._base.files import drive_name, is_within
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
@@ -209,9 +210,8 @@ def _remove(
 
 def _why_never(task: _Task, file: FileState, keep: FileState) -> str:
     """Why a file is not touched, whatever it holds; empty if it may be."""
-    real = os.path.realpath(file.path)
     for folder in task.protected:
-        if real.startswith(os.path.join(folder, "")):
+        if is_within(file.path, folder):
             return f"it is in {folder}, which is protected"
     if file.path in task.kept:
         return "the plan keeps it, too"
@@ -330,16 +330,16 @@ def _has_left(step: RemovalStep) -> bool:
     if not os.path.lexists(step.source):
         return True
     if step.link == "symbolic":
-        return os.path.islink(step.source) and os.readlink(step.source) == step.kept
+        return os.path.islink(step.source) and disk.read_link(step.source) == step.kept
     return step.link == "hard" and os.path.exists(step.kept) and os.path.samefile(step.source, step.kept)
 
 
 def _place_in(folder: str, path: str) -> str:
     """Target path of a file: its full path below the folder, so that no two files collide."""
-    if os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):
+    if is_within(path, folder):
         raise InvalidArgumentError(f"the folder for removed files must hold none of them, got {folder} for {path}")
     drive, rest = os.path.splitdrive(path)
-    return os.path.join(folder, drive.rstrip(":\\/"), rest.lstrip("\\/"))
+    return os.path.join(folder, drive_name(drive), rest.lstrip("\\/"))
 
 
 def _cause(error: OSError) -> str:
@@ -517,7 +517,7 @@ def _why_no_link(step: RemovalStep, path: str, kept: FileState | None) -> str:
     try:
         status = os.lstat(path)
         if step.link == "symbolic":
-            return "" if stat.S_ISLNK(status.st_mode) and os.readlink(path) == step.kept else other
+            return "" if stat.S_ISLNK(status.st_mode) and disk.read_link(path) == step.kept else other
         if step.link != "hard" or not stat.S_ISREG(status.st_mode):
             return other
         kept_status = os.lstat(step.kept)

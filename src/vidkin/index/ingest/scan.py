@@ -210,11 +210,20 @@ def _cause(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
+def _is_same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
 # Files that were scanned through a link and are in the index under another path.
 
 
 def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
     """Rename scanned files to the paths that the index has for them, so that a link does not add a file twice.
+
+    Neither does a name in other case letters, where the file system ignores them.
 
     Args:
         scan: Scan of the paths named now.
@@ -235,8 +244,13 @@ def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
         return os.path.join(real_folders[folder], name)
 
     names = {real_path(path): path for path in sorted(known)}
+    folded = {real.casefold(): path for real, path in names.items()}
     files = {file.path: file for file in scan.files if file.path in known}
     for file in new:
-        name = names.get(real_path(file.path), file.path)
+        real = real_path(file.path)
+        name = names.get(real, file.path)
+        other = folded.get(real.casefold())
+        if name == file.path and other is not None and _is_same_file(file.path, other):
+            name = other
         files.setdefault(name, replace(file, path=name))
     return replace(scan, files=tuple(files[path] for path in sorted(files)))

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
@@ -40,28 +41,30 @@ class CommonFrames:
 
     FILE = "common.safetensors"
 
-    def __init__(self, vectors: torch.Tensor | None = None) -> None:
-        self.vectors = torch.zeros(0, 0) if vectors is None else vectors.half().float()
+    def __init__(self, vectors: NDArray[np.floating] | None = None) -> None:
+        # Stored in half precision; rounding first makes fresh and reloaded vectors agree.
+        self.vectors = (np.zeros((0, 0)) if vectors is None else vectors.astype(np.float16)).astype(np.float32)
 
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def share(self, values: torch.Tensor) -> torch.Tensor:
+    def share(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """How common each frame of [T, R, D] is: [T] in [0, 1], 1 for common frames.
 
         The largest cosine with a common vector, .75 to 0 and .85 to 1, linear between.
         """
         if len(self) == 0:
-            return torch.zeros(len(values))
-        nearest = (frame_vectors(values.float()) @ self.vectors.T).amax(dim=1)
-        return ((nearest - (_SAME - 0.1)) / 0.1).clamp(0, 1)
+            return np.zeros(len(values), np.float32)
+        nearest = (frame_vectors(values) @ self.vectors.T).max(axis=1)
+        share: NDArray[np.float32] = ((nearest - (_SAME - 0.1)) / 0.1).clip(0, 1)
+        return share
 
-    def merge(self, vectors: torch.Tensor) -> CommonFrames:
+    def merge(self, vectors: NDArray[np.floating]) -> CommonFrames:
         """Add ``vectors`` [C, E], without those that are already included."""
         merged = self.vectors
-        for vector in vectors.float():
+        for vector in vectors.astype(np.float32, copy=False):
             if len(merged) == 0 or float((merged @ vector).max()) < 0.97:
-                merged = torch.cat([merged.reshape(-1, len(vector)), vector[None]])
+                merged = np.concatenate([merged.reshape(-1, len(vector)), vector[None]])
         return CommonFrames(merged)
 
     @classmethod
@@ -78,7 +81,9 @@ class CommonFrames:
         write_units(place, self.FILE, "vectors", self.vectors)
 
 
-def find_common(store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000) -> torch.Tensor:
+def find_common(
+    store: VectorStore, video_ids: Iterable[int], *, minimum: int = 3, most: int = 2000
+) -> NDArray[np.float32]:
     """Find windows that ``minimum`` or more other videos show, none of them a copy of another: vectors [C, E].
 
     Two videos are copies here if half of either one's length looks like something in the other (a window with a
@@ -101,7 +106,7 @@ def find_common(store: VectorStore, video_ids: Iterable[int], *, minimum: int = 
             continue
         copies: dict[int, bool] = {}
         # For each window the ids of the other videos whose whole picture shows the same, nearest first.
-        nearest = store.nearest(windows.vectors.float(), _NEIGHBORS)
+        nearest = store.nearest(windows.vectors, _NEIGHBORS)
         videos = []
         for ids, numbers, scores in zip(
             nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
@@ -117,8 +122,8 @@ def find_common(store: VectorStore, video_ids: Iterable[int], *, minimum: int = 
             videos.append(list(dict.fromkeys(other for other, _ in neighbors)))
         for index, others in enumerate(videos):
             if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
-                common.append(windows.vectors[index].float())
-    return torch.stack(common) if common else torch.zeros(0, 0)
+                common.append(windows.vectors[index])
+    return np.stack(common) if common else np.zeros((0, 0), np.float32)
 
 
 class _WindowCache:
@@ -127,7 +132,7 @@ class _WindowCache:
     def __init__(self, store: VectorStore) -> None:
         self._store = store
         self._sizes = {record.id: record.windows for record in store.videos() if record.status == "ok"}
-        self._read = lru_cache(maxsize=512)(store.read_windows)
+        self._read = lru_cache(maxsize=512)(self._of_whole)
 
     def count(self, video_id: int) -> int:
         """Number of these windows."""
@@ -135,8 +140,13 @@ class _WindowCache:
         return 0 if windows is None else len(windows)
 
     def __call__(self, video_id: int) -> WindowVectors | None:
+        return self._read(video_id) if self._sizes.get(video_id, 0) else None
+
+    def _of_whole(self, video_id: int) -> WindowVectors:
         # Parts of pictures look alike everywhere: a corner of sky, a dark border.
-        return self._read(video_id).of_whole() if self._sizes.get(video_id, 0) else None
+        windows = self._store.read_windows(video_id).of_whole()
+        # Products in half precision are slow.
+        return replace(windows, vectors=windows.vectors.astype(np.float32, copy=False))
 
 
 def _are_strangers(
@@ -163,13 +173,13 @@ def _are_strangers(
 
 
 def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
-    near = first.vectors.float() @ second.vectors.float().T >= _RELATED
-    return max(_share(first, near.any(1)), _share(second, near.any(0))) >= _COPY_SHARE
+    near: NDArray[np.bool_] = first.vectors @ second.vectors.T >= _RELATED
+    return max(_share(first, near.max(axis=1)), _share(second, near.max(axis=0))) >= _COPY_SHARE
 
 
-def _share(windows: WindowVectors, chosen: torch.Tensor) -> float:
+def _share(windows: WindowVectors, chosen: NDArray[np.bool_]) -> float:
     lengths = windows.ends - windows.starts
-    return float(lengths[chosen].sum() / lengths.sum().clamp_min(1e-9))
+    return float(lengths[chosen].sum() / max(lengths.sum(), 1e-9))
 
 
 # Calibration: how similar unrelated frames are to the extractor of an index.
@@ -181,6 +191,9 @@ _logger = logging.getLogger(__name__)
 _SHIPPED = LocalPlace(Path(__file__).with_name("data"))
 
 _SHARE = 0.9
+
+# Each is compared with two thousand of the background.
+_PICTURES_AT_ONCE = 1024
 
 # Views are compared in dozens of pairs, so unrelated parts reach higher similarities by chance.
 _SHARE_OF_VIEWS = 0.99
@@ -197,23 +210,29 @@ class Calibration:
 
     FILE = "background.safetensors"
 
-    def __init__(self, background: torch.Tensor, share: float = _SHARE) -> None:
+    def __init__(self, background: NDArray[np.floating], share: float = _SHARE) -> None:
         self._share = share
         # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
-        self.background = background.half().float()
+        self.background = background.astype(np.float16).astype(np.float32)
 
     def calibrate(self, features: FrameFeatures) -> FrameFeatures:
         """Add the baseline [T, V] to features: how similar unrelated frames are to each view of each frame."""
         if len(self.background) == 0:
-            return replace(features, baseline=torch.zeros(features.values.shape[:2]))
-        columns = [background_baseline(view, self.background, share=self._share) for view in features.values.unbind(1)]
-        return replace(features, baseline=torch.stack(columns, dim=1).float())
+            return replace(features, baseline=np.zeros(features.values.shape[:2], np.float32))
+        # Views of frames are pictures like any other.
+        frames, views = features.values.shape[:2]
+        pictures = features.values.reshape(frames * views, *features.values.shape[2:])
+        columns = [
+            background_baseline(pictures[first : first + _PICTURES_AT_ONCE], self.background, share=self._share)
+            for first in range(0, max(1, len(pictures)), _PICTURES_AT_ONCE)
+        ]
+        return replace(features, baseline=np.concatenate(columns).reshape(frames, views))
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
         """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
-            return cls(torch.zeros(0, 1, 1))
+            return cls(np.zeros((0, 1, 1), np.float32))
         shipped = cls.read(_SHIPPED, _share_of(extractor), f"{extractor.fingerprint}.safetensors")
         return cls.measure(extractor) if shipped is None else shipped
 
@@ -223,9 +242,10 @@ class Calibration:
         if extractor.views == "none":
             return cls(extractor.extract(background_frames()).whole, _share_of(extractor))
         # Crops of a photograph would only count it more than once.
-        boxes = torch.tensor(DISTINCT_VIEWS)
-        views = extractor.extract(background_frames(), boxes=boxes).values.flatten(0, 1)
-        return cls(views[views.abs().amax(dim=(1, 2)) > 0], _share_of(extractor))
+        boxes = np.array(DISTINCT_VIEWS, np.float32)
+        values = extractor.extract(background_frames(), boxes=boxes).values
+        views = values.reshape(-1, *values.shape[2:])
+        return cls(views[(views != 0).any(axis=(1, 2))], _share_of(extractor))
 
     @classmethod
     def read(cls, place: Place, share: float = _SHARE, file: str = FILE) -> Calibration | None:

@@ -223,7 +223,7 @@ def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0
     Returns:
         Values in single precision; the information of each frame is multiplied by one minus its commonness.
     """
-    values = features.values.float()
+    values = features.values.astype(np.float32, copy=False)
     return replace(
         features,
         values=values,
@@ -247,8 +247,8 @@ _TICK = 0.1
 # Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
 _LAST_CHANCE = 0.5
 
-# And that it gets once more when the interpreter ends: a thread that is stopped in the middle of a step of torch aborts
-# the process.
+# And that it gets once more when the interpreter ends: a thread stopped in the middle of a library's step may abort the
+# process.
 _AT_EXIT = 5.0
 
 
@@ -400,7 +400,7 @@ class SearchParts:
         """Identifies what the score of two videos of the index depends on besides the two files."""
         digest = hashlib.sha256(fingerprint_of_scores(self._manifest.fingerprint, self.scorer).encode())
         digest.update(repr(self._manifest.sampling_rate).encode())
-        digest.update(self.common.vectors.numpy().tobytes())
+        digest.update(self.common.vectors.tobytes())
         return digest.hexdigest()[:16]
 
     def refresh(self) -> bool:

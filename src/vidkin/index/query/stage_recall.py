@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
@@ -101,8 +101,8 @@ def _exhaustive(
         targets = [weigh_features(features, common) for features in store.read_many(chunk)]
         maps = frame_similarity_many(query.whole, [target.whole for target in targets], symmetric=True)
         for video_id, target, raw in zip(chunk, targets, maps, strict=True):
-            frame_map = calibrated_map(raw.float(), query.baselines[:, 0], target.baselines[:, 0])
-            frame_map = frame_map * torch.minimum(query.information[:, None], target.information[None, :])
-            best = torch.maximum(frame_map.amax(1).mean(), frame_map.amax(0).mean())
-            similarity.append((-float(best), video_id))
+            frame_map = calibrated_map(raw, query.baselines[:, 0], target.baselines[:, 0])
+            frame_map = frame_map * np.minimum(query.information[:, None], target.information[None, :])
+            best = max(float(frame_map.max(axis=1).mean()), float(frame_map.max(axis=0).mean()))
+            similarity.append((-best, video_id))
     return [video_id for _, video_id in sorted(similarity)[:limit]]

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.features import open_extractor
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import Query, describe_query, weigh_features
-from vidkin.index.storage.contract import FeatureReader, VectorStore
+from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
 from vidkin.similarity import (
@@ -121,31 +122,44 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
     The query has a vector for each informative frame, plain and mirrored; a video's promise is its best cosine with
     any of them plus a tenth of the mean over the query's vectors of its best cosines.
     """
-    promise: dict[int, float] = {}
+    ids: list[NDArray[np.int64]] = []
+    promises: list[NDArray[np.float64]] = []
     for view in (query.plain, query.mirrored):
         if view is None:
             continue
-        # Window-like vectors of informative frames, evenly spread; those of black frames are near zero.
-        informative = (view.information >= 0.05).nonzero()[:, 0]
-        few = _spread(informative, _MOST_PART_VECTORS)
-        kept = [view.whole[_spread(informative, _MOST_QUERY_VECTORS)]]
-        kept += [part[few] for part in view.values.unbind(1)[1:]]
-        vectors = torch.cat([frame_vectors(part.float()) for part in kept])
-        vectors = vectors[vectors.norm(dim=-1) > 0.5]
+        vectors = _query_vectors(view)
         if len(vectors) == 0:
             continue
         nearest = store.nearest(vectors, _WINDOWS_PER_CANDIDATE * count)
-        best: dict[int, dict[int, float]] = {}
-        for row, (ids, scores) in enumerate(zip(nearest.video_ids.tolist(), nearest.scores.tolist(), strict=True)):
-            for video_id, score in zip(ids, scores, strict=True):
-                if video_id >= 0:
-                    rows = best.setdefault(video_id, {})
-                    rows[row] = max(score, rows.get(row, -1.0))
-        for video_id, rows in best.items():
-            value = max(rows.values()) + 0.1 * sum(rows.values()) / len(vectors)
-            promise[video_id] = max(value, promise.get(video_id, -1.0))
-    ranked = sorted(promise.items(), key=lambda item: (-item[1], item[0]))
-    return [video_id for video_id, _ in ranked[:count]]
+        of_view, columns = np.unique(nearest.video_ids, return_inverse=True)
+        # The best cosine [Q, videos] of each vector with each video; nothing where none of its windows is among the
+        # nearest.
+        best = np.full((len(vectors), len(of_view)), -np.inf)
+        cells = columns.reshape(nearest.scores.shape) + len(of_view) * np.arange(len(vectors))[:, None]
+        np.maximum.at(best.reshape(-1), cells.reshape(-1), nearest.scores.reshape(-1).astype(np.float64))
+        best, of_view = best[:, of_view != NO_WINDOW], of_view[of_view != NO_WINDOW]
+        mean = np.where(best > -np.inf, best, 0.0).sum(axis=0) / len(vectors)
+        ids.append(of_view)
+        promises.append(best.max(axis=0) + 0.1 * mean)
+    if not ids:
+        return []
+    videos, rows = np.unique(np.concatenate(ids), return_inverse=True)
+    promise = np.full(len(videos), -np.inf)
+    np.maximum.at(promise, rows, np.concatenate(promises))
+    # Of equally promising ones the lower id: they are in this order.
+    ranked: list[int] = videos[np.argsort(-promise, kind="stable")[:count]].tolist()
+    return ranked
+
+
+def _query_vectors(view: FrameFeatures) -> NDArray[np.float32]:
+    """Window-like vectors [Q, E] of informative frames, evenly spread; those of black frames are near zero."""
+    informative = np.flatnonzero(view.information >= 0.05)
+    few = _spread(informative, _MOST_PART_VECTORS)
+    whole = frame_vectors(view.whole[_spread(informative, _MOST_QUERY_VECTORS)])
+    parts = frame_vectors(view.values[few, 1:])
+    vectors: NDArray[np.float32] = np.concatenate([whole, parts.swapaxes(0, 1).reshape(-1, whole.shape[1])])
+    is_informative: NDArray[np.bool_] = np.vecdot(vectors, vectors) > 0.25
+    return vectors[is_informative]
 
 
 def score_candidates(
@@ -222,11 +236,11 @@ def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
     return Match(record.path, pair.score, segments, record.id)
 
 
-def _spread(places: torch.Tensor, most: int) -> torch.Tensor:
+def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """At most ``most`` of these, evenly spread."""
     if len(places) <= most:
         return places
-    return places[torch.linspace(0, len(places) - 1, most).round().long()]
+    return places[np.rint(np.linspace(0, len(places) - 1, most)).astype(np.int64)]
 
 
 # Find where a single picture comes from: read the most promising moments of the candidates again.
@@ -371,18 +385,18 @@ class _Seen:
     def moments(self) -> Iterator[_Moment]:
         """The most similar stored frames of each video, some time apart from each other."""
         for target, (row, stored) in enumerate(zip(self._rows, self._stored, strict=True)):
-            left = row.clone()
+            left = row.copy()
             for segment in self._results[target][0].segments:
                 # A part of the frame may match where the whole does not.
                 near = (stored.timestamps >= segment.target_start) & (stored.timestamps <= segment.target_end)
-                left[near] = left[near].clamp(min=min(segment.score, _LEAST_WHEN_FOUND))
+                left[near] = np.maximum(left[near], np.float32(min(segment.score, _LEAST_WHEN_FOUND)))
             for _ in range(_MOST_OF_ONE):
                 best = int(left.argmax())
                 if float(left[best]) < _LEAST_SIMILARITY:
                     break
                 time = float(stored.timestamps[best])
                 yield _Moment(float(left[best]), target, time, int(self._mirrored))
-                left[(stored.timestamps - time).abs() < _REACH * stored.period] = 0.0
+                left[np.abs(stored.timestamps - time) < _REACH * stored.period] = 0.0
 
     def add(self, target: int, frames: FrameFeatures) -> None:
         """Compare with a stretch of a video that was read again."""
@@ -403,11 +417,11 @@ class _Seen:
                 segments.append(new)
         return PairScore(max(result.score for result in results), tuple(segments), results[0].map)
 
-    def _compare(self, targets: Sequence[FrameFeatures]) -> list[torch.Tensor]:
+    def _compare(self, targets: Sequence[FrameFeatures]) -> list[NDArray[np.float32]]:
         """[Tt] in [0, 1] for each target: calibrated similarity of each of its frames to the picture."""
         maps = frame_similarity_many(self._picture.whole, [target.whole for target in targets], symmetric=True)
         return [
-            calibrated_map(raw.float(), self._picture.baselines[:, 0], target.baselines[:, 0])[0]
+            calibrated_map(raw, self._picture.baselines[:, 0], target.baselines[:, 0])[0]
             for raw, target in zip(maps, targets, strict=True)
         ]
 
@@ -462,9 +476,9 @@ class Comparison(Result):
 
     score: float
     segments: tuple[Segment, ...]
-    map: torch.Tensor
-    query_times: torch.Tensor
-    target_times: torch.Tensor
+    map: NDArray[np.float32]
+    query_times: NDArray[np.floating]
+    target_times: NDArray[np.floating]
     measure: str = "copies"
 
     def __post_init__(self) -> None:
@@ -520,7 +534,7 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
 def swap_sides(result: PairScore) -> PairScore:
     """The same result with query and target exchanged."""
     segments = tuple(segment.swapped() for segment in result.segments)
-    return PairScore(result.score, segments, result.map.T.contiguous())
+    return PairScore(result.score, segments, np.ascontiguousarray(result.map.T))
 
 
 # Compare two files without an index.

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
@@ -35,14 +36,18 @@ class NearestWindows:
             even if candidates come from an approximate index.
     """
 
-    video_ids: torch.Tensor
-    windows: torch.Tensor
-    starts: torch.Tensor
-    ends: torch.Tensor
-    scores: torch.Tensor
+    video_ids: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    scores: NDArray[np.float32]
 
     def put(
-        self, place: tuple[slice | int, slice], matrix: WindowMatrix, rows: torch.Tensor, scores: torch.Tensor
+        self,
+        place: tuple[slice | int, slice],
+        matrix: WindowMatrix,
+        rows: NDArray[np.int64],
+        scores: NDArray[np.float32],
     ) -> None:
         """Set a part of the result to these rows of a matrix, with their scores."""
         self.scores[place] = scores
@@ -118,7 +123,7 @@ class VectorStore(Protocol):
     def read_windows(self, video_id: int) -> WindowVectors:
         """Windows of one video, vectors as float16; :class:`NotIndexedError` if it is unknown or has none."""
 
-    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``vectors`` [Q, E], unit length."""
 
     def window_count(self) -> int:
@@ -173,17 +178,17 @@ def check_path_is_free(record: VideoRecord, ids: Mapping[str, int]) -> None:
         )
 
 
-def check_vectors(vectors: torch.Tensor, limit: int) -> torch.Tensor:
-    """Check query vectors; returns them as float32 in CPU memory. Every store calls this.
+def check_vectors(vectors: NDArray[np.floating], limit: int) -> NDArray[np.float32]:
+    """Check query vectors; returns them as float32. Every store calls this.
 
     Raises:
         InvalidArgumentError: The vectors or the limit are invalid.
     """
-    if vectors.ndim != 2 or not vectors.is_floating_point():
+    if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.floating):
         raise InvalidArgumentError(f"vectors must be [Q, E] floating point, got {list(vectors.shape)} {vectors.dtype}")
     if limit < 1:
         raise InvalidArgumentError(f"limit must be at least 1, got {limit}")
-    return vectors.detach().to("cpu", torch.float32)
+    return vectors.astype(np.float32, copy=False)
 
 
 # The records of a store in memory, by id and by path.
@@ -303,7 +308,7 @@ class MemoryStore:
             self._catalog.put(record)
             if entry.features is not None and entry.windows is not None:
                 self._features[record.id] = to_stored(entry.features)
-                vectors = entry.windows.vectors.to(torch.float16)
+                vectors = entry.windows.vectors.astype(np.float16, copy=False)
                 self._windows[record.id] = replace(entry.windows, vectors=vectors)
             records.append(record)
         self._matrix = None
@@ -327,7 +332,7 @@ class MemoryStore:
         self._catalog.get_described(video_id, "windows")
         return self._windows[video_id]
 
-    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
         if self._matrix is None:
             self._matrix = WindowMatrix.of_videos(self._windows)
@@ -359,8 +364,13 @@ class MemoryStore:
 # Exact nearest windows by matrix products.
 
 
-# Rows converted to float32 at a time: the block and its scores about fit into the processor's cache.
-_BLOCK = 8192
+# Scores computed at a time, unless that is fewer than the queries of a block need.
+_MOST_SCORES = 1 << 22
+
+_QUERIES_A_BLOCK = 32
+
+# Most windows that are looked at together for the first, coarse choice.
+_LARGEST_GROUP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,18 +378,18 @@ class WindowMatrix:
     """All windows of a collection in memory.
 
     Attributes:
-        vectors: [N, E] float16.
+        vectors: [N, E] float32, as products in half precision are slow.
         video_ids: [N] int64.
         windows: [N] int64, number of the window within its video.
         starts: [N] float64, seconds.
         ends: [N] float64, seconds.
     """
 
-    vectors: torch.Tensor
-    video_ids: torch.Tensor
-    windows: torch.Tensor
-    starts: torch.Tensor
-    ends: torch.Tensor
+    vectors: NDArray[np.float32]
+    video_ids: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
 
     def __len__(self) -> int:
         return int(self.vectors.shape[0])
@@ -389,19 +399,19 @@ class WindowMatrix:
         """The windows of these videos, by id, in the order of the ids."""
         parts = [(video_id, part) for video_id, part in sorted(windows.items()) if len(part)]
         if not parts:
-            times, numbers = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
-            return cls(torch.zeros((0, 0), dtype=torch.float16), numbers, numbers, times, times)
+            times, numbers = np.zeros(0), np.zeros(0, np.int64)
+            return cls(np.zeros((0, 0), np.float32), numbers, numbers, times, times)
         return cls(
-            vectors=torch.cat([part.vectors for _, part in parts]),
-            video_ids=torch.cat([torch.full((len(part),), video_id) for video_id, part in parts]),
-            windows=torch.cat([torch.arange(len(part)) for _, part in parts]),
-            starts=torch.cat([part.starts for _, part in parts]),
-            ends=torch.cat([part.ends for _, part in parts]),
+            vectors=np.concatenate([part.vectors for _, part in parts], dtype=np.float32),
+            video_ids=np.concatenate([np.full(len(part), video_id, np.int64) for video_id, part in parts]),
+            windows=np.concatenate([np.arange(len(part)) for _, part in parts]),
+            starts=np.concatenate([part.starts for _, part in parts]),
+            ends=np.concatenate([part.ends for _, part in parts]),
         )
 
-    def of_known(self, known: torch.Tensor) -> WindowMatrix:
+    def of_known(self, known: NDArray[np.bool_]) -> WindowMatrix:
         """Only the windows for which ``known`` [N] is True."""
-        if bool(known.all()):
+        if known.all():
             return self
         return WindowMatrix(
             self.vectors[known],
@@ -411,34 +421,53 @@ class WindowMatrix:
             self.ends[known],
         )
 
-    def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
-        if len(self) == 0:
+        if len(self) == 0 or len(queries) == 0:
             return no_windows(len(queries), limit)
         if queries.shape[1] != self.vectors.shape[1]:
             raise InvalidArgumentError(
                 f"query vectors must have dimension {self.vectors.shape[1]} as the index has, got {queries.shape[1]}"
             )
-        best = torch.full((len(queries), 0), -1.0)
-        rows = torch.zeros((len(queries), 0), dtype=torch.int64)
-        for start in range(0, len(self), _BLOCK):
-            block = queries @ self.vectors[start : start + _BLOCK].float().T
-            scores, columns = block.topk(min(limit, block.shape[1]), dim=1)
-            best = torch.cat([best, scores], dim=1)
-            rows = torch.cat([rows, columns + start], dim=1)
-            order = best.argsort(dim=1, descending=True, stable=True)[:, :limit]
-            best, rows = best.gather(1, order), rows.gather(1, order)
-        table = no_windows(len(best), limit)
-        table.put((slice(None), slice(best.shape[1])), self, rows, best.clamp(-1.0, 1.0))
+        table = no_windows(len(queries), limit)
+        step = max(_QUERIES_A_BLOCK, _MOST_SCORES // len(self))
+        for first in range(0, len(queries), step):
+            scores = queries[first : first + step] @ self.vectors.T
+            rows = _largest(scores, limit)
+            best = np.take_along_axis(scores, rows, axis=1).clip(-1.0, 1.0)
+            table.put((slice(first, first + step), slice(rows.shape[1])), self, rows, best)
         return table
+
+
+def _largest(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+    """Columns [Q, min(limit, N)] of the largest of each row of [Q, N], best first; equal ones in their order."""
+    queries, count = scores.shape
+    # Twice as many groups as are searched for: with fewer, the bound would let too many pass.
+    size = min(_LARGEST_GROUP, count // (2 * limit))
+    if size < 2:
+        order = np.argsort(-scores, axis=1, kind="stable")
+        return order[:, :limit]
+    # So many groups reach this bound with their largest score, so at least so many scores do.
+    groups = count // size
+    largest = scores[:, : groups * size].reshape(queries, size, groups).max(axis=1)
+    bound = np.partition(largest, groups - limit, axis=1)[:, groups - limit]
+    found, columns = np.divmod(np.flatnonzero(scores >= bound[:, None]), count)
+    counts = np.bincount(found, minlength=queries)
+    places = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
+    few = np.full((queries, counts.max()), -np.inf, np.float32)
+    few[found, places] = scores[found, columns]
+    rows = np.zeros(few.shape, np.int64)
+    rows[found, places] = columns
+    order = np.argsort(-few, axis=1, kind="stable")[:, :limit]
+    return np.take_along_axis(rows, order, axis=1)
 
 
 def no_windows(queries: int, limit: int) -> NearestWindows:
     """A result [queries, limit] without any window."""
     return NearestWindows(
-        video_ids=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
-        windows=torch.full((queries, limit), NO_WINDOW, dtype=torch.int64),
-        starts=torch.zeros((queries, limit), dtype=torch.float64),
-        ends=torch.zeros((queries, limit), dtype=torch.float64),
-        scores=torch.full((queries, limit), -1.0),
+        video_ids=np.full((queries, limit), NO_WINDOW, np.int64),
+        windows=np.full((queries, limit), NO_WINDOW, np.int64),
+        starts=np.zeros((queries, limit)),
+        ends=np.zeros((queries, limit)),
+        scores=np.full((queries, limit), -1.0, np.float32),
     )

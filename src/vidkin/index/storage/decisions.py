@@ -238,8 +238,8 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
     inside = os.path.join(name, "")
     records = [r for r in store.videos() if r.path == name or r.path.startswith(inside)]
     if not records:
-        normalized = unicodedata.normalize("NFC", name)
-        records = [r for r in store.videos() if unicodedata.normalize("NFC", r.path) == normalized]
+        normalized = _plain(name)
+        records = [r for r in store.videos() if _plain(r.path) == normalized]
     if not records:
         raise NotIndexedError(f"{name} is not in the index; `vidkin info --videos` lists the videos that are")
     return records
@@ -248,7 +248,10 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
 def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:
     """Whether there is a record of exactly this file; names as in :func:`find_records`."""
     name = os.path.abspath(os.path.expanduser(os.fspath(path)))
-    normalized = unicodedata.normalize("NFC", name)
-    return store.find(name) is not None or any(
-        unicodedata.normalize("NFC", record.path) == normalized for record in store.videos()
-    )
+    normalized = _plain(name)
+    return store.find(name) is not None or any(_plain(record.path) == normalized for record in store.videos())
+
+
+def _plain(path: str) -> str:
+    """A path as it is compared: accents composed, and on Windows without regard to case and kind of slash."""
+    return os.path.normcase(unicodedata.normalize("NFC", path))

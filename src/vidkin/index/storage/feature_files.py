@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin._base.values import parse_json
@@ -59,10 +59,9 @@ class FeatureFiles:
 
     def write(self, video_id: int, features: FrameFeatures) -> None:
         """Store the features of a video, rounded to half precision; replaces earlier ones."""
-        from safetensors.torch import save
+        from safetensors.numpy import save
 
-        tensors = _tensors(features)
-        content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        content = save({name: np.ascontiguousarray(array) for name, array in _arrays(features).items()})
         with writing(self._place.address(self._folder)):
             self._place.write(self._name(video_id), content)
 
@@ -92,8 +91,8 @@ class FeatureFiles:
             try:
                 if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:
                     raise ValueError("its header is not what was written")
-                values, times, information, baseline = (_tensor(data, header[name]) for name in _NAMES)
-                if values.dtype != torch.float16:
+                values, times, information, baseline = (_array(data, header[name]) for name in _NAMES)
+                if values.dtype != np.float16:
                     raise ValueError("its values are not what was written")
                 features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
                 if "boxes" in header:
@@ -102,11 +101,11 @@ class FeatureFiles:
                 raise ValueError(f"its header is not what was written: {error}") from error
             # A bad sector leaves numbers that no unit vector has: half of all 16-bit patterns are larger than 1.
             # Bits are compared faster than numbers.
-            bits = features.values.view(torch.int16).bitwise_and(0x7FFF)
-            if bits.numel() and int(bits.max()) > _LARGEST_BITS:
+            bits = values.view(np.uint16) & 0x7FFF
+            if bits.size and int(bits.max()) > _LARGEST_BITS:
                 raise ValueError("its values are not what was written")
-            seconds = features.timestamps.numpy()
-            columns = np.concatenate([seconds, features.information.numpy(), features.baselines.numpy().ravel()])
+            seconds = features.timestamps
+            columns = np.concatenate([seconds, features.information, features.baselines.ravel()])
             if not np.isfinite(columns).all() or not (np.diff(seconds) > 0).all():
                 raise ValueError("its times or weights are not what was written")
             return features
@@ -141,83 +140,95 @@ class FeatureFiles:
         return f"{self._folder}/{video_id // _FILES_A_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
 
 
-def _tensors(features: FrameFeatures) -> dict[str, torch.Tensor]:
+def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
     """What a file holds: the whole picture of every frame; parts of it, half a byte a value, of the frames in which
     they were described; boxes where they change."""
     stored = to_stored(features)
-    tensors = {
+    arrays: dict[str, NDArray[Any]] = {
         "values": stored.whole,
         "timestamps": stored.timestamps,
         "information": stored.information,
         "baseline": stored.baselines[:, 0],
     }
     if stored.boxes is None:
-        return tensors
-    frames = stored.described_parts.nonzero()[:, 0]
+        return arrays
+    frames = np.flatnonzero(stored.described_parts)
     # Slots for detected boxes are empty in most videos.
-    views = stored.values[:, 1:].abs().amax((0, 2, 3)).nonzero()[:, 0] + 1
-    boxes, counts = torch.unique_consecutive(stored.boxes, dim=0, return_counts=True)
+    views = np.flatnonzero((stored.values[:, 1:] != 0).any(axis=(0, 2, 3))) + 1
+    changes = np.flatnonzero((stored.boxes[1:] != stored.boxes[:-1]).any(axis=(1, 2))) + 1
+    firsts = np.concatenate([[0], changes]) if len(stored) else changes
+    rows = frames[:, None]
     return {
-        **tensors,
-        "part_frames": frames.int(),
-        "part_views": views.int(),
-        "parts": _packed(round_parts(stored.values[frames][:, views])),
-        "part_baselines": stored.baselines[frames][:, views],
-        "boxes": boxes,
-        "box_frames": counts.int(),
+        **arrays,
+        "part_frames": frames.astype(np.int32),
+        "part_views": views.astype(np.int32),
+        "parts": _packed(round_parts(stored.values[rows, views])),
+        "part_baselines": stored.baselines[rows, views],
+        "boxes": stored.boxes[firsts],
+        "box_frames": np.diff(firsts, append=len(stored)).astype(np.int32),
     }
 
 
 def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[str, Any]) -> FrameFeatures:
-    frames, views, parts, baselines, boxes, counts = (_tensor(data, header[name]) for name in _NAMES_OF_PARTS)
-    if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2]:
+    frames, views, parts, baselines, boxes, counts = (_array(data, header[name]) for name in _NAMES_OF_PARTS)
+    lengths_fit = int(counts.sum()) == len(features) and len(counts) == len(boxes)
+    if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2] or not lengths_fit:
         raise ValueError("its parts are not what was written")
-    if parts.dtype == torch.int8:  # of an older index, in bytes
-        lengths = parts.float().square().sum(-1) / _BYTE_STEPS**2
-        if bool(((lengths - 1).abs() > _ROUNDED).logical_and(lengths > 0).any()):
+    if parts.dtype == np.int8:  # of an older index, in bytes
+        numbers = parts.astype(np.float32)
+        lengths = np.vecdot(numbers, numbers) / _BYTE_STEPS**2
+        if ((np.abs(lengths - 1) > _ROUNDED) & (lengths > 0)).any():
             raise ValueError("its values are not what was written")
-        restored = (parts.float() / _BYTE_STEPS).half()
+        restored = (numbers / np.float32(_BYTE_STEPS)).astype(np.float16)
     else:
         restored = _unpacked(parts, features.values.shape[-1])
-    rows, columns = frames.long()[:, None], views.long()
-    values = features.values.new_zeros(len(features), boxes.shape[1], *features.values.shape[2:])
+    rows = frames[:, None]
+    values = np.zeros((len(features), boxes.shape[1], *features.values.shape[2:]), np.float16)
     values[:, :1] = features.values
-    values[rows, columns] = restored
-    baseline = features.baselines.new_zeros(len(features), boxes.shape[1])
+    values[rows, views] = restored
+    baseline = np.zeros((len(features), boxes.shape[1]), np.float32)
     baseline[:, :1] = features.baselines
-    baseline[rows, columns] = baselines
-    return replace(
-        features,
-        values=values,
-        baseline=baseline,
-        boxes=boxes.repeat_interleave(counts.long(), dim=0),
-    )
+    baseline[rows, views] = baselines
+    return replace(features, values=values, baseline=baseline, boxes=boxes.repeat(counts, axis=0))
 
 
-def _packed(numbers: torch.Tensor) -> torch.Tensor:
+def _packed(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:
     """Pack numbers [..., D] from -7 to 7 two per byte: uint8 [..., (D + 1) // 2]."""
+    halves = (numbers + _ZERO).astype(np.uint8)
     if numbers.shape[-1] % 2:
-        numbers = torch.nn.functional.pad(numbers, (0, 1))
-    halves = (numbers + _ZERO).to(torch.uint8)
-    return halves[..., ::2] * 16 + halves[..., 1::2]
+        halves = np.concatenate([halves, np.full_like(halves[..., :1], _ZERO)], axis=-1)
+    packed: NDArray[np.uint8] = halves[..., ::2] * 16 + halves[..., 1::2]
+    return packed
 
 
-def _unpacked(packed: torch.Tensor, dimension: int) -> torch.Tensor:
+@cache
+def _halves() -> tuple[NDArray[np.complex64], NDArray[np.float32]]:
+    """What each byte of :func:`_packed` holds: its two numbers side by side, and how many are the largest."""
+    bytes_ = np.arange(256)
+    numbers = np.stack([bytes_ // 16, bytes_ % 16], axis=-1).astype(np.float32) - _ZERO
+    # A complex number takes both from the table in one step.
+    return numbers.view(np.complex64)[:, 0], (np.abs(numbers) == _LARGEST_NUMBER).sum(axis=-1, dtype=np.float32)
+
+
+def _unpacked(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
     """The unit vectors [..., D] of :func:`_packed`, in half precision."""
-    halves = torch.stack([packed // 16, packed % 16], dim=-1).flatten(-2)
-    numbers = halves.to(torch.int8) - _ZERO
-    sizes = numbers.abs()
-    largest = sizes.amax(-1)
-    damaged = (halves == 0).any() | ((largest != _LARGEST_NUMBER) & (largest != 0)).any()
+    padded = 2 * packed.shape[-1]
+    if packed.dtype != np.uint8 or padded != dimension + dimension % 2:
+        raise ValueError("its values are not what was written")
+    pairs, largest_of_bytes = _halves()
+    numbers = pairs[packed].view(np.float32)
+    largest = largest_of_bytes[packed] @ np.ones(packed.shape[-1], np.float32)
+    damaged = (packed < 16).any() or (packed & 15 == 0).any() or numbers[largest == 0].any()
     if dimension >= _LONG:
-        damaged |= ((sizes == _LARGEST_NUMBER).float().mean(-1) > _MOST_LARGEST).any()
-    if halves.shape[-1] != dimension + dimension % 2 or bool(damaged):
+        damaged = damaged or (largest > _MOST_LARGEST * padded).any()
+    if damaged:
         raise ValueError("its values are not what was written")
     return restore_parts(numbers[..., :dimension])
 
 
-def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> torch.Tensor:
+def _array(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
     start, end = entry["data_offsets"]
     if end > len(data):
         raise ValueError(f"{end - len(data)} bytes are missing at its end")
-    return torch.from_numpy(data[start:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"]))
+    array: NDArray[Any] = data[start:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
+    return array

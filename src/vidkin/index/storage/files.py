@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.place import Place
 
 if TYPE_CHECKING:
-    import torch
+    import numpy as np
+    from numpy.typing import NDArray
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
@@ -104,33 +105,34 @@ def _panics_as_errors() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def read_units(place: Place, file: str, name: str) -> torch.Tensor | None:
-    """Read one tensor of unit vectors from a safetensors file; None if the file is missing.
+def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | None:
+    """Read one array of unit vectors from a safetensors file; None if the file is missing.
 
     Raises:
         CollectionDamagedError: It is not what was written, or holds numbers that no unit vector has.
     """
     from safetensors import SafetensorError
-    from safetensors.torch import load
+    from safetensors.numpy import load
 
     with reading(place.address(file)):
         content = place.read(file)
         if content is None:
             return None
         try:
-            vectors = load(content)[name]
+            vectors: NDArray[np.floating] = load(content)[name]
         except SafetensorError as error:
             raise ValueError(str(error)) from error
-        if not bool((vectors.float().abs() <= 1.01).all()):
+        if not (abs(vectors) <= 1.01).all():
             raise ValueError("its values are not what was written")
         return vectors
 
 
-def write_units(place: Place, file: str, name: str, vectors: torch.Tensor) -> None:
+def write_units(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
     """Write what :func:`read_units` reads, in half precision; see :func:`write_whole`."""
-    from safetensors.torch import save
+    from safetensors.numpy import save
 
-    write_whole(place, file, save({name: vectors.half().contiguous()}))
+    # Contiguous, as safetensors writes the memory as it lies.
+    write_whole(place, file, save({name: vectors.astype("float16", order="C")}))
 
 
 def write_whole(place: Place, name: str, content: bytes) -> None:
@@ -282,12 +284,13 @@ def has_same_bytes(path: str, other: str) -> bool:
 
 
 def is_gone(path: str) -> bool:
-    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read)."""
+    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read, or a name that
+    cannot be written in the encoding of this process)."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return True
-    except OSError:
+    except (OSError, ValueError):
         return False
     return False
 
@@ -295,7 +298,7 @@ def is_gone(path: str) -> bool:
 def _read(descriptor: int, place: int, count: int) -> bytes:
     """Read this many bytes from ``place``, fewer only at the end of the file."""
     parts = []
-    while count > 0 and (part := os.pread(descriptor, count, place)):
+    while count > 0 and (part := read_at(descriptor, count, place)):
         parts.append(part)
         place += len(part)
         count -= len(part)

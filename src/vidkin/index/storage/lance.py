@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
@@ -28,18 +28,20 @@ from vidkin.index.storage.files import REMEDY, reading, writing
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.snapshot import Snapshot, read_snapshot, state_of_tables, write_snapshot
 from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
-    VIDEO_SCHEMA,
     VIDEO_WINDOW_COLUMNS,
     WINDOW_COLUMNS,
     LanceTable,
+    all_windows,
     find_missing_parts,
     new_session,
     rebuild_parts,
     record_rows,
     records_from_rows,
+    video_schema,
     window_matrix,
     window_rows,
     windows_from_rows,
@@ -59,7 +61,7 @@ _NEXT_ID = "vidkin.next_id"
 # Number of ids skipped after a fence: a writer that lost its lock may still write files for them.
 _IDS_TO_SKIP = 1000
 
-VIDEOS_TABLE, WINDOWS_TABLE = "videos.lance", "windows.lance"
+VIDEOS_TABLE, WINDOWS_TABLE = TABLES = "videos.lance", "windows.lance"
 
 # Attempts of a reader that a busy writer keeps overtaking.
 _MOST_READINGS = 10
@@ -87,6 +89,9 @@ class LanceStore:
     missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never an incomplete result;
     :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
 
+    As long as the tables are as the last :meth:`optimize` left them, reading needs only the copy that it wrote
+    (:mod:`vidkin.index.storage.snapshot`); they are opened when something else is asked for, in the newest version.
+
     Args:
         location: A folder, or an address of object storage.
         exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
@@ -100,22 +105,28 @@ class LanceStore:
         exact_below: int = 50_000,
         keep_versions: timedelta = _KEEP_VERSIONS,
     ) -> None:
-        place, session = open_place(location), new_session()
-        self._place = place
-        self._videos = LanceTable(place, VIDEOS_TABLE, session=session, remedy=REMEDY_OF_VIDEOS)
-        self._features = FeatureFiles(place)
-        self._windows = LanceTable(place, WINDOWS_TABLE, session=session)
+        self._place = open_place(location)
+        self._features = FeatureFiles(self._place)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
         self._lock = threading.RLock()
         self._commits = 0
         self._next_id: int | None = None
-        self._search: WindowSearch | None = None
-        self._open_together()
-        self._load()
+        self._search: WindowSearch | WindowMatrix | None = None
+        self._tables: tuple[LanceTable, LanceTable] | None = None
+        self._snapshot = read_snapshot(self._place, TABLES)
+        if self._snapshot is None:
+            self._open_tables()
+        else:
+            self._catalog = Catalog(self._snapshot.records)
 
     def refresh(self) -> bool:
         with self._lock:
+            if self._snapshot is not None and self._snapshot.state == state_of_tables(self._place, TABLES):
+                return False
+            if self._tables is None:
+                self._open_tables()
+                return True
             before = self._versions()
             self._open_together()
             if self._versions() == before:
@@ -204,7 +215,7 @@ class LanceStore:
     def read_windows(self, video_id: int) -> WindowVectors:
         return self._again_if_pruned(lambda: self._read_windows(video_id))
 
-    def nearest(self, vectors: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
         return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
 
@@ -229,7 +240,7 @@ class LanceStore:
             self.refresh()
             if self._place.needs_fence():
                 self._fence()
-            self._videos.add_columns(VIDEO_SCHEMA)
+            self._videos.add_columns(video_schema())
             self._features.remove_unfinished()
             self._next_id = None
             files, counts = self._features.sizes(), self._window_counts()
@@ -258,12 +269,53 @@ class LanceStore:
             self._compact()
             build_window_index(self._windows, exact_below=self._exact_below)
             self._search = None
+            self._write_snapshot()
 
     def close(self) -> None:
         with self._lock:
-            self._videos.dataset = self._windows.dataset = None
+            if self._tables is not None:
+                self._videos.dataset = self._windows.dataset = None
+            self._snapshot = None
             self._catalog.clear()
             self._search = None
+
+    @property
+    def _videos(self) -> LanceTable:
+        return self._open_tables()[0]
+
+    @property
+    def _windows(self) -> LanceTable:
+        return self._open_tables()[1]
+
+    def _open_tables(self) -> tuple[LanceTable, LanceTable]:
+        """The tables; opened, with what they hold now, if a copy of them was enough so far."""
+        with self._lock:
+            if self._tables is None:
+                session = cache(new_session)
+                self._tables = (
+                    LanceTable(self._place, VIDEOS_TABLE, session=session, remedy=REMEDY_OF_VIDEOS),
+                    LanceTable(self._place, WINDOWS_TABLE, session=session),
+                )
+                self._open_together()
+                self._load()
+            return self._tables
+
+    def _write_snapshot(self) -> None:
+        """Write what readers need of the tables, so that they need not open them."""
+        before, tables = state_of_tables(self._place, TABLES), self._open_tables()
+        if before is None or any(table.dataset is None or not table.is_newest() for table in tables):
+            return
+        known, windows = self._known_ids(), None
+        if not WindowSearch(self._windows, known).is_indexed:
+            windows = all_windows(self._windows.read(VIDEO_WINDOW_COLUMNS))
+            if len(windows.vectors) != self.window_count() or not np.isin(windows.video_ids, known).all():
+                return  # left behind by a killed writer, or incomplete
+        if state_of_tables(self._place, TABLES) == before:
+            self._snapshot = Snapshot(before, self._catalog.by_path(), windows)
+            write_snapshot(self._place, self._snapshot)
+
+    def _known_ids(self) -> NDArray[np.int64]:
+        return np.sort(np.fromiter(self._catalog.by_id, np.int64, len(self._catalog)))
 
     def _fence(self) -> None:
         """Make sure that a writer that has lost its lock without knowing can change nothing any more.
@@ -298,10 +350,10 @@ class LanceStore:
         later = LATER_VIDEO_COLUMNS - self._videos.columns()
         rows = self._videos.read([name for name in VIDEO_COLUMNS if name not in later])
         self._catalog = Catalog([] if rows is None else records_from_rows(rows))
-        self._search = None
+        self._search = self._snapshot = None
 
     def _note_commit(self) -> None:
-        self._search = None
+        self._search = self._snapshot = None
         self._commits += 1
         if self._commits % _COMMITS_UNTIL_COMPACTION == 0:
             self._compact()
@@ -346,19 +398,22 @@ class LanceStore:
         record = self._catalog.get_described(video_id, "windows")
         if record.windows == 0:
             return WindowVectors.empty()
+        if self._snapshot is not None and self._snapshot.windows is not None:
+            return self._snapshot.windows.of_video(video_id)
         rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id = {video_id}")
         if rows is None or rows.num_rows != record.windows:
             raise self._incomplete()
         return windows_from_rows(rows)
 
-    def _window_search(self) -> WindowSearch:
+    def _window_search(self) -> WindowSearch | WindowMatrix:
         with self._lock:
+            if self._snapshot is not None and self._snapshot.windows is not None:
+                return self._snapshot.windows.matrix
             if self._search is None:
                 # Cheap and sufficient: there may be windows without a record, never a record without windows.
                 if self._windows.row_count() < self.window_count():
                     raise self._incomplete()
-                known = np.sort(np.fromiter(self._catalog.by_id, np.int64, len(self._catalog)))
-                self._search = WindowSearch(self._windows, known)
+                self._search = WindowSearch(self._windows, self._known_ids())
             return self._search
 
     def _incomplete(self) -> CollectionDamagedError:
@@ -432,6 +487,9 @@ class WindowSearch:
     Args:
         table: The table of windows.
         known: [V] int64, sorted ids of the videos that exist; windows of others are ignored.
+
+    Attributes:
+        is_indexed: Whether the approximate index is used.
     """
 
     def __init__(self, table: LanceTable, known: NDArray[np.int64]) -> None:
@@ -440,9 +498,9 @@ class WindowSearch:
         self._known = known
         self._matrix: WindowMatrix | None = None
         with reading(table.uri):
-            self._indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
+            self.is_indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
 
-    def nearest(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+    def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
         if self._dataset is None or len(queries) == 0:
             return no_windows(len(queries), limit)
@@ -451,16 +509,16 @@ class WindowSearch:
             raise InvalidArgumentError(
                 f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
             )
-        if self._indexed:
+        if self.is_indexed:
             return self._approximate(queries, limit)
         if self._matrix is None:
             with reading(self._uri):
                 rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
             matrix = window_matrix(rows)
-            self._matrix = matrix.of_known(torch.from_numpy(np.isin(matrix.video_ids.numpy(), self._known)))
+            self._matrix = matrix.of_known(np.isin(matrix.video_ids, self._known))
         return self._matrix.nearest(queries, limit)
 
-    def _approximate(self, queries: torch.Tensor, limit: int) -> NearestWindows:
+    def _approximate(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         result = no_windows(len(queries), limit)
         block = max(1, _MOST_ROWS // (_REFINE_FACTOR * (limit + _SPARE)))
         for first in range(0, len(queries), block):
@@ -468,7 +526,7 @@ class WindowSearch:
             count = _REFINE_FACTOR * (limit + _SPARE)
             while True:
                 of_query, rows, matrix = self._candidates(part, count)
-                known = np.isin(matrix.video_ids.numpy(), self._known)[rows]
+                known = np.isin(matrix.video_ids, self._known)[rows]
                 returned = np.bincount(of_query, minlength=len(part))
                 usable = np.bincount(of_query[known], minlength=len(part))
                 # Too few are left although the table has more: request more.
@@ -476,15 +534,15 @@ class WindowSearch:
                     break
                 count *= 4
             for query in range(len(part)):
-                chosen = torch.from_numpy(rows[known & (of_query == query)])
+                chosen = rows[known & (of_query == query)]
                 # Distances of a quantized index are not exact: score again from the vectors.
-                scores = (matrix.vectors[chosen].float() * part[query]).sum(dim=1).clamp(-1.0, 1.0)
-                order = scores.argsort(descending=True, stable=True)[:limit]
+                scores = (matrix.vectors[chosen] @ part[query]).clip(-1.0, 1.0)
+                order = np.argsort(-scores, kind="stable")[:limit]
                 result.put((first + query, slice(len(order))), matrix, chosen[order], scores[order])
         return result
 
     def _candidates(
-        self, queries: torch.Tensor, count: int
+        self, queries: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], WindowMatrix]:
         """The ``count`` windows of each query whose codes are nearest: queries [C], rows [C] of the matrix, matrix.
 
@@ -493,7 +551,7 @@ class WindowSearch:
         """
         nearest = {
             "column": "vector",
-            "q": queries.numpy(),
+            "q": queries,
             "k": count,
             "metric": "cosine",
             "nprobes": _PARTITIONS_READ,

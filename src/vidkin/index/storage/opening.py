@@ -125,7 +125,7 @@ class LocalPlace:
             for file in files:
                 path = os.path.join(parent, file)
                 with suppress(FileNotFoundError):  # a writer has just replaced it
-                    sizes[os.path.relpath(path, self.uri)] = os.stat(path).st_size
+                    sizes[os.path.relpath(path, self.uri).replace(os.sep, "/")] = os.stat(path).st_size
         return sizes
 
     def has_file(self, name: str) -> bool:
@@ -278,8 +278,9 @@ _ATTEMPTS = 5
 def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
     """Wait in line; yields a function that says whether no earlier writer is waiting any more.
 
-    Every waiting writer has a file named after its time of arrival and holds the system's lock on it, so a process
-    that ends, for whatever reason, does not hold up those behind it.
+    Every waiting writer has a file named after its time of arrival and holds the system's lock on a hidden one beside
+    it, so a process that ends, for whatever reason, does not hold up those behind it. Two files, because an open one
+    cannot be renamed or removed on Windows.
 
     Args:
         folder: Folder of the index.
@@ -302,13 +303,14 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
             if attempt == _ATTEMPTS - 1:
                 raise
     try:
-        # It gets its name once it is locked, so that nobody takes it for an abandoned one.
-        os.rename(queue / f".{name}", queue / name)
+        # It comes after the lock, so that nobody takes it for an abandoned one.
+        (queue / name).touch()
         yield lambda: next(_waiting(queue), name) >= name
     finally:
         (queue / name).unlink(missing_ok=True)
         lock.release()
-        with suppress(OSError):  # others are waiting
+        with suppress(OSError):  # others look at it, or are waiting
+            (queue / f".{name}").unlink(missing_ok=True)
             queue.rmdir()
 
 
@@ -326,7 +328,7 @@ def _waiting(queue: Path) -> Iterator[str]:
     except FileNotFoundError:
         return
     for name in names:
-        lock = FileLock(queue / name, thread_local=False)
+        lock = FileLock(queue / f".{name}", thread_local=False)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -336,3 +338,5 @@ def _waiting(queue: Path) -> Iterator[str]:
             continue
         (queue / name).unlink(missing_ok=True)
         lock.release()
+        with suppress(OSError):
+            (queue / f".{name}").unlink(missing_ok=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
@@ -105,28 +106,23 @@ class WindowVectors:
         last_frames: [W] int64, number of the last frame, inclusive.
     """
 
-    vectors: torch.Tensor
-    starts: torch.Tensor
-    ends: torch.Tensor
-    first_frames: torch.Tensor
-    last_frames: torch.Tensor
+    vectors: NDArray[np.floating]
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    first_frames: NDArray[np.int64]
+    last_frames: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or not self.vectors.is_floating_point():
+        if self.vectors.ndim != 2 or not np.issubdtype(self.vectors.dtype, np.floating):
             raise InvalidArgumentError(
                 f"vectors must be [W, E] floating point, got {list(self.vectors.shape)} {self.vectors.dtype}"
             )
-        columns = {
-            "starts": torch.float64,
-            "ends": torch.float64,
-            "first_frames": torch.int64,
-            "last_frames": torch.int64,
-        }
+        columns = {"starts": np.float64, "ends": np.float64, "first_frames": np.int64, "last_frames": np.int64}
         for name, dtype in columns.items():
-            column: torch.Tensor = getattr(self, name)
-            if tuple(column.shape) != (len(self.vectors),) or column.dtype != dtype:
+            column: NDArray[Any] = getattr(self, name)
+            if column.shape != (len(self.vectors),) or column.dtype != dtype:
                 raise InvalidArgumentError(
-                    f"{name} must be [{len(self.vectors)}] {dtype}, got {list(column.shape)} {column.dtype}"
+                    f"{name} must be [{len(self.vectors)}] {np.dtype(dtype)}, got {list(column.shape)} {column.dtype}"
                 )
 
     def __len__(self) -> int:
@@ -137,16 +133,21 @@ class WindowVectors:
 
     def of_whole(self) -> WindowVectors:
         """Windows of the whole picture. They come first, in order of time; those of each part start over."""
-        again = (self.first_frames[1:] <= self.last_frames[:-1]).nonzero()[:, 0]
+        again = np.flatnonzero(self.first_frames[1:] <= self.last_frames[:-1])
         count = int(again[0]) + 1 if len(again) else len(self)
-        columns = (self.vectors, self.starts, self.ends, self.first_frames, self.last_frames)
-        return WindowVectors(*(column[:count] for column in columns))
+        return WindowVectors(
+            self.vectors[:count],
+            self.starts[:count],
+            self.ends[:count],
+            self.first_frames[:count],
+            self.last_frames[:count],
+        )
 
     @classmethod
     def empty(cls, dimension: int = 0) -> WindowVectors:
         """No windows [0, dimension]."""
-        times, frames = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
-        return cls(torch.zeros((0, dimension), dtype=torch.float16), times, times, frames, frames)
+        times, frames = np.zeros(0), np.zeros(0, np.int64)
+        return cls(np.zeros((0, dimension), np.float16), times, times, frames, frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,41 +160,55 @@ class Entry:
 
 
 _STEPS = 7
+# Shorter vectors stay as they are, as zeros do.
+_LEAST_LENGTH = np.float32(1e-12)
 
 
-def round_parts(values: torch.Tensor) -> torch.Tensor:
+def unit_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Vectors [..., D] divided by their lengths, in single precision; zeros stay zeros."""
+    values = values.astype(np.float32, copy=False)
+    lengths = np.sqrt(np.vecdot(values, values))
+    units: NDArray[np.float32] = values / np.maximum(lengths, _LEAST_LENGTH)[..., None]
+    return units
+
+
+def round_parts(values: NDArray[np.floating]) -> NDArray[np.int8]:
     """Quantize unit vectors along the last dimension to int8 from -7 to 7, in sevenths of the largest absolute value.
 
     Each takes half a byte; docs/results/feature_precision.json has the effect on accuracy. Zeros stay zeros.
     """
-    size = values.float().abs().amax(-1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny) / _STEPS
-    return (values.float() / size).round().to(torch.int8)
+    values = values.astype(np.float32, copy=False)
+    if values.shape[-1] == 0:
+        return values.astype(np.int8)
+    size = np.maximum(np.abs(values).max(axis=-1, keepdims=True), np.finfo(np.float32).tiny) / np.float32(_STEPS)
+    numbers: NDArray[np.int8] = np.rint(values / size).astype(np.int8)
+    return numbers
 
 
-def restore_parts(numbers: torch.Tensor) -> torch.Tensor:
+def restore_parts(numbers: NDArray[np.number]) -> NDArray[np.float16]:
     """Restore unit vectors from :func:`round_parts`, in half precision; rounding them again gives the same numbers."""
-    return torch.nn.functional.normalize(numbers.float(), dim=-1).half()
+    return unit_vectors(numbers.astype(np.float32, copy=False)).astype(np.float16)
 
 
 def to_stored(features: FrameFeatures) -> FrameFeatures:
-    """Round features as a store keeps them, in CPU memory: values in half precision, those of parts of the picture
-    (views after the first) more coarsely (:func:`round_parts`).
+    """Round features as a store keeps them: values in half precision, those of parts of the picture (views after the
+    first) more coarsely (:func:`round_parts`).
 
     The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
     video is exactly as similar to itself as to its stored form. Rounding again changes nothing.
     """
 
-    def column(values: torch.Tensor | None) -> torch.Tensor | None:
-        return None if values is None else values.detach().to("cpu", torch.float32)
+    def column(values: NDArray[np.floating] | None) -> NDArray[np.float32] | None:
+        return None if values is None else values.astype(np.float32, copy=False)
 
-    values = features.values.detach().to("cpu", torch.float16)
+    values = features.values.astype(np.float16, copy=False)
     if values.shape[1] > 1:
-        values = torch.cat([values[:, :1], restore_parts(round_parts(values[:, 1:]))], dim=1)
+        values = np.concatenate([values[:, :1], restore_parts(round_parts(values[:, 1:]))], axis=1)
     return replace(
         features,
         values=values,
-        timestamps=features.timestamps.detach().to("cpu", torch.float64),
-        information=features.information.detach().to("cpu", torch.float32),
+        timestamps=features.timestamps.astype(np.float64, copy=False),
+        information=features.information.astype(np.float32, copy=False),
         baseline=column(features.baseline),
         boxes=column(features.boxes),
     )
@@ -207,9 +222,10 @@ def describe_cut_off(info: VideoInfo) -> str:
 # Merge similar neighboring frames into windows, the units of the first stage of search.
 
 
-def frame_vectors(values: torch.Tensor) -> torch.Tensor:
-    """Average regions [T, R, D] to one unit vector per frame [T, D]; zero where all are zero."""
-    return torch.nn.functional.normalize(values.float().mean(dim=1), dim=-1)
+def frame_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Average regions [..., R, D] to one unit vector per frame [..., D]; zero where all are zero."""
+    values = values.astype(np.float32, copy=False)
+    return unit_vectors(values[..., 0, :] if values.shape[-2] == 1 else values.mean(axis=-2))
 
 
 def window_vectors(
@@ -239,61 +255,64 @@ def window_vectors(
         longest_of_parts: The same for views of parts.
         least_information: Least information of a window, in [0, 1]; 0 gives black frames windows, too.
     """
-    starts = features.timestamps.double()
+    starts = features.timestamps.astype(np.float64, copy=False)
     # The last frame stands as long as the one before it.
-    last_step = starts[-1:] - starts[-2:-1] if len(starts) > 1 else torch.zeros_like(starts)
-    ends = torch.cat([starts[1:], starts[-1:] + last_step])
+    last_step = starts[-1:] - starts[-2:-1] if len(starts) > 1 else np.zeros_like(starts)
+    ends = np.concatenate([starts[1:], starts[-1:] + last_step])
     seconds = list(zip(starts.tolist(), ends.tolist(), strict=True))
     informative = features.information >= least_information
-    sums: list[torch.Tensor] = []
+    sums: list[NDArray[np.float32]] = []
     spans: list[tuple[int, int]] = []
-    for view, values in enumerate(features.values.unbind(1)):
-        vectors = frame_vectors(values)
-        stretches = _spans(
-            vectors,
+    vectors = frame_vectors(features.values)
+    # Frames in which a view was not described have zero vectors.
+    described = np.vecdot(vectors, vectors) > 0.5
+    for view in range(vectors.shape[1]):
+        stretches, sums_of_view = _spans(
+            vectors[:, view],
             informative.tolist(),
-            (vectors.norm(dim=-1) > 0.5).tolist(),
+            described[:, view].tolist(),
             seconds,
             similarity if view == 0 else similarity_of_parts,
             longest if view == 0 else longest_of_parts,
         )
-        # Frames in which the view was not described have zero vectors, which do not change the direction.
-        sums += [vectors[start : end + 1].sum(dim=0) for start, end in stretches]
+        sums += sums_of_view
         spans += stretches
     if not spans:
         return WindowVectors.empty(features.values.shape[-1])
-    first, last = torch.tensor(spans, dtype=torch.int64).unbind(1)
-    vectors = torch.nn.functional.normalize(torch.stack(sums), dim=-1)
-    return WindowVectors(vectors, starts[first], ends[last], first, last)
+    first, last = np.ascontiguousarray(np.array(spans, np.int64).T)
+    return WindowVectors(unit_vectors(np.stack(sums)), starts[first], ends[last], first, last)
 
 
 def _spans(
-    vectors: torch.Tensor,
+    vectors: NDArray[np.float32],
     informative: list[bool],
     described: list[bool],
     seconds: list[tuple[float, float]],
     similarity: float,
     longest: float,
-) -> list[tuple[int, int]]:
-    """First and last frame of each window of one view."""
+) -> tuple[list[tuple[int, int]], list[NDArray[np.float32]]]:
+    """First and last frame of each window of one view, and the sum of its vectors."""
     spans: list[tuple[int, int]] = []
-    total: torch.Tensor | None = None
+    sums: list[NDArray[np.float32]] = []
+    is_open = False
     for at, vector in enumerate(vectors):
         if not informative[at]:
-            total = None
+            is_open = False
         if not (informative[at] and described[at]):
             continue
-        if total is not None and (
-            seconds[at][1] - seconds[spans[-1][0]][0] <= longest + SAME_TIME
+        if (
+            is_open
+            and seconds[at][1] - seconds[spans[-1][0]][0] <= longest + SAME_TIME
             # vector . mean / |mean|, with the sum in place of the mean.
-            and float(vector @ total) >= similarity * float(total.norm())
+            and float(vector @ sums[-1]) >= similarity * math.sqrt(sums[-1] @ sums[-1])
         ):
-            total = total + vector
+            sums[-1] = sums[-1] + vector
             spans[-1] = (spans[-1][0], at)
         else:
-            total = vector
+            is_open = True
+            sums.append(vector)
             spans.append((at, at))
-    return spans
+    return spans, sums
 
 
 # Sampling rates of indexed videos and of queries.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import CollectionDamagedError, CollectionError
@@ -21,6 +19,10 @@ from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import CONFLICT, REMEDY, reading, writing
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vectors
+from vidkin.index.storage.snapshot import SnapshotWindows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Lance warns on standard error that it will drop these numbers one day; we do not use them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
@@ -61,11 +63,11 @@ class LanceTable:
     Args:
         place: Place of the store.
         name: Name of the table's folder, which the first append creates.
-        session: Session from :func:`new_session`, shared by all tables of a store.
+        session: Makes the session from :func:`new_session`, shared by all tables of a store, when a table is opened.
         remedy: Advice to the user if the table is damaged.
     """
 
-    def __init__(self, place: Place, name: str, *, session: Any, remedy: str = REMEDY) -> None:
+    def __init__(self, place: Place, name: str, *, session: Callable[[], Any], remedy: str = REMEDY) -> None:
         self.place = place
         self.name = name
         self.uri = place.address(name)
@@ -89,6 +91,8 @@ class LanceTable:
         with reading(self.uri, self.remedy):
             if self.dataset is not None and self.is_newest():
                 return
+            if self.dataset is None and self.place.folder is not None and not self.place.has_folder(self.name):
+                return  # Lance takes longer to load than to say so.
             try:
                 self.dataset = self._open()
             except ValueError as error:
@@ -128,6 +132,8 @@ class LanceTable:
         """Commit the columns of this schema that the table lacks, empty; does nothing if there is no table."""
         missing = [] if self.dataset is None else [field for field in schema if field.name not in self.columns()]
         if missing:
+            import pyarrow as pa
+
             with writing(self.uri, self.remedy):
                 self.dataset.add_columns(pa.schema(missing))
             self.refresh()
@@ -233,7 +239,7 @@ class LanceTable:
     def _open(self) -> Any:
         import lance
 
-        return lance.dataset(self.uri, session=self.session, storage_options=self._options())
+        return lance.dataset(self.uri, session=self.session(), storage_options=self._options())
 
     def _options(self) -> dict[str, str] | None:
         return None if self.place.storage_options is None else dict(self.place.storage_options)
@@ -339,36 +345,46 @@ def rebuild_parts(
 # Rows of the two tables of a Lance store: written from records and windows, and read back.
 
 
-VIDEO_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        # Bytes, because a file name need not be valid text.
-        pa.field("path", pa.binary(), nullable=False),
-        ("size", pa.int64()),
-        ("mtime_ns", pa.int64()),
-        ("content_hash", pa.string()),
-        ("status", pa.string()),
-        ("cause", pa.string()),
-        ("duration", pa.float64()),
-        ("width", pa.int32()),
-        ("height", pa.int32()),
-        ("frame_rate", pa.float64()),
-        ("codec", pa.string()),
-        ("bit_depth", pa.int32()),
-        ("has_audio", pa.bool_()),
-        ("frames", pa.int64()),
-        ("sampling_rate", pa.float64()),
-        ("windows", pa.int64()),
-        ("added_at", pa.float64()),
-        ("damage", pa.string()),
-    ]
-)
+# Columns and their types in Arrow. The path is bytes, because a file name need not be valid text.
+_VIDEO_TYPES = {
+    "id": "int64",
+    "path": "binary",
+    "size": "int64",
+    "mtime_ns": "int64",
+    "content_hash": "string",
+    "status": "string",
+    "cause": "string",
+    "duration": "float64",
+    "width": "int32",
+    "height": "int32",
+    "frame_rate": "float64",
+    "codec": "string",
+    "bit_depth": "int32",
+    "has_audio": "bool_",
+    "frames": "int64",
+    "sampling_rate": "float64",
+    "windows": "int64",
+    "added_at": "float64",
+    "damage": "string",
+}
+
+_NEVER_EMPTY = ("id", "path")
+
+VIDEO_COLUMNS = tuple(_VIDEO_TYPES)
+
+
+def video_schema() -> pa.Schema:
+    """The schema of the table of videos."""
+    import pyarrow as pa
+
+    return pa.schema(
+        pa.field(name, getattr(pa, kind)(), nullable=name not in _NEVER_EMPTY) for name, kind in _VIDEO_TYPES.items()
+    )
+
 
 # A stale record is written as a broken one with an impossible modification time, as version 0.1 did, so that old and
 # new versions can read each other's indexes.
 _STALE_MTIME = -1
-
-VIDEO_COLUMNS = tuple(VIDEO_SCHEMA.names)
 
 LATER_VIDEO_COLUMNS = frozenset({"damage"})
 
@@ -381,15 +397,17 @@ VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
     """The rows of these records."""
+    import pyarrow as pa
+
     rows: list[dict[str, Any]] = []
     for record in records:
-        rows.append({name: getattr(record, name) for name in VIDEO_SCHEMA.names})
+        rows.append({name: getattr(record, name) for name in VIDEO_COLUMNS})
         if record.status == "stale":
             rows[-1] |= {"status": "broken", "mtime_ns": _STALE_MTIME}
         rows[-1]["path"] = os.fsencode(record.path)
         # A cause may quote a file name that is not valid text.
         rows[-1]["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return pa.Table.from_pylist(rows, schema=VIDEO_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=video_schema())
 
 
 def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
@@ -412,14 +430,16 @@ def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
     videos = [(video_id, windows) for video_id, windows in videos if len(windows)]
     if not videos:
         return None
-    vectors = torch.cat([windows.vectors.to(torch.float16) for _, windows in videos]).numpy()
+    import pyarrow as pa
+
+    vectors = np.concatenate([windows.vectors for _, windows in videos], dtype=np.float16)
     columns = {
         "video_id": np.concatenate([np.full(len(windows), video_id) for video_id, windows in videos]),
         "window": np.concatenate([np.arange(len(windows), dtype=np.int32) for _, windows in videos]),
-        "start": np.concatenate([windows.starts.numpy() for _, windows in videos]),
-        "end": np.concatenate([windows.ends.numpy() for _, windows in videos]),
-        "first_frame": np.concatenate([windows.first_frames.numpy() for _, windows in videos]),
-        "last_frame": np.concatenate([windows.last_frames.numpy() for _, windows in videos]),
+        "start": np.concatenate([windows.starts for _, windows in videos]),
+        "end": np.concatenate([windows.ends for _, windows in videos]),
+        "first_frame": np.concatenate([windows.first_frames for _, windows in videos]),
+        "last_frame": np.concatenate([windows.last_frames for _, windows in videos]),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
     }
     return pa.table(columns)
@@ -429,22 +449,35 @@ def windows_from_rows(rows: pa.Table) -> WindowVectors:
     """The windows of one video from its rows."""
     rows = rows.sort_by("window")
     return WindowVectors(
-        vectors=torch.from_numpy(vector_column(rows)),
-        starts=torch.from_numpy(_column(rows, "start")),
-        ends=torch.from_numpy(_column(rows, "end")),
-        first_frames=torch.from_numpy(_column(rows, "first_frame")),
-        last_frames=torch.from_numpy(_column(rows, "last_frame")),
+        vectors=vector_column(rows),
+        starts=_column(rows, "start"),
+        ends=_column(rows, "end"),
+        first_frames=_column(rows, "first_frame"),
+        last_frames=_column(rows, "last_frame"),
     )
 
 
 def window_matrix(rows: pa.Table) -> WindowMatrix:
-    """All rows (columns :data:`WINDOW_COLUMNS`) as tensors."""
+    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays."""
     return WindowMatrix(
-        vectors=torch.from_numpy(vector_column(rows)),
-        video_ids=torch.from_numpy(_column(rows, "video_id")),
-        windows=torch.from_numpy(_column(rows, "window").astype(np.int64)),
-        starts=torch.from_numpy(_column(rows, "start")),
-        ends=torch.from_numpy(_column(rows, "end")),
+        vectors=vector_column(rows).astype(np.float32),
+        video_ids=_column(rows, "video_id"),
+        windows=_column(rows, "window").astype(np.int64),
+        starts=_column(rows, "start"),
+        ends=_column(rows, "end"),
+    )
+
+
+def all_windows(rows: pa.Table) -> SnapshotWindows:
+    """All rows (columns :data:`VIDEO_WINDOW_COLUMNS`) as arrays."""
+    return SnapshotWindows(
+        vectors=vector_column(rows),
+        video_ids=_column(rows, "video_id"),
+        windows=_column(rows, "window").astype(np.int64),
+        starts=_column(rows, "start"),
+        ends=_column(rows, "end"),
+        first_frames=_column(rows, "first_frame"),
+        last_frames=_column(rows, "last_frame"),
     )
 
 

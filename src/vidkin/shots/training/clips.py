@@ -1,15 +1,18 @@
-"""Clips from labeled shots as tuples of cached frame features, the training data of the metric for shots."""
+"""Features of the frames of videos, and clips from labeled shots: the training data of the metric for shots."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vidkin._base.files import PathLike
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import (
@@ -20,7 +23,12 @@ from vidkin.metric.sampling import (
     sample_critical_quadlets,
     sample_shot_triplets,
 )
-from vidkin.shots.video_frames import VideoFrames
+from vidkin.models import ClipEncoder, EncoderConfig, load_model
+from vidkin.shots.shot_windows import Encode
+from vidkin.shots.video_frames import VideoFrames, iter_squares
+
+if TYPE_CHECKING:
+    from vidkin.media.frames import Fit
 
 # B tuples, W frames per window, F length of a frame's features.
 
@@ -170,3 +178,98 @@ def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: fl
             critical = place(shot.critical[0]), place(shot.critical[1])
         shots.append(ShotAnnotation(start, end, critical))
     return replace(annotation, fps=fps, shots=tuple(shots))
+
+
+# From images to features of frames and embeddings of clips: NumPy arrays in and out of a clip encoder.
+
+
+class ShotNetwork:
+    """A clip encoder of torch as the learned detector takes it (`vidkin.shots.learned.ShotModel`).
+
+    Args:
+        model: The clip encoder, in eval mode; what it learns later counts.
+    """
+
+    def __init__(self, model: ClipEncoder) -> None:
+        self._model = model
+
+    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Features [N, F] of square images [N, S, S, 3] uint8."""
+        with torch.inference_mode():
+            inputs = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
+            features: NDArray[np.float32] = self._model.frame_features(inputs).float().cpu().numpy()
+        return features
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of clips of features [B, W, F]."""
+        with torch.inference_mode():
+            embeddings: NDArray[np.float32] = self._model.head(torch.from_numpy(features)).float().cpu().numpy()
+        return embeddings
+
+
+def open_shot_network(folder: PathLike) -> tuple[ShotNetwork, EncoderConfig]:
+    """The clip encoder in a model's folder, and its configuration.
+
+    Raises:
+        InvalidArgumentError: The folder holds another kind of model.
+        UnknownExtractorError: The folder holds no model.
+    """
+    network = load_model(folder)
+    if not isinstance(network, ClipEncoder):
+        raise InvalidArgumentError(
+            f"{os.fspath(folder)}: the model must be of kind 'clip' to detect shots, got {network.config.kind!r}"
+        )
+    return ShotNetwork(network), network.config
+
+
+def encode_with(model: ClipEncoder) -> Encode:
+    """The model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
+    return ShotNetwork(model).head
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoFeatures:
+    """Features of the frames of a video that a detector examines.
+
+    Attributes:
+        rows: [T, F] float32 features.
+        numbers: [T] int64, numbers of these frames in the video.
+        times: [T] float64 times in seconds.
+        frames: Number of all frames of the video.
+    """
+
+    rows: NDArray[np.float32]
+    numbers: NDArray[np.int64]
+    times: NDArray[np.float64]
+    frames: int
+
+
+def video_features(
+    model: ClipEncoder,
+    path: PathLike,
+    *,
+    size: int,
+    fit: Fit = "stretch",
+    rate: float | None = None,
+) -> VideoFeatures:
+    """Compute features of the frames of a video, for fitting rules.
+
+    Args:
+        model: The clip encoder, in eval mode.
+        path: The video.
+        size: S, side of the square images the model takes.
+        fit: How frames are made square, see `fit_to_square`.
+        rate: Maximum frames per second, see `iter_squares`; None: all frames.
+
+    Raises:
+        MediaError: The file cannot be read as video.
+    """
+    network = ShotNetwork(model)
+    rows, numbers, times = [], [], []
+    frames = 0
+    for squares in iter_squares(path, size=size, fit=fit, rate=rate):
+        rows.append(network.frame_features(squares.images))
+        numbers.append(squares.numbers)
+        times.append(squares.times)
+        frames = squares.read
+    return VideoFeatures(np.concatenate(rows), np.concatenate(numbers), np.concatenate(times), frames)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from vidkin.models import ClipEncoder
 from vidkin.models.engine import collapse_threshold, take_steps
 from vidkin.models.processes import average_gradients, compute_in_shares, share_steps
 from vidkin.models.runner import StepStore
-from vidkin.shots.learned import CUT_RULES, CutRule, ShotModel
+from vidkin.shots.learned import CUT_RULES, CutRule
 from vidkin.shots.training.clips import ShotBatch, ShotClips
 
 ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
@@ -27,6 +27,18 @@ ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 SHOT_LOSSES: tuple[ShotLoss, ...] = get_args(ShotLoss)
 
 """``radial`` has the published gradient; ``radial_detached`` has no gradient through the radius."""
+
+
+class TupleModel(Protocol):
+    """What is trained (`vidkin.models.ClipEncoder`)."""
+
+    def head(self, features: Tensor) -> Tensor:
+        """Unit vectors [B, D] of clips of features [B, T, F]."""
+        ...
+
+    def embed(self, inputs: Tensor) -> Tensor:
+        """Unit vectors [B, D] of clips of images [B, T, 3, S, S] in 0..1; needed where clips are images."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +67,7 @@ class ShotObjective:
         """Whether the loss uses critical frames."""
         return self.loss != "triplet"
 
-    def __call__(self, model: ShotModel, batch: ShotBatch) -> dict[str, Tensor]:
+    def __call__(self, model: TupleModel, batch: ShotBatch) -> dict[str, Tensor]:
         """Terms by name; ``loss``, their sum, is minimized.
 
         Raises:
@@ -78,7 +90,7 @@ class ShotObjective:
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
 
 
-def embed_tuples(model: ShotModel, clips: Tensor) -> tuple[Tensor, ...]:
+def embed_tuples(model: TupleModel, clips: Tensor) -> tuple[Tensor, ...]:
     """Embeddings of the K parts of tuples in one pass: K tensors [B, D]; several processes share the clips.
 
     Args:
@@ -91,7 +103,7 @@ def embed_tuples(model: ShotModel, clips: Tensor) -> tuple[Tensor, ...]:
     def embed(rows: slice) -> Tensor:
         if flat.dtype == torch.uint8:
             images = flat[rows].movedim(-1, -3).float() / 255
-            return model.embed(images)  # type: ignore[attr-defined, no-any-return]
+            return model.embed(images)
         return model.head(flat[rows])
 
     return compute_in_shares(embed, len(flat)).view(parts, batch, -1).unbind(0)

@@ -25,8 +25,8 @@ from vidkin.models.processes import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
 from vidkin.models.runner import StepStore, hold_training_folder
 from vidkin.models.weights import add_weights
-from vidkin.shots.learned import encode_with, fit_shot_rules, video_features
-from vidkin.shots.training.clips import ShotClips, check_labels_fit, count_in
+from vidkin.shots.learned import fit_shot_rules
+from vidkin.shots.training.clips import ShotClips, check_labels_fit, count_in, encode_with, video_features
 from vidkin.shots.training.head import ShotTraining, train_on_shots
 from vidkin.shots.training.recipes import ShotPlan, load_shot_recipe
 from vidkin.shots.video_frames import VideoFrames, read_video_frames

@@ -1,8 +1,28 @@
 // What every page uses: requests to the API, messages, and watching jobs.
 
-/** Ask the API; resolves with the JSON answer, rejects with an Error whose message says what is wrong. */
-export async function api(path, { method = "GET", body, signal } = {}) {
+// Tabs take turns where they wait for the same kind of work.
+const tab = crypto.getRandomValues(new Uint32Array(2)).join("-");
+let tickets = 0;
+
+/**
+ * Ask the API; resolves with the JSON answer, rejects with an Error whose message says what is wrong. If `onWait` is
+ * given, it is called with the place in the line while the request waits for others: 1 is the next, 0 has begun.
+ */
+export async function api(path, { method = "GET", body, signal, onWait } = {}) {
   const options = { method, signal, headers: { Accept: "application/json" } };
+  if (onWait) {
+    const ticket = `${tab}.${(tickets += 1)}`;
+    Object.assign(options.headers, { "X-Vidkin-Tab": tab, "X-Vidkin-Ticket": ticket });
+    const timer = setInterval(async () => {
+      const answer = await fetch(`/api/searches/${ticket}`, { signal }).catch(() => null);
+      if (answer?.ok) onWait((await answer.json()).position);
+    }, 1000);
+    return send(path, options, body).finally(() => clearInterval(timer));
+  }
+  return send(path, options, body);
+}
+
+async function send(path, options, body) {
   if (body !== undefined) {
     options.body = JSON.stringify(body);
     options.headers["Content-Type"] = "application/json";
@@ -63,6 +83,12 @@ export function showProgress(panel, { done, total, detail }) {
   if (total) [bar.max, bar.value] = [total, done];
   else bar.removeAttribute("value");
   panel.querySelector("p").textContent = [detail || "starting", total ? `${done} of ${total}` : ""].filter(Boolean).join(", ");
+}
+
+/** What a search does while others are served first, from its place in the line. */
+export function waiting(position, busy = "Searching...") {
+  if (position <= 0) return busy;
+  return position === 1 ? "Waiting: next in line..." : `Waiting: ${position - 1} other searches come first...`;
 }
 
 /** Seconds as m:ss.s or h:mm:ss.s, as the server writes them. */

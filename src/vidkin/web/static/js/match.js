@@ -1,5 +1,5 @@
 // Two videos side by side and the map of their frames.
-import { api, clock, make, say } from "./base.js";
+import { api, clock, make, say, waiting } from "./base.js";
 import { readQuery } from "./addresses.js";
 import { HeatMap } from "./heatmap.js";
 import { Player, playerKeys } from "./player.js";
@@ -49,7 +49,7 @@ function showSegments(result) {
 }
 
 try {
-  const result = await api("/api/match", { method: "POST", body: wanted });
+  const result = await api("/api/match", { method: "POST", body: wanted, onWait: (position) => (find("score").textContent = waiting(position, "Comparing...")) });
   find("score").textContent = `score ${result.score.toFixed(2)}, ${result.segments.length} ${result.segments.length === 1 ? "segment" : "segments"}`;
   showSegments(result);
   const map = new HeatMap(result.map, result.segments);

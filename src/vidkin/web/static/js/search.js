@@ -1,5 +1,5 @@
 // Search by example: choose or drop something, see what matches, play both sides in step.
-import { api, clock, make, say } from "./base.js";
+import { api, clock, make, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
 import { Player, playerKeys } from "./player.js";
 import { QueryPanel } from "./query.js";
@@ -39,7 +39,7 @@ async function search({ push = true } = {}) {
   try {
     const threshold = Number(find("threshold").value) || 0;
     const body = { ...query, threshold, mirrored: find("mirrored").checked };
-    const result = await api("/api/search", { method: "POST", body, signal: running.signal });
+    const result = await api("/api/search", { method: "POST", body, signal: running.signal, onWait: (position) => (find("summary").textContent = waiting(position)) });
     const count = result.matches.length;
     find("summary").textContent = count
       ? `${count} ${count === 1 ? "video matches" : "videos match"}, best first (${result.seconds.toFixed(1)} s)`

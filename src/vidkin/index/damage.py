@@ -60,7 +60,7 @@ def repair(
     Manifest.read(place)
     with place.exclusive(wait):
         Decisions.open(place)
-        LanceTable(place, VIDEOS_TABLE, session=new_session(), remedy=REMEDY_OF_VIDEOS).read_through()
+        LanceTable(place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
         for name, read in ((Calibration.FILE, Calibration.read), (CommonFrames.FILE, CommonFrames.open)):
             try:
@@ -71,7 +71,7 @@ def repair(
                 damaged.append(DamagedPart(place.address(name), _cause(error)))
         # All windows can be rebuilt.
         try:
-            LanceTable(place, WINDOWS_TABLE, session=new_session()).read_through()
+            LanceTable(place, WINDOWS_TABLE, session=new_session).read_through()
         except CollectionDamagedError as error:
             with writing(place.uri):
                 place.delete_folder(WINDOWS_TABLE)

@@ -7,8 +7,8 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.critical import FittedRule
-from vidkin.shots.judging import JudgedShot, TrueShot, judge_shots, score_critical, score_detected_critical
 from vidkin.shots.shot_windows import ShotWindows
+from vidkin.shots.training.judging import JudgedShot, TrueShot, judge_shots, score_critical, score_detected_critical
 
 TRUTH = [[TrueShot(0, 50, 4.0), TrueShot(50, 80, None), TrueShot(80, 120, 11.0), TrueShot(120, 150, None)]]
 

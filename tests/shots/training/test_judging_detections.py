@@ -9,7 +9,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots import DetectedCut
-from vidkin.shots.judging import BoundaryLabels, evaluate_cuts, read_boundary_labels
+from vidkin.shots.training.judging import BoundaryLabels, evaluate_cuts, read_boundary_labels
 
 LABELS = BoundaryLabels((50, 100, 150), ((200, 220), (300, 310)))
 

@@ -1,0 +1,138 @@
+"""What networks have in common, whichever library runs them: numbers of their input, and pooling of their maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from array_api_compat import array_namespace
+
+from vidkin.errors import InvalidArgumentError
+
+Triple = tuple[float, float, float]
+"""A number for each color."""
+
+A = TypeVar("A", bound=Any)
+"""A NumPy array or a torch tensor: what goes in comes out."""
+
+_GRID = 3
+
+
+def triple(values: Any) -> Triple:
+    """Three numbers, one for each color."""
+    red, green, blue = (float(value) for value in values)
+    return red, green, blue
+
+
+def optional_triple(source: Mapping[str, str], key: str) -> Triple | None:
+    """One number or three from a mapping of strings; None if the key is not there.
+
+    Raises:
+        InvalidArgumentError: The text is something else, or ``std`` is not positive.
+    """
+    if key not in source:
+        return None
+    try:
+        numbers = [float(part) for part in source[key].split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 3) or (key == "std" and min(numbers) <= 0):
+        raise InvalidArgumentError(
+            f"{key} must be one number or three, separated by commas{' and positive' if key == 'std' else ''}, "
+            f"got {source[key]!r}"
+        )
+    return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
+
+
+# Region pooling of a feature pyramid: R-LiMAC, maximum activations of 3 x 3 regions over several stages.
+
+
+def region_max_pool(maps: Sequence[A], *, whole_frame: bool = False) -> A:
+    """One descriptor per region of a 3 x 3 grid, from the maps of several stages (R-LiMAC).
+
+    Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), unit length over channels,
+    adaptive max pooling to the 3 x 3 grid, unit length. The channels of all stages are then concatenated and scaled to
+    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells per side the kernels are 28, 14, 6, 3.
+    (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
+
+    Args:
+        maps: One array [T, C_s, H_s, W_s] per stage, of NumPy, or of torch on any device.
+        whole_frame: Append a tenth region, the maximum over the whole map. Leave it off for descriptors compatible
+            with published ones; turn it on for partial matches that are zoomed or moved.
+
+    Returns:
+        [T, R, sum of C_s], R = 9 (row by row) or 10; unit vectors (zero where all maps are).
+
+    Raises:
+        InvalidArgumentError: There are no maps, a map does not have four axes, or T differs.
+    """
+    if not maps:
+        raise InvalidArgumentError("maps must have at least one stage, got none")
+    for stage in maps:
+        if stage.ndim != 4 or stage.shape[0] != maps[0].shape[0]:
+            raise InvalidArgumentError(
+                f"maps must be [T, C, H, W] with one T, got {[list(stage.shape) for stage in maps]}"
+            )
+    xp = array_namespace(*maps)
+    pooled = []
+    for stage in maps:
+        windows = unit_vectors(_window_maxima(xp, stage), axis=1)
+        regions = unit_vectors(_grid_maxima(xp, windows), axis=1)
+        regions = xp.reshape(regions, (*regions.shape[:2], _GRID * _GRID))
+        if whole_frame:
+            whole = unit_vectors(xp.max(stage, axis=(2, 3)), axis=1)
+            regions = xp.concat([regions, whole[:, :, None]], axis=2)
+        pooled.append(regions)
+    regions_first: A = xp.permute_dims(xp.concat(pooled, axis=1), (0, 2, 1))
+    return unit_vectors(regions_first, axis=2)
+
+
+def region_kernel(length: int) -> int:
+    """Kernel s for a map of ``length`` cells: the largest s <= length / 2 that still gives 3 regions.
+
+    With stride ceil(s / 2) there are ``(length - s) // stride + 1`` of them: 56 -> 28, 28 -> 14, 14 -> 6, 7 -> 3.
+    If no kernel gives exactly 3, one that gives a few more is used (adaptive pooling merges them). Maps of fewer than
+    3 cells get a kernel of 1.
+    """
+    for kernel in range(length // 2, 0, -1):
+        if (length - kernel) // _stride(kernel) + 1 >= _GRID:
+            return kernel
+    return 1
+
+
+def unit_vectors(values: A, *, axis: int = -1) -> A:
+    """Vectors along an axis scaled to unit length; zeros stay zeros."""
+    xp = array_namespace(values)
+    lengths = xp.sqrt(xp.sum(values * values, axis=axis, keepdims=True))
+    units: A = values / xp.clip(lengths, 1e-12, None)
+    return units
+
+
+def _window_maxima(xp: Any, stage: A) -> A:
+    """Maxima of the windows of :func:`region_kernel`, rows first: [T, C, H, W] to [T, C, M, N]."""
+    for axis in (2, 3):
+        length = int(stage.shape[axis])
+        kernel = region_kernel(length)
+        starts = range(0, length - kernel + 1, _stride(kernel))
+        stage = _slice_maxima(xp, stage, axis, [(start, start + kernel) for start in starts])
+    return stage
+
+
+def _grid_maxima(xp: Any, windows: A) -> A:
+    """Adaptive max pooling of [T, C, M, N] to [T, C, 3, 3]: cells of nearly one size that cover everything."""
+    for axis in (2, 3):
+        length = int(windows.shape[axis])
+        ends = [(cell * length // _GRID, -(-(cell + 1) * length // _GRID)) for cell in range(_GRID)]
+        windows = _slice_maxima(xp, windows, axis, ends)
+    return windows
+
+
+def _slice_maxima(xp: Any, values: A, axis: int, ends: Sequence[tuple[int, int]]) -> A:
+    """The maxima of slices along an axis, in their order."""
+    before = (slice(None),) * axis
+    maxima: A = xp.stack([xp.max(values[(*before, slice(*end))], axis=axis) for end in ends], axis=axis)
+    return maxima
+
+
+def _stride(kernel: int) -> int:
+    return -(-kernel // 2)
