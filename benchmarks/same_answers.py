@@ -8,7 +8,7 @@ or --data) for each of two extractors; 240 searches: 60 edited clips and images,
 searched for in four ways; some pairs by `match` and `compare`; duplicates; the shots of five films; and two short
 trainings, with the losses of every step and the sum of every weight. The script uses only `import vidkin` and the
 command line and makes the edits itself, so that it runs with any layout of the package. Exit status 1 if a value
-differs by more than 1e-6, is missing or is new. It takes six or seven minutes of processor time.
+differs by more than --tolerance, is missing or is new. It takes six or seven minutes of processor time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ import vidkin
 Picture = NDArray[np.uint8]
 Values = dict[str, Any]
 
-TOLERANCE = 1e-6
 CLIP_SECONDS, CLIP_RATE, CLIP_SIDE = 3.0, 8, 240
 QUERIES = 60
 FILMS = ("bikes.mp4", "fades.mp4", "sintel_trailer.mp4", "testvideo.mp4", "big_buck_bunny_0_30.webm")
@@ -67,7 +66,7 @@ def main() -> int:
         given.write.write_text(json.dumps(values, indent=0) + "\n", encoding="utf-8")
         print(f"{given.write}: {len(values)} values")
         return 0
-    return compare(json.loads(given.compare.read_text(encoding="utf-8")), values)
+    return compare(json.loads(given.compare.read_text(encoding="utf-8")), values, given.tolerance)
 
 
 def collect(data: Path, work: Path, jobs: int) -> Values:
@@ -379,13 +378,13 @@ def relative(path: str, data: Path) -> str:
     return os.path.relpath(path, data) if path else ""
 
 
-def compare(before: Values, after: Values) -> int:
+def compare(before: Values, after: Values, tolerance: float) -> int:
     """Print how many values are equal and where the others differ; the exit status."""
     # As JSON has them: tuples become lists.
     after = json.loads(json.dumps(after))
     common = [name for name in before if name in after]
     distances = {name: distance(before[name], after[name]) for name in common if before[name] != after[name]}
-    wrong = {name: found for name, found in distances.items() if not found <= TOLERANCE}
+    wrong = {name: found for name, found in distances.items() if not found <= tolerance}
     absent = [*(f"missing: {name}" for name in before if name not in after)]
     absent += [f"new: {name}" for name in after if name not in before]
     largest = max(distances, key=lambda name: distances[name], default=None)
@@ -394,7 +393,7 @@ def compare(before: Values, after: Values) -> int:
         print(f"largest difference {distances[largest]:.3g}: {largest}: {before[largest]} -> {after[largest]}")
     for name in list(wrong)[:20]:
         print(f"  {name}: {before[name]} -> {after[name]}")
-    print(f"{len(wrong)} differ by more than {TOLERANCE}, {len(absent)} missing or new")
+    print(f"{len(wrong)} differ by more than {tolerance}, {len(absent)} missing or new")
     print("\n".join(f"  {line}" for line in absent[:20]))
     return 1 if wrong or absent else 0
 
@@ -414,6 +413,7 @@ def parse_arguments() -> argparse.Namespace:
     what.add_argument("--write", type=Path, metavar="FILE", help="write the answers as JSON")
     what.add_argument("--compare", type=Path, metavar="FILE", help="compare the answers with those of this file")
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument("--tolerance", type=float, default=1e-6, help="largest difference of two numbers")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at the same time")
     given = parser.parse_args()
     if given.data is None:

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import bar_boxes, frame_information
+from vidkin.features.information import small_luma
 
 Picture = NDArray[np.uint8]
 
@@ -78,6 +79,16 @@ def test_share_of_cells_by_hand() -> None:
     image = np.zeros((128, 128, 3), dtype=np.uint8)
     image[:16][np.indices((16, 128)).sum(axis=0) % 2 == 0] = 200
     assert information(image) == pytest.approx((3 / 8) ** 2)
+
+
+@pytest.mark.parametrize("size", [(64, 96), (100, 300), (1, 127), (130, 128), (256, 257)])
+def test_luma_of_every_size_is_the_mean_of_the_pixels_that_a_sample_touches(size: tuple[int, int]) -> None:
+    height, width = size
+    images = np.random.default_rng(0).integers(0, 256, size=(2, height, width, 3), dtype=np.uint8)
+    # The twin: pooling of torch has the same windows.
+    pooled = torch.nn.functional.adaptive_avg_pool2d(torch.from_numpy(images).permute(0, 3, 1, 2).double(), 128)
+    expected = (pooled.permute(0, 2, 3, 1) @ torch.tensor([0.299, 0.587, 0.114], dtype=torch.float64)).numpy()
+    np.testing.assert_allclose(small_luma(images), expected, atol=1e-3)
 
 
 def test_darkening_and_mirroring_change_nothing() -> None:

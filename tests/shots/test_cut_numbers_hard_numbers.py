@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
-from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_cut, usual_distance
+from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_cut, stands_out, usual_distance
 
 
 class AngleNetwork:
@@ -54,6 +54,15 @@ def test_the_usual_distance_is_that_of_three_frames_to_either_side(
     distances: list[float], frame: int, expected: float
 ) -> None:
     assert usual_distance(np.array(distances, dtype=np.float64), frame) == pytest.approx(expected)
+
+
+def test_what_stands_out_among_many_frames_is_what_exceeds_the_usual_distance() -> None:
+    distances = np.random.default_rng(0).random(60) ** 4
+    frames = np.array([1, 2, 3, 4, 5, 30, 31, 40, 55, 56, 57, 58, 59])
+    expected = [distances[frame] > usual_distance(distances, frame, 1.2, 0.01) for frame in frames.tolist()]
+    assert stands_out(distances, frames, 1.2, 0.01).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
+    assert stands_out(distances, frames[:0], 1.2, 0.01).shape == (0,)
 
 
 def test_odds_are_bounded() -> None:

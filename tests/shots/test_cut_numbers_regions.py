@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.shots.cut_numbers import changed_blocks, compare_regions, measure_rectangle
+from vidkin.shots.cut_numbers import PictureBlocks, changed_blocks, compare_regions, measure_rectangle
 
 
 @pytest.fixture(scope="module")
@@ -15,30 +15,30 @@ def picture() -> np.ndarray:  # type: ignore[type-arg]
 
 
 def test_all_of_a_still_picture_stays(picture: np.ndarray) -> None:  # type: ignore[type-arg]
-    assert compare_regions(picture, picture) == (1.0, 0.0)
+    assert compare_regions(PictureBlocks(picture), PictureBlocks(picture)) == (1.0, 0.0)
 
 
 def test_a_graphic_changes_its_rectangle_alone(picture: np.ndarray) -> None:  # type: ignore[type-arg]
     """Of 8 x 8 blocks of 16 samples 2 x 3 are covered."""
     after = picture.copy()
     after[32:64, 16:64] = 235
-    assert compare_regions(picture, after) == (pytest.approx(1 - 6 / 64), 1.0)
+    assert compare_regions(PictureBlocks(picture), PictureBlocks(after)) == (pytest.approx(1 - 6 / 64), 1.0)
 
 
 def test_nothing_of_another_picture_stays(picture: np.ndarray) -> None:  # type: ignore[type-arg]
-    stays, filled = compare_regions(picture, picture[::-1].copy())
+    stays, filled = compare_regions(PictureBlocks(picture), PictureBlocks(picture[::-1].copy()))
     assert stays < 0.1
     assert filled > 0.9
 
 
 def test_a_change_of_brightness_leaves_regions_alike(picture: np.ndarray) -> None:  # type: ignore[type-arg]
-    assert compare_regions(picture, picture + np.uint8(60)) == (1.0, 0.0)
+    assert compare_regions(PictureBlocks(picture), PictureBlocks(picture + np.uint8(60))) == (1.0, 0.0)
 
 
 def test_changed_blocks_are_located(picture: np.ndarray) -> None:  # type: ignore[type-arg]
     after = picture.copy()
     after[32:64, 16:64] = 235
-    changed = changed_blocks(picture, after)
+    changed = changed_blocks(PictureBlocks(picture), PictureBlocks(after))
     assert np.argwhere(changed).tolist() == [[2, 1], [2, 2], [2, 3], [3, 1], [3, 2], [3, 3]]
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
+from vidkin.features.resizing import Edges, resize_parts, resize_planes
 from vidkin.features.square_encoder import SquareEncoder, open_square_encoder
 from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
 from vidkin.media.frames import LUMINANCE
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _REVISION = 1
 # Side of the square that views are cut from: a view of half the side still has as many pixels as the encoder sees.
 _CANVAS = 128
+# Frames whose views are cut at a time: few enough to stay in the processor's cache.
+_FRAMES_A_PASS = 4
 # Least information of a part of the picture; a part with less is left out.
 _LEAST_INFORMATION = 0.03
 
@@ -69,18 +71,11 @@ class FrameEncoderExtractor:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         boxes = np.array([WHOLE], dtype=np.float32) if boxes is None else boxes
         prepared = self._prepare(frames)
-        canvas, pictures = prepared.canvas, prepared.pictures
-        if mirror:
-            canvas = canvas[:, :, ::-1]
-            pictures = mirror_boxes(pictures)
-        squares = np.empty((len(frames), len(boxes), self.side, self.side, 3), dtype=np.uint8)
-        for view, (left, top, right, bottom) in enumerate(np.rint(boxes * _CANVAS).astype(int).tolist()):
-            for square, picture in zip(squares[:, view], canvas[:, top:bottom, left:right], strict=True):
-                square[:] = _resize(picture, self.side)
-        values = self._encoder.encode(squares.reshape(-1, *squares.shape[2:]))
-        values = values.reshape(len(frames), len(boxes), 1, self._encoder.dimension)
+        pictures = mirror_boxes(prepared.pictures) if mirror else prepared.pictures
+        values = self._describe(prepared.canvas, _edges(boxes, _CANVAS, mirror), mirror)
         # A part without detail looks like any other such part, so it is left empty.
-        values[:, 1:] *= (_view_information(canvas, boxes[1:]) >= _LEAST_INFORMATION)[:, :, None, None]
+        shares = _shares(prepared.cells, _edges(boxes[1:], prepared.cells.shape[-1], mirror))
+        values[:, 1:] *= (information_of_share(shares) >= _LEAST_INFORMATION)[:, :, None, None]
         return FrameFeatures(
             values,
             frames.timestamps.copy(),
@@ -99,12 +94,33 @@ class FrameEncoderExtractor:
             if described is frames:
                 return prepared
         edges = bar_boxes(frames.images)
-        canvas = np.empty((len(frames), _CANVAS, _CANVAS, 3), dtype=np.uint8)
-        for square, image, (top, bottom, left, right) in zip(canvas, frames.images, edges.tolist(), strict=True):
-            square[:] = _resize(image[top:bottom, left:right], _CANVAS)
-        prepared = _Prepared(canvas, frame_information(frames.images), shares_of_edges(edges, frames.images.shape))
+        canvas = np.empty((_CANVAS, len(frames), 3, _CANVAS), np.uint8)
+        for top, bottom, left, right in np.unique(edges, axis=0).tolist():
+            alike = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
+            for rows in np.split(alike, range(_FRAMES_A_PASS, len(alike), _FRAMES_A_PASS)):
+                images = frames.images[rows, top:bottom, left:right]
+                canvas[:, rows] = resize_planes(np.array(images.transpose(1, 0, 3, 2), np.float32, order="C"), _CANVAS)
+        prepared = _Prepared(
+            canvas,
+            detailed_cells(np.einsum("ytcx,c->tyx", canvas, np.array(LUMINANCE, dtype=np.float32))),
+            frame_information(frames.images),
+            shares_of_edges(edges, frames.images.shape),
+        )
         self._prepared.append((frames, prepared))
         return prepared
+
+    def _describe(self, canvas: NDArray[np.uint8], parts: list[Edges], mirror: bool) -> NDArray[np.float32]:
+        """Vectors [T, V, 1, D] of parts of the canvas [128, T, 3, 128]."""
+        count, side = canvas.shape[1], self.side
+        values = np.empty((count, len(parts), 1, self._encoder.dimension), np.float32)
+        squares = np.empty((min(count, _FRAMES_A_PASS), len(parts), 3, side, side), np.float32)
+        for first in range(0, count, _FRAMES_A_PASS):
+            planes = canvas[:, first : first + _FRAMES_A_PASS].astype(np.float32)
+            cut = resize_parts(planes, parts, side, out=squares[: planes.shape[1]])
+            cut = cut[..., ::-1] if mirror else cut
+            vectors = self._encoder.encode(cut.reshape(-1, 3, side, side))
+            values[first : first + _FRAMES_A_PASS] = vectors.reshape(-1, *values.shape[1:])
+        return values
 
 
 def open_frame_extractor(
@@ -136,28 +152,30 @@ class _Prepared:
     """What every view of frames is made of.
 
     Attributes:
-        canvas: [T, 128, 128, 3] uint8, the pictures without their bars as squares.
+        canvas: [128, T, 3, 128] uint8, the pictures without their bars as squares: row, frame, channel, column.
+        cells: [T, 16, 16], whether a cell of the canvas has detail.
         information: [T] float32.
         pictures: [T, 4] float32, boxes of the pictures as shares of the frames.
     """
 
     canvas: NDArray[np.uint8]
+    cells: NDArray[np.bool_]
     information: NDArray[np.float32]
     pictures: NDArray[np.float32]
 
 
-def _view_information(canvas: NDArray[np.uint8], boxes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Information in each box of the canvas [T, 128, 128, 3], computed as for whole frames: [T, V] in [0, 1]."""
-    cells = detailed_cells(canvas @ np.array(LUMINANCE, dtype=np.float32))
-    edges = np.rint(boxes * cells.shape[-1]).astype(int).tolist()
-    shares = [
-        cells[:, top : max(bottom, top + 1), left : max(right, left + 1)].mean(axis=(1, 2), dtype=np.float32)
-        for left, top, right, bottom in edges
-    ]
-    return information_of_share(np.stack(shares, axis=1) if shares else np.zeros((len(cells), 0), np.float32))
+def _edges(boxes: NDArray[np.float32], side: int, mirror: bool) -> list[Edges]:
+    """Left, top, right, bottom of boxes [V, 4] on a square, back on the unflipped one if they lie on the mirrored."""
+    edges = np.rint(boxes * side).astype(int)
+    if mirror:
+        edges[:, [0, 2]] = side - edges[:, [2, 0]]
+    return [tuple(box) for box in edges.tolist()]
 
 
-def _resize(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Resize an image [H, W, 3] to a square."""
-    picture = Image.fromarray(np.ascontiguousarray(image))
-    return np.asarray(picture.resize((side, side), Image.Resampling.BILINEAR))
+def _shares(cells: NDArray[np.bool_], parts: list[Edges]) -> NDArray[np.float32]:
+    """Share of the cells [T, 16, 16] that have detail in each part, [T, V]."""
+    shares = np.empty((len(cells), len(parts)), np.float32)
+    for view, (left, top, right, bottom) in enumerate(parts):
+        part = cells[:, top : max(bottom, top + 1), left : max(right, left + 1)]
+        shares[:, view] = part.mean(axis=(1, 2), dtype=np.float32)
+    return shares

@@ -70,6 +70,9 @@ def small_luma(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     if not count:
         return np.zeros((0, _SIDE, _SIDE), np.float32)
     (tops, rows), (lefts, columns) = _windows(height), _windows(width)
+    if min(height, width) < _SIDE:
+        # More than one window of a small side ends with it, and `reduceat` takes no index behind the last line.
+        images = np.pad(images, ((0, 0), (0, 1), (0, 1), (0, 0)))
     # One frame at a time, because it stays in the processor's cache; first the rows, whose lines are added as a whole.
     luma = np.empty((count, _SIDE, _SIDE), np.float32)
     weights = np.array(LUMINANCE, dtype=np.float32)

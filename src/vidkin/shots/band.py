@@ -259,7 +259,7 @@ class TransitionSession:
 
     @property
     def digest(self) -> str:
-        """Digest of the weights, see :func:`vidkin.features.square_encoder.weights_digest`; empty if the file does not tell it."""
+        """Digest of the weights by `features.square_encoder.weights_digest`; empty if the file does not tell it."""
         return str(self._session.get_modelmeta().custom_metadata_map.get("weights", ""))
 
     def probabilities(self, features: Rows) -> Probabilities:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ class FrameVectors:
         self._luma = np.empty((room, *GRID), np.uint8)
         self._chroma = np.empty((room, 2, GRID[0] // 2, GRID[1] // 2), np.uint8)
         self._vectors: dict[int, NDArray[np.float32]] = {}
+        self._blocks: dict[int, PictureBlocks] = {}
 
     @property
     def first(self) -> int:
@@ -76,11 +77,17 @@ class FrameVectors:
 
     def push(self, planes: FramePlanes) -> None:
         """Add the next frames, at most as many as there is room for."""
-        places = np.arange(self.count, self.count + len(planes)) % self._room
-        self._luma[places], self._chroma[places] = planes.luma, planes.chroma
+        start = self.count % self._room
+        before = min(len(planes), self._room - start)
+        for place, part in ((start, slice(before)), (0, slice(before, None))):
+            rows = planes.luma[part]
+            self._luma[place : place + len(rows)] = rows
+            self._chroma[place : place + len(rows)] = planes.chroma[part]
         self.count += len(planes)
-        for frame in [frame for frame in self._vectors if frame < self.first]:
-            del self._vectors[frame]
+        held: dict[int, Any]
+        for held in (self._vectors, self._blocks):
+            for frame in [frame for frame in held if frame < self.first]:
+                del held[frame]
 
     def encode(self, frames: Iterable[int]) -> None:
         """Compute at once the missing vectors of these frames, as far as the frames are in memory."""
@@ -101,11 +108,20 @@ class FrameVectors:
         luma: NDArray[np.uint8] = self._luma[self.hold(frame) % self._room]
         return luma
 
+    def blocks(self, frame: int) -> PictureBlocks:
+        """Blocks of the frame's luma, or of that of the nearest one in memory; computed once a frame."""
+        frame = self.hold(frame)
+        if frame not in self._blocks:
+            self._blocks[frame] = PictureBlocks(self._luma[frame % self._room])
+        return self._blocks[frame]
+
     def distance(self, one: int, other: int) -> float:
         """1 - cosine of two frames; for frames no longer in memory, the nearest one is used."""
         one, other = self.hold(one), self.hold(other)
-        self.encode((one, other))
-        return max(0.0, 1.0 - float(self._vectors[one] @ self._vectors[other]))
+        vectors = self._vectors
+        if one not in vectors or other not in vectors:
+            self.encode((one, other))
+        return max(0.0, 1.0 - float(vectors[one] @ vectors[other]))
 
 
 def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -155,27 +171,64 @@ RegionChange = tuple[float, float]
 """Share of blocks that stay, and how well the others fill the rectangle around them; both in 0..1."""
 
 
-def compare_regions(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> RegionChange:
-    """Compare two frames, luma [128, 128], block by block; changes of overall brightness are ignored."""
-    changed = changed_blocks(one, other)
+class PictureBlocks:
+    """A frame's luma in blocks, with what its comparisons with other frames share.
+
+    Args:
+        luma: [128, 128].
+
+    Attributes:
+        means: [64] mean of each block.
+        centered: [64, 64] pixels of each block, without its mean.
+        variances: [64] variance of each block.
+    """
+
+    __slots__ = ("centered", "means", "variances")
+
+    def __init__(self, luma: NDArray[np.uint8]) -> None:
+        # Sums of slices, because a mean over two axes that are not adjacent takes many times longer.
+        rows = luma[::2].astype(np.uint16) + luma[1::2]
+        small = (rows[:, ::2] + rows[:, 1::2]).astype(np.float32) / np.float32(4)
+        cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
+        self.centered = np.ascontiguousarray(cut).reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
+        self.means = self.centered.mean(1)
+        self.centered -= self.means[:, None]
+        self.variances = _mean_products(self.centered, self.centered)
+
+
+def compare_regions(one: PictureBlocks, other: PictureBlocks) -> RegionChange:
+    """Compare two frames block by block; changes of overall brightness are ignored."""
+    return region_change(changed_blocks(one, other))
+
+
+def region_change(changed: NDArray[np.bool_]) -> RegionChange:
+    """What stays and what is filled if these blocks [8, 8] differ."""
     rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
     if not len(rows):
         return 1.0, 0.0
     area = (rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1)
-    return float(1 - changed.mean()), float(changed.sum() / area)
+    count = np.count_nonzero(changed)
+    return float(1 - count / changed.size), float(count / area)
 
 
-def changed_blocks(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Whether each of the blocks [8, 8] differs between two frames, luma [128, 128]."""
-    first, second = _blocks(one), _blocks(other)
-    means = second.mean(1) - first.mean(1)
-    first -= first.mean(1, keepdims=True)
-    second -= second.mean(1, keepdims=True)
-    noise = _NOISE**2
-    like = (2 * (first * second).mean(1) + noise) / ((first**2).mean(1) + (second**2).mean(1) + noise)
-    stays = (like > _LIKE) & (np.abs(means - np.median(means)) < _SAME)
+def changed_blocks(one: PictureBlocks, other: PictureBlocks) -> NDArray[np.bool_]:
+    """Whether each of the blocks [8, 8] differs between two frames."""
+    means = other.means - one.means
+    noise = np.float32(_NOISE**2)
+    like = (2 * _mean_products(one.centered, other.centered) + noise) / (one.variances + other.variances + noise)
+    # The median, without the detours of NumPy's.
+    ranked = np.sort(means)
+    middle = (ranked[len(ranked) // 2 - 1] + ranked[len(ranked) // 2]) / 2
+    stays = (like > _LIKE) & (np.abs(means - middle) < _SAME)
     changed: NDArray[np.bool_] = ~stays.reshape(_BLOCKS, _BLOCKS)
     return changed
+
+
+def _mean_products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[64] means over pixels of the products of blocks [64, 64]."""
+    products: NDArray[np.float32] = np.einsum("bp,bp->b", one, other)
+    products /= np.float32(one.shape[1])
+    return products
 
 
 def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
@@ -191,16 +244,6 @@ def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float
         return 0.0
     inside = rows[:, None] & columns[None]
     return float(changed[inside].mean() - (changed & ~inside).sum() / inside.sum())
-
-
-def _blocks(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Blocks as rows: [64 blocks, 64 pixels]."""
-    # Sums of slices, because a mean over two axes that are not adjacent takes many times longer.
-    rows = luma[::2].astype(np.uint16) + luma[1::2]
-    small = (rows[:, ::2] + rows[:, 1::2]).astype(np.float32) / np.float32(4)
-    cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
-    blocks: NDArray[np.float32] = np.ascontiguousarray(cut).reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
-    return blocks
 
 
 # Measurements of a frame that can begin a shot.
@@ -274,13 +317,13 @@ def measure_cut(
     # Repeated or shaking frames change just as much again soon after.
     apart = [range(max(1, place - AROUND), max(1, place - 1)), range(place + 2, place + 1 + AROUND)]
     nearby = np.concatenate([rows[part.start : part.stop, _STRUCTURE] for part in apart])
-    old, new = vectors.luma(frame - 1), vectors.luma(frame)
-    stays, filled = compare_regions(old, new)
+    old, new = vectors.blocks(frame - 1), vectors.blocks(frame)
     changed = changed_blocks(old, new)
-    moving = changed_blocks(vectors.luma(max(0, frame - 1 - _MOVING)), old)
-    moving = moving | changed_blocks(new, vectors.luma(frame + _MOVING))
+    stays, filled = region_change(changed)
+    moving = changed_blocks(vectors.blocks(max(0, frame - 1 - _MOVING)), old)
+    moving = moving | changed_blocks(new, vectors.blocks(frame + _MOVING))
     stayed = min(
-        compare_regions(vectors.luma(one - 1), vectors.luma(one))[0] if 1 <= one < count else 1.0
+        compare_regions(vectors.blocks(one - 1), vectors.blocks(one))[0] if 1 <= one < count else 1.0
         for one in (frame - 1, frame + 1)
     )
     numbers = (
@@ -305,9 +348,29 @@ def measure_cut(
         np.log(beside[1] + 1e-3),
         np.log((rows[place, _STRUCTURE] + 0.02) / (nearby.max(initial=0.0) + 0.02)),
         (moving & changed).sum() / (changed.sum() + 1),
-        measure_rectangle(old, new),
+        measure_rectangle(vectors.luma(frame - 1), vectors.luma(frame)),
     )
     return tuple(float(number) for number in numbers)
+
+
+def stands_out(
+    distances: NDArray[np.float64], frames: NDArray[np.intp], times: float, floor: float
+) -> NDArray[np.bool_]:
+    """Which of these frames have a distance above `usual_distance`; at every frame but 0 the distance is known.
+
+    The same for many frames at once, [N]: NumPy's median takes longer than all the rest of a frame's measurements.
+    """
+    outside = (frames < SIDE + 1) | (frames >= len(distances) - SIDE)
+    above = np.zeros(len(frames), bool)
+    for place in np.flatnonzero(outside):
+        frame = int(frames[place])
+        above[place] = distances[frame] > usual_distance(distances, frame, times, floor)
+    inside = frames[~outside, None]
+    beside = np.array([*range(-SIDE, 0), *range(1, SIDE + 1)])
+    around = np.sort(distances[inside + beside], axis=1)
+    usual = times * ((around[:, SIDE - 1] + around[:, SIDE]) / 2 + around[:, -1] / 2 + floor)
+    above[~outside] = distances[inside[:, 0]] > usual
+    return above
 
 
 def usual_distance(distances: NDArray[np.float64], frame: int, times: float = 2.0, floor: float = 0.004) -> float:
@@ -371,12 +434,13 @@ def measure_transition(
     way = [vectors.distance(one, mark) - vectors.distance(mark, other) for mark in marks[1:-1]]
     own = answers[first : last + 1]
     inside, around = seen[first : last + 1], seen[max(0, first - 3) : last + 4, 1] * 128
-    stays, filled = compare_regions(vectors.luma(one), vectors.luma(other))
+    stays, filled = compare_regions(vectors.blocks(one), vectors.blocks(other))
     stayed = min(
-        compare_regions(vectors.luma(start), vectors.luma(start + _FOLLOWED))[0] for start in (one - _FOLLOWED, other)
+        compare_regions(vectors.blocks(start), vectors.blocks(start + _FOLLOWED))[0]
+        for start in (one - _FOLLOWED, other)
     )
     kinds = own[:, 2:].mean(0)
-    wiped = measure_wipe([vectors.luma(mark) for mark in marks])
+    wiped = measure_wipe([vectors.blocks(mark) for mark in marks])
     numbers = (
         np.log(ends + 1e-3),
         np.log(before + 1e-3),
@@ -402,12 +466,11 @@ def measure_transition(
     return tuple(float(number) for number in numbers)
 
 
-def measure_wipe(frames: Sequence[NDArray[np.uint8]]) -> tuple[float, float, float]:
+def measure_wipe(frames: Sequence[PictureBlocks]) -> tuple[float, float, float]:
     """How far frames within a transition are divided into blocks of either shot, as in a wipe; values in 0..1.
 
     Args:
-        frames: Luma [128, 128] of the shot before, of the transition's first frame, of frames within it, of its last
-            frame, and of the shot after.
+        frames: The shot before, the transition's first frame, frames within it, its last frame, and the shot after.
 
     Returns:
         The share of blocks that differ between the shots; the share of these that match exactly one of the shots in

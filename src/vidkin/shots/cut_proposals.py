@@ -18,7 +18,7 @@ from vidkin.shots.cut_numbers import (
     VectorNetwork,
     measure_cut,
     measure_transition,
-    usual_distance,
+    stands_out,
 )
 
 LEAST_PICTURE = 3.0
@@ -196,14 +196,10 @@ class ProposalMaker:
     def _propose_hard(self, until: int) -> None:
         answers = self._answers.rows[:, 0]
         structure = self._rows[:, 0].astype(np.float64)
-        chosen = []
-        for frame in range(max(1, self._looked), until):
-            place = frame - self._from
-            moved = structure[place]
-            if answers[frame] > _UNLIKELY or (
-                moved > _MOVES and moved > _TIMES * usual_distance(structure, place, 1.0, 0.01)
-            ):
-                chosen.append(frame)
+        frames = np.arange(max(1, self._looked), max(1, until))
+        moves = structure[frames - self._from] > _MOVES
+        moves[moves] = stands_out(structure, frames[moves] - self._from, _TIMES, 0.01)
+        chosen: list[int] = frames[moves | (answers[frames] > _UNLIKELY)].tolist()
         self._looked = until
         vectors = self.vectors
         vectors.encode(frame - side for frame in chosen for side in (0, 1))

@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import IO
+from typing import IO, Any
 
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
-from vidkin.index.ingest.worker import Alive, Channel, Failed
+from vidkin.index.ingest.worker import Alive, Channel, Failed, share_socket
 
 _TICK = 0.25
 # Allows for loading libraries and network weights; does not count against any file.
@@ -26,10 +26,15 @@ _END_TIMEOUT = 30.0
 # Restarts of workers that were killed before they could do anything, mostly for lack of memory.
 _MOST_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
-# Signals by which a file can crash a decoder. Any other signal came from outside.
-_CRASHES = frozenset({
-    signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS
-})  # fmt: skip
+# Signals by which a file can crash a decoder, as far as the system has them. Any other signal came from outside.
+_CRASHES = frozenset(
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
+)
+_KILLED = getattr(signal, "SIGKILL", None)
+# From this exit status on Windows reports a crash.
+_FIRST_CRASH = 0xC0000000
 
 
 class ProcessExecutor:
@@ -115,21 +120,30 @@ class _Worker:
 
     def _start(self) -> None:
         self.channel, theirs = Channel.pair()
-        descriptor = theirs.fileno()
+        # Windows gives a process a copy of a socket instead of letting it inherit one.
+        is_shared = sys.platform == "win32"
+        descriptor = None if is_shared else theirs.fileno()
         # Same search path as here, so that functions named in the specification can be imported.
         command = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
         )
+        # Ctrl-C in a terminal goes to the parent, which shuts its workers down.
+        alone: dict[str, Any] = {"process_group": 0}
+        if is_shared:
+            alone = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self.process = subprocess.Popen(
             [sys.executable, "-c", command],
-            pass_fds=[descriptor],
-            stdin=subprocess.DEVNULL,
+            pass_fds=() if descriptor is None else (descriptor,),
+            stdin=subprocess.PIPE if is_shared else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
-            process_group=0,  # Ctrl-C in a terminal goes to the parent, which shuts its workers down.
+            **alone,
         )
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError), self.process.stdin as pipe:
+                pipe.write(share_socket(theirs, self.process.pid))
         theirs.close()
         self._send(self.spec)
 
@@ -197,7 +211,7 @@ class _Worker:
             self.process.kill()
             status = self.process.wait()
         name = _SIGNAL_NAMES.get(-status, str(-status))
-        hint = ", perhaps for lack of memory" if -status == signal.SIGKILL else ""
+        hint = ", perhaps for lack of memory" if -status == _KILLED else ""
         if not self.ready and status < 0:
             if self.restarts >= _MOST_RESTARTS:
                 raise ExtractorError(
@@ -214,6 +228,8 @@ class _Worker:
             raise RuntimeError(
                 f"a worker process ended with status {status} before it could start: {self._last_words()}"
             )
+        if status >= _FIRST_CRASH:
+            return Unreadable(path, f"decoder process crashed with status {status:#x}", temporary=False)
         if status >= 0:
             return Unreadable(path, f"decoder process ended with exit status {status}", temporary=True)
         cause = f"decoder process died with signal {name}{hint}"

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ class Channel:
             EOFError, ConnectionError: The other side is gone.
         """
         while True:
-            self._read(0)
+            self._read()
             if self._is_whole():
                 return self._take()
 
@@ -79,21 +80,24 @@ class Channel:
         Raises:
             EOFError, ConnectionError: The other side is gone.
         """
-        while not self._is_whole():
-            try:
-                self._read(socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return []
+        self._socket.setblocking(False)
+        try:
+            while not self._is_whole():
+                self._read()
+        except BlockingIOError:
+            return []
+        finally:
+            self._socket.setblocking(True)
         return [self._take()]
 
     def close(self) -> None:
         """Close the socket; the other side learns of it."""
         self._socket.close()
 
-    def _read(self, flags: int) -> None:
+    def _read(self) -> None:
         """Read more of the current message, at least one byte."""
         wanted = _LENGTH.size if self._length is None else self._length
-        part = self._socket.recv(min(wanted - len(self._bytes), _MOST_BYTES_AT_ONCE), flags)
+        part = self._socket.recv(min(wanted - len(self._bytes), _MOST_BYTES_AT_ONCE))
         if not part:
             raise EOFError
         self._bytes += part
@@ -107,6 +111,19 @@ class Channel:
     def _take(self) -> Any:
         content, self._bytes, self._length = self._bytes, bytearray(), None
         return pickle.loads(content)
+
+
+def share_socket(end: socket.socket, process: int) -> bytes:
+    """What a process on Windows makes a copy of a socket from, see :func:`run_worker`."""
+    share: Callable[[int], bytes] = getattr(end, "share")  # noqa: B009 - other systems do not have it
+    return share(process)
+
+
+def _inherited(descriptor: int | None) -> socket.socket:
+    if descriptor is not None:
+        return socket.socket(fileno=descriptor)
+    take: Callable[[bytes], socket.socket] = getattr(socket, "fromshare")  # noqa: B009 - other systems do not have it
+    return take(sys.stdin.buffer.read())
 
 
 # The main loop of a worker process, which :class:`~vidkin.index.ingest.processes.ProcessExecutor` runs.
@@ -150,7 +167,7 @@ class Failed:
         return cls(error, traceback.format_exc())
 
 
-def run_worker(descriptor: int) -> None:
+def run_worker(descriptor: int | None) -> None:
     """Receive a specification, then describe file after file until told to stop.
 
     The parent sends a ``WorkerSpec``, then paths, then None. The answers are one :class:`Alive` when the extractor is
@@ -158,7 +175,8 @@ def run_worker(descriptor: int) -> None:
     ``Described`` or an ``Unreadable``.
 
     Args:
-        descriptor: File descriptor of the socket to the parent.
+        descriptor: File descriptor of the socket to the parent; None where sockets are not inherited (Windows): what it
+            is made from arrives on standard input.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
     _die_with_parent()
@@ -181,8 +199,8 @@ def run_worker(descriptor: int) -> None:
 class _Parent:
     """The channel to the parent; when the parent is gone, this process ends."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._channel = Channel(socket.socket(fileno=descriptor))
+    def __init__(self, descriptor: int | None) -> None:
+        self._channel = Channel(_inherited(descriptor))
 
     def receive(self) -> object:
         try:

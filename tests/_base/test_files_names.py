@@ -1,0 +1,130 @@
+"""Names that every system takes, and paths that it takes for the same."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path, PureWindowsPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vidkin._base.files import drive_name, is_within, open_regular_file, read_at, safe_name
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("film", "film"),
+        ("Amélie – 日本 (2001)", "Amélie – 日本 (2001)"),
+        ("What? 1:2", "What_ 1_2"),
+        ('a<b>c|d*e"f', "a_b_c_d_e_f"),
+        ("a/b\\c", "a_b_c"),
+        ("tab\tnew\nline\0", "tab_new_line_"),
+        ("CON", "_CON"),
+        ("aux.txt", "_aux.txt"),
+        ("nul .mp4", "_nul .mp4"),
+        ("COM1.tar.gz", "_COM1.tar.gz"),
+        ("lpt²", "_lpt²"),
+        ("console", "console"),
+        ("com10", "com10"),
+        ("The End...", "The End..._"),
+        ("space ", "space _"),
+        ("..", ".._"),
+        ("", "_"),
+    ],
+)
+def test_a_name_is_changed_only_where_a_system_refuses_it(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+@given(st.text(max_size=400))
+def test_every_name_is_one_that_windows_takes(name: str) -> None:
+    name = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    safe = safe_name(name)
+    assert PureWindowsPath(safe).name == safe
+    assert not PureWindowsPath(safe).is_reserved()
+    assert safe[-1] not in ". "
+    assert not set(safe) & set('<>:"/\\|?*')
+    assert not any(ord(character) < 32 for character in safe)
+    assert len(safe.encode()) <= 202
+    assert safe_name(safe) == safe
+
+
+def test_a_long_name_is_cut_between_characters() -> None:
+    assert safe_name("x" * 300) == "x" * 200
+    assert safe_name("🎬" * 100) == "🎬" * 50
+    assert safe_name("é" * 300, longest=21) == "é" * 10
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        (r"C:\films\a.mp4", "C"),
+        (r"d:a.mp4", "d"),
+        (r"\\server\films\a.mp4", "server-films"),
+        (r"\\?\C:\films\a.mp4", "C"),
+        (r"\\?\UNC\server\films\a.mp4", "UNC-server-films"),
+        (r"\films\a.mp4", ""),
+    ],
+)
+def test_a_drive_or_share_is_a_folder_of_one_safe_name(path: str, folder: str) -> None:
+    name = drive_name(PureWindowsPath(path).drive)
+    assert name == folder
+    assert not name or safe_name(name) == name
+
+
+def test_a_path_is_within_a_folder_under_every_name_of_it(tmp_path: Path) -> None:
+    folder = tmp_path / "Videos" / "keep"
+    folder.mkdir(parents=True)
+    film = folder / "a.mp4"
+    film.touch()
+    (tmp_path / "link").symlink_to(folder)
+    for inside in (film, folder, tmp_path / "link" / "a.mp4", folder / ".." / "keep" / "gone.mp4"):
+        assert is_within(inside, folder)
+        assert is_within(inside, tmp_path / "link")
+    for outside in (tmp_path / "a.mp4", tmp_path / "Videos" / "keeper" / "a.mp4", folder.parent):
+        assert not is_within(outside, folder)
+    assert not is_within(film, tmp_path / "no such folder")
+
+
+def test_a_folder_that_the_system_takes_for_the_same_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a file system ignores case, and `realpath` keeps the letters as they were given (macOS)."""
+    (tmp_path / "Keep").mkdir()
+    film = tmp_path / "Keep" / "a.mp4"
+    film.touch()
+    stat = os.stat
+
+    def ignoring_case(path: str | os.PathLike[str]) -> os.stat_result:
+        return stat(str(path).replace("keep", "Keep"))
+
+    assert not is_within(film, tmp_path / "keep")
+    monkeypatch.setattr("vidkin._base.files.os.stat", ignoring_case)
+    assert is_within(film, tmp_path / "keep")
+    assert not is_within(tmp_path / "b.mp4", tmp_path / "keep")
+
+
+@pytest.mark.parametrize("has_pread", [True, False])
+def test_threads_read_the_parts_of_a_file_that_they_ask_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pread: bool
+) -> None:
+    if not has_pread:
+        monkeypatch.delattr(os, "pread", raising=False)
+    content = bytes(range(256)) * 100
+    (tmp_path / "a").write_bytes(content)
+    wrong: list[int] = []
+    with open_regular_file(tmp_path / "a") as file:
+
+        def read(start: int) -> None:
+            for place in range(start, start + 1000, 10):
+                if read_at(file.fileno(), 10, place) != content[place : place + 10]:
+                    wrong.append(place)
+
+        threads = [threading.Thread(target=read, args=(start,)) for start in (0, 3000, 7001)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert read_at(file.fileno(), 10, len(content)) == b""
+    assert not wrong
