@@ -15,8 +15,8 @@ from tests.support.videos import pan
 from vidkin.features import ClipExtractor, FrameExtractor, Views, open_extractor
 from vidkin.media import Frames
 from vidkin.models import EncoderConfig, build_model, save_model
-from vidkin.models.comparator import ComparatorConfig
 from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin.similarity import WHOLE, FrameFeatures, available_scorers
 from vidkin.similarity.scorers import scorer_of
 

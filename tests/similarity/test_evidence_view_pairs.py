@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures
 from vidkin.similarity.evidence import pair_maps
 
 HALF = (0.0, 0.0, 0.5, 1.0)
 
 
-def random_frames(frames: int, *, seed: int, views: int = 1) -> torch.Tensor:
-    values = torch.randn(frames, views, 1, 64, generator=torch.Generator().manual_seed(seed))
-    return torch.nn.functional.normalize(values, dim=-1)
+def random_frames(frames: int, *, seed: int, views: int = 1) -> NDArray[np.floating]:
+    values = np.random.default_rng(seed).standard_normal((frames, views, 1, 64))
+    return unit(values)
 
 
-def features(values: torch.Tensor) -> FrameFeatures:
+def features(values: NDArray[np.floating]) -> FrameFeatures:
     """Views beside the whole are all of the left half."""
     frames, views = values.shape[:2]
-    boxes = torch.tensor([(0.0, 0.0, 1.0, 1.0), *(HALF for _ in range(views - 1))])
+    boxes = np.array([(0.0, 0.0, 1.0, 1.0), *(HALF for _ in range(views - 1))])
     return FrameFeatures(
         values,
-        torch.arange(frames, dtype=torch.float64),
-        torch.ones(frames),
-        baseline=torch.full((frames, views), 0.3),
-        boxes=boxes.expand(frames, -1, -1),
+        np.arange(float(frames)),
+        np.ones(frames, np.float32),
+        baseline=np.full((frames, views), 0.3, np.float32),
+        boxes=np.broadcast_to(boxes, (frames, views, 4)),
     )
 
 
@@ -38,7 +40,7 @@ def test_one_side_of_every_pair_is_the_whole_picture() -> None:
     assert result.maps.shape == (4, 3, 4)
     for place, (first, second) in enumerate(result.views):
         cosine = query.values[:, first, 0] @ target.values[:, second, 0].T
-        torch.testing.assert_close(result.maps[place], ((cosine - 0.3) / 0.7).clamp(0, 1))
+        np.testing.assert_allclose(result.maps[place], ((cosine - 0.3) / 0.7).clip(0, 1))
 
 
 def test_targets_of_other_lengths_and_views_do_not_mix() -> None:
@@ -48,7 +50,7 @@ def test_targets_of_other_lengths_and_views_do_not_mix() -> None:
     for target, result in zip(targets, together, strict=True):
         (alone,) = pair_maps(query, [target])
         assert alone.views == result.views
-        torch.testing.assert_close(alone.maps, result.maps)
+        np.testing.assert_allclose(alone.maps, result.maps)
     assert pair_maps(query, []) == []
 
 
@@ -83,7 +85,7 @@ def test_the_whole_is_preferred_where_both_match() -> None:
 def test_views_that_are_not_there_match_nothing() -> None:
     values = random_frames(12, seed=6, views=2)
     values[:, 1] = 0
-    empty = replace(features(values), baseline=torch.zeros(12, 2))
+    empty = replace(features(values), baseline=np.zeros((12, 2), np.float32))
     assert CopyScorer().score(empty, [features(random_frames(12, seed=7))])[0].score == 0.0
 
 
@@ -95,9 +97,9 @@ def test_unrelated_views_stay_unrelated() -> None:
 
 def test_parts_must_be_more_similar_than_wholes() -> None:
     """A cosine of .5 above a baseline of .3 is .2 / .7 of the way to 1; for a part the baseline is .3 + .15 * .7."""
-    first = torch.zeros(1, 2, 1, 64)
+    first = np.zeros((1, 2, 1, 64), np.float32)
     first[..., 0] = 1.0
-    second = torch.zeros(1, 1, 1, 64)
+    second = np.zeros((1, 1, 1, 64), np.float32)
     second[..., 0], second[..., 1] = 0.5, 0.75**0.5
     (result,) = pair_maps(features(first), [features(second)])
     assert result.maps.flatten().tolist() == pytest.approx([0.2 / 0.7, 0.095 / 0.595], abs=1e-4)
@@ -113,4 +115,4 @@ def test_the_map_has_every_frame_where_parts_were_described_in_some() -> None:
     assert result.map.shape == (12, 12)
     assert bool((result.map.diagonal()[::2] > 0.99).all())
     # A frame without a description shows what its neighbor shows.
-    torch.testing.assert_close(result.map[:, 1], result.map[:, 0])
+    np.testing.assert_allclose(result.map[:, 1], result.map[:, 0])

@@ -206,7 +206,7 @@ class _ComparedPair:
         # If parts were described in every second frame, each of these frames counts for two.
         of_query, of_target = self.query.frames_a_part, self.target.frames_a_part
         promise *= np.array([of_query if i else of_target if j else 1.0 for i, j in views])
-        return promise
+        return np.asarray(promise, np.float32)
 
 
 def _of_every_frame(

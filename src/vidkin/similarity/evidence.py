@@ -161,7 +161,7 @@ def find_news(frames: FrameFeatures, still: float) -> NDArray[np.float32]:
     news = np.ones(len(frames), np.float32)
     if len(frames) > 1:
         values = frames.whole.astype(np.float32)
-        empty = np.logical_not(values.any(-1, keepdims=True))[..., 0]
+        empty = ~np.logical_or.reduce(values, -1)
         alike = np.einsum("trd,trd->tr", values[1:], values[:-1]) + (empty[1:] & empty[:-1])
         allowed = still * np.clip(np.diff(frames.timestamps), 0.25, 1.0)
         news[1:] = np.clip((1.0 - alike.mean(1)) / allowed, 0.0, 1.0)
@@ -435,7 +435,7 @@ def _compare(
 
 def content(values: NDArray[np.floating]) -> NDArray[np.bool_] | None:
     """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
-    there = values.any(-1, keepdims=True)[..., 0]
+    there = np.logical_or.reduce(values, -1)
     return None if there.all() else there
 
 
@@ -504,10 +504,7 @@ def calibrated_map(
     Equal frames stay at 1; frames no more similar than unrelated ones get 0.
     """
     floor = np.maximum(query_baseline[:, None], target_baseline).astype(np.float32, copy=False)
-    result = similarities - floor
-    result /= 1 - floor
-    np.clip(result, 0, 1, out=result)
-    return result
+    return np.asarray(np.clip((similarities - floor) / (1 - floor), 0, 1))
 
 
 def _high_quantile(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
@@ -517,10 +514,8 @@ def _high_quantile(values: NDArray[np.float32], share: float) -> NDArray[np.floa
     low, part = math.floor(place), place - math.floor(place)
     if low + 1 < values.shape[1]:
         values.partition((low, low + 1), axis=1)
-        quantile: NDArray[np.float32] = values[:, low] + part * (values[:, low + 1] - values[:, low])
-    else:
-        quantile = values.max(1)
-    return quantile
+        return np.asarray(values[:, low] + part * (values[:, low + 1] - values[:, low]))
+    return np.asarray(values.max(1))
 
 
 # Constants of the score of copies.
