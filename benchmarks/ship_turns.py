@@ -48,8 +48,7 @@ def main() -> None:
         predicted /= np.linalg.norm(predicted, axis=1, keepdims=True)
         truth = encoder.encode(turned(test, turn))
         own, plain, foreign = (
-            (one * other).sum(1)
-            for one, other in ((predicted, truth), (held_out, truth), (predicted, truth[others]))
+            (one * other).sum(1) for one, other in ((predicted, truth), (held_out, truth), (predicted, truth[others]))
         )
         print(
             f"{turn}: predicted .05 and median {np.quantile(own, 0.05):.3f} {np.median(own):.3f}, without "
@@ -74,9 +73,7 @@ def listed(folder: Path, most: int, random: np.random.Generator) -> list[Path]:
     return [files[place] for place in random.permutation(len(files))[:most]]
 
 
-def cut_outs(
-    files: list[Path], side: int, random: np.random.Generator
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def cut_outs(files: list[Path], side: int, random: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Squares [N, 3, side, side], and the number of the file that each is from."""
     squares, owners = [], []
     for number, path in enumerate(files):

@@ -56,6 +56,4 @@ def _shipped() -> tuple[str, dict[str, NDArray[np.float32]]]:
     from safetensors import safe_open
 
     with safe_open(TURNS_FILE, framework="np") as file:
-        return file.metadata()["encoder"], {
-            name: file.get_tensor(name).astype(np.float32) for name in TURNS
-        }
+        return file.metadata()["encoder"], {name: file.get_tensor(name).astype(np.float32) for name in TURNS}
