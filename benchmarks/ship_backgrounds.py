@@ -3,8 +3,8 @@
     python benchmarks/ship_backgrounds.py --output src/vidkin/index/query/data
 
 The photographs are those of `vidkin.features.background_frames`; the files in the tree were made from the originals in
-scikit-image, before JPEG. Run it again when weights, whitening or what an extractor computes have changed; files of other
-fingerprints are removed.
+scikit-image, before JPEG. Run it again when weights, whitening or what an extractor computes have changed; files of
+other fingerprints are removed.
 """
 
 from __future__ import annotations
