@@ -7,19 +7,21 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
-from rich.progress import Progress, ProgressColumn, Task, TaskID
-from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from vidkin.cli.commands import Status, is_quiet
 from vidkin.rendering.text import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
+    from rich.spinner import Spinner
 
 # Tables that fit a terminal: names of files give way first, in their middle; without a terminal nothing is cut.
 
@@ -197,9 +199,9 @@ _SLOW = 1.0
 
 
 class Meter:
-    """A progress bar; silent without a terminal."""
+    """A progress bar, or nothing where no terminal shows one."""
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
+    def __init__(self, progress: Progress | None = None, task: TaskID | None = None) -> None:
         self._progress = progress
         self._task = task
         self._steps: deque[tuple[float, float]] = deque()
@@ -208,10 +210,12 @@ class Meter:
     @property
     def is_shown(self) -> bool:
         """Whether there is a terminal that shows it; what only a bar needs need not be computed otherwise."""
-        return not self._progress.disable
+        return self._progress is not None
 
     def update(self, done: float, total: float | None, *, detail: str = "") -> None:
         """Show that ``done`` of ``total`` steps are done; ``detail`` is a short text such as a rate."""
+        if self._progress is None or self._task is None:
+            return
         now = self._progress.get_time()
         if done != self._latest[1]:
             self._latest = now, done
@@ -231,12 +235,13 @@ class Meter:
 @contextmanager
 def progress_line(title: str, console: Console, *, shown: bool = True) -> Iterator[Meter]:
     """A line of progress on this console that is gone when the work is done; silent without a terminal."""
-    with Progress(
-        _Line(),
-        console=console,
-        disable=not (shown and console.is_terminal),
-        transient=True,
-    ) as progress:
+    if not (shown and console.is_terminal):
+        yield Meter()
+        return
+    # A command whose results go to a file or a pipe does not wait for it.
+    from rich.progress import Progress
+
+    with Progress(_new_column(), console=console, transient=True) as progress:
         yield Meter(progress, progress.add_task(printable(title), total=None, detail=""))
 
 
@@ -261,15 +266,20 @@ def describe_task(task: Task) -> str:
     return "  ".join(parts)
 
 
-class _Line(ProgressColumn):
-    """The whole line, laid out for the width that there is."""
+def _new_column() -> ProgressColumn:
+    """The only column of a line of progress: the whole line, laid out for the width that there is."""
+    from rich.progress import ProgressColumn
+    from rich.spinner import Spinner
 
-    def render(self, task: Task) -> _Laid:
-        return _Laid(task, self._spinner)
+    class Line(ProgressColumn):
+        def __init__(self) -> None:
+            super().__init__()
+            self._spinner = Spinner("dots")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._spinner = Spinner("dots")
+        def render(self, task: Task) -> _Laid:
+            return _Laid(task, self._spinner)
+
+    return Line()
 
 
 class _Laid:
@@ -292,6 +302,8 @@ class _Laid:
         cells = [self._spinner.render(task.get_time()), Text(f"{title}  {counts}", no_wrap=True)]
         detail = str(task.fields.get("detail", ""))
         if task.total is not None and room >= _BAR + 2 + (_DETAIL if detail else 0):
+            from rich.progress_bar import ProgressBar
+
             cells.append(ProgressBar(total=task.total, completed=task.completed, width=_BAR))
             room -= _BAR + 2
         if detail and room >= _LEAST_DETAIL:
