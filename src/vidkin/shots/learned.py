@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, write_text
-from vidkin._base.registry import load_attribute
 from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import fit_to_square
@@ -37,6 +36,7 @@ from vidkin.shots.shot_windows import (
 
 if TYPE_CHECKING:
     from vidkin.media.frames import Fit
+    from vidkin.models.extractor import EncoderNetwork
 
 CutRule = Literal["extended", "slope"]
 
@@ -391,13 +391,34 @@ def open_learned(model: PathLike) -> LearnedDetector:
 
     Raises:
         InvalidArgumentError: The folder holds no rules, or no clip encoder.
+        MissingPartError: The folder has no ONNX files for the model, and torch is not installed.
         UnknownExtractorError: The folder holds no model.
     """
-    network, config = load_attribute("vidkin.shots.training.clips:open_shot_network")(model)
+    from vidkin.models.extractor import open_encoder
+
+    network = open_encoder(model, device="cpu")
+    config = network.config
+    if config.kind != "clip":
+        raise InvalidArgumentError(
+            f"{os.fspath(model)}: the model must be of kind 'clip' to detect shots, got {config.kind!r}"
+        )
     return LearnedDetector(
-        network,
+        _OfBytes(network),
         ShotRules.load(model),
         size=config.size,
         fit=config.fit,
         name=f"learned:{os.fspath(model)}",
     )
+
+
+class _OfBytes:
+    """A trained encoder for images of bytes, as the learned detector keeps them."""
+
+    def __init__(self, network: EncoderNetwork) -> None:
+        self._network = network
+        self.head = network.head
+
+    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Features [N, F] of square images [N, S, S, 3]."""
+        inputs = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
+        return self._network.frame_features(inputs / np.float32(255))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from vidkin.metric.sampling import (
     sample_critical_quadlets,
     sample_shot_triplets,
 )
-from vidkin.models import ClipEncoder, EncoderConfig, load_model
+from vidkin.models import ClipEncoder
 from vidkin.shots.shot_windows import Encode
 from vidkin.shots.video_frames import VideoFrames, iter_squares
 
@@ -205,21 +204,6 @@ class ShotNetwork:
         with torch.inference_mode():
             embeddings: NDArray[np.float32] = self._model.head(torch.from_numpy(features)).float().cpu().numpy()
         return embeddings
-
-
-def open_shot_network(folder: PathLike) -> tuple[ShotNetwork, EncoderConfig]:
-    """The clip encoder in a model's folder, and its configuration.
-
-    Raises:
-        InvalidArgumentError: The folder holds another kind of model.
-        UnknownExtractorError: The folder holds no model.
-    """
-    network = load_model(folder)
-    if not isinstance(network, ClipEncoder):
-        raise InvalidArgumentError(
-            f"{os.fspath(folder)}: the model must be of kind 'clip' to detect shots, got {network.config.kind!r}"
-        )
-    return ShotNetwork(network), network.config
 
 
 def encode_with(model: ClipEncoder) -> Encode:
