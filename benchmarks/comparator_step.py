@@ -19,7 +19,8 @@ from torch import Tensor
 
 from _measure import machine, measure
 from vidkin.metric.losses import FrameQuadLinearAPLoss, InfoNCELoss, QuadLinearAPLoss, quad_linear_step
-from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
+from vidkin.models.comparator import Comparator, build_comparator
+from vidkin.models.config import ComparatorConfig
 
 TARGET = 5.0
 RATE, DELTA, RHO = 0.35, 0.05, 5.0

@@ -12,8 +12,7 @@ from vidkin.features.square_encoder import shipped_encoder
 from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionReader
 from vidkin.shots.cut_numbers import GRID
-from vidkin.shots.cut_proposals import Proposal, ProposalMaker
-from vidkin.shots.cuts import ProposalScore
+from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3

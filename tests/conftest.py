@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.budget", "tests.support.lanes"]
+pytest_plugins = ["tests.support.budget", "tests.support.lanes", "tests.support.light"]
 
 # `--hypothesis-profile full` is that of `make test-all`. How long an example takes says more of the machine.
 settings.register_profile("quick", max_examples=15, deadline=None)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.comparators import passing
-from vidkin.models.comparator import ComparatorConfig
 from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig
 
 
 @pytest.fixture(scope="module")

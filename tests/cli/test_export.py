@@ -20,7 +20,6 @@ def test_onnx_runtime_gives_the_same_embeddings(tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime
-        import onnxscript  # noqa: F401
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
     output = tmp_path / "model.onnx"

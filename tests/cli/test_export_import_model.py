@@ -8,7 +8,7 @@ import torch
 
 from tests.cli.conftest import Library, run
 from tests.support.comparators import passing
-from vidkin.models.comparator import ComparatorConfig
+from vidkin.models.config import ComparatorConfig
 
 
 def test_an_imported_checkpoint_compares_videos(library: Library, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,19 +15,22 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from tests.support.videos import photograph
-from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from tests.features.onnx_files import mean_colors
+from tests.support.videos import encode, pan, photograph
+from vidkin.errors import InvalidArgumentError, MissingPartError, UnknownExtractorError
 from vidkin.features import GRID
 from vidkin.features.frame_encoder import (
     FrameEncoder,
     FrameEncoderSettings,
+    export_frame_encoder,
     load_frame_encoder,
     save_frame_encoder,
 )
 from vidkin.features.frame_extractor import FrameEncoderExtractor, open_frame_extractor
+from vidkin.features.square_encoder import open_square_encoder, read_weights_digest, shipped_encoder
 from vidkin.media import Frames
 
-BOXES = torch.tensor(GRID)
+BOXES = np.array(GRID, dtype=np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def frames_of(*images: NDArray[np.uint8]) -> Frames:
 def test_every_view_is_a_unit_vector(extractor: FrameEncoderExtractor) -> None:
     features = extractor.extract(frames_of(photograph("coffee"), photograph("coffee")), boxes=BOXES)
     assert features.values.shape == (2, len(GRID), 1, 128)
-    torch.testing.assert_close(features.values.norm(dim=-1), torch.ones(2, len(GRID), 1))
+    np.testing.assert_allclose(np.linalg.norm(features.values, axis=-1), 1, atol=1e-5)
     assert features.fingerprint == extractor.fingerprint
     assert extractor.extract(frames_of(photograph("coffee"))).values.shape == (1, 1, 1, 128)
 
@@ -48,14 +53,15 @@ def test_every_view_is_a_unit_vector(extractor: FrameEncoderExtractor) -> None:
 def test_a_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtractor) -> None:
     images = [np.roll(photograph("chelsea"), 20 * step, axis=1) for step in range(5)]
     together = extractor.extract(frames_of(*images), boxes=BOXES).values
-    alone = torch.cat([extractor.extract(frames_of(image), boxes=BOXES).values for image in images])
-    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    alone = np.concatenate([extractor.extract(frames_of(image), boxes=BOXES).values for image in images])
+    np.testing.assert_allclose(together, alone, atol=1e-5, rtol=0)
 
 
 def test_a_view_is_what_a_crop_shows(extractor: FrameEncoderExtractor) -> None:
     image = photograph("astronaut")
     half = np.ascontiguousarray(image[:, : image.shape[1] // 2])
-    views = extractor.extract(frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]])).values[0, :, 0]
+    boxes = np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], dtype=np.float32)
+    views = extractor.extract(frames_of(image), boxes=boxes).values[0, :, 0]
     cropped = extractor.extract(frames_of(half)).values[0, 0, 0]
     other = extractor.extract(frames_of(photograph("coffee"))).values[0, 0, 0]
     assert float(views[1] @ cropped) > 0.95
@@ -73,9 +79,11 @@ def test_black_bars_change_nothing_much(extractor: FrameEncoderExtractor) -> Non
 def test_mirror_is_that_of_flipped_frames(extractor: FrameEncoderExtractor) -> None:
     image = photograph("coffee")
     flipped = np.ascontiguousarray(image[:, ::-1])
-    torch.testing.assert_close(
-        extractor.extract(frames_of(image), mirror=True).values, extractor.extract(frames_of(flipped)).values
-    )
+    mirrored = extractor.extract(frames_of(image), mirror=True).values
+    np.testing.assert_allclose(mirrored, extractor.extract(frames_of(flipped)).values, atol=1e-5)
+    # In parts, too: a part of the flipped picture.
+    mirrored = extractor.extract(frames_of(image), mirror=True, boxes=BOXES).values
+    np.testing.assert_allclose(mirrored, extractor.extract(frames_of(flipped), boxes=BOXES).values, atol=1e-4)
 
 
 def test_names_and_files(tmp_path: Path) -> None:
@@ -116,7 +124,7 @@ class TestSave:
         path = save_frame_encoder(encoder, tmp_path / "own.safetensors")
         again = load_frame_encoder(path)
         assert again.settings == settings
-        assert FrameEncoderExtractor(again).fingerprint == FrameEncoderExtractor(encoder).fingerprint
+        assert again.digest() == encoder.digest() == read_weights_digest(path)
 
     def test_a_folder_that_is_missing_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"own.safetensors: .*; choose a file in a folder"):
@@ -131,3 +139,61 @@ def test_the_shipped_weights_are_small_and_tell_where_they_come_from() -> None:
     assert told["sha256"] == hashlib.sha256(weights).hexdigest()
     assert told["pictures"] == sum(told["data"].values())
     assert {"licenses", "versions", "made_by"} <= set(told)
+
+
+class TestWithoutTorch:
+    def test_the_shipped_file_is_the_shipped_network(self) -> None:
+        """The ONNX file gives the vectors of the network that the weights beside it make, and has its digest."""
+        network, encoder = load_frame_encoder(), shipped_encoder()
+        squares = np.random.default_rng(0).integers(0, 256, (70, 3, 64, 64), np.uint8)
+        with torch.inference_mode():
+            expected = network(torch.from_numpy(squares) / 255).numpy()
+        np.testing.assert_allclose(encoder.encode(squares), expected, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(squares.transpose(0, 2, 3, 1)), expected, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode(squares.astype(np.float32)), expected, atol=1e-5)
+        weights = Path(str(files("vidkin.features"))) / "data" / "frame_encoder.safetensors"
+        assert encoder.digest == network.digest() == read_weights_digest(weights)
+        assert (encoder.side, encoder.dimension) == (64, 128)
+        assert encoder.encode(squares[:0]).shape == (0, 128)
+        assert shipped_encoder() is encoder
+
+    def test_an_exported_network_is_used_where_it_has_the_weights_beside_it(self, tmp_path: Path) -> None:
+        torch.manual_seed(0)
+        settings = FrameEncoderSettings(side=16, widths=(4, 8), strides=(2,), grid=2, dimension=8)
+        encoder = FrameEncoder(settings).eval()
+        path = save_frame_encoder(encoder, tmp_path / "own.safetensors")
+        exported = export_frame_encoder(encoder, tmp_path / "own.onnx")
+        squares = np.random.default_rng(0).integers(0, 256, (5, 3, 16, 16), np.uint8)
+        expected = encoder.on_squares().encode(squares)
+        for weights in (path, exported):
+            opened = open_square_encoder(weights)
+            np.testing.assert_allclose(opened.encode(squares), expected, atol=1e-5)
+            assert opened.digest == encoder.digest()
+        # Other weights beside an older ONNX file: torch computes.
+        other = FrameEncoder(settings).eval()
+        save_frame_encoder(other, path)
+        np.testing.assert_allclose(open_square_encoder(path).encode(squares), other.on_squares().encode(squares))
+        assert open_square_encoder(path).digest == other.digest()
+
+    def test_weights_alone_need_torch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = save_frame_encoder(load_frame_encoder(), tmp_path / "own.safetensors")
+        monkeypatch.setitem(sys.modules, "vidkin.features.frame_encoder", None)
+        with pytest.raises(
+            MissingPartError, match=r"own\.safetensors needs torch, .* vidkin export .*own\.safetensors"
+        ):
+            open_square_encoder(path)
+
+    def test_another_onnx_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidArgumentError, match="must be a frame encoder that vidkin wrote"):
+            open_square_encoder(mean_colors(tmp_path / "colors.onnx"))
+
+    def test_describing_a_video_loads_no_torch(self, tmp_path: Path) -> None:
+        video = encode(tmp_path / "a.mp4", pan("coffee", 5, width=96, height=64))
+        code = (
+            "import sys, vidkin.features as f\n"
+            "parts = list(f.describe_file(sys.argv[1], f.open_extractor('vidkin'), duration=1, rate=2, views=True))\n"
+            "assert parts[0][0].values.any()\n"
+            "print(*sorted({'torch', 'torchvision', 'timm', 'sklearn', 'scipy', 'skimage'} & set(sys.modules)))\n"
+        )
+        result = subprocess.run([sys.executable, "-c", code, str(video)], capture_output=True, text=True, check=True)
+        assert result.stdout.strip() == ""

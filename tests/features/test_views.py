@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
@@ -15,6 +14,10 @@ from vidkin.similarity import FrameFeatures
 
 # Views of a mirrored frame before those that are found: the whole, two centers, four corners.
 CROPS = 7
+
+
+def array(boxes: object) -> NDArray[np.float32]:
+    return np.array(boxes, dtype=np.float32)
 
 
 def frames_of(images: NDArray[np.uint8]) -> Frames:
@@ -33,9 +36,11 @@ class MeanColor:
     views = "both"
     short_side = 8
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         return features_of_views(
-            lambda images: torch.from_numpy(images.mean(axis=(1, 2), dtype=np.float32))[:, None],
+            lambda images: images.mean(axis=(1, 2), dtype=np.float32)[:, None],
             frames,
             self.fingerprint,
             mirror=mirror,
@@ -60,9 +65,9 @@ def test_a_box_is_cut_in_shares() -> None:
 def test_every_view_is_described() -> None:
     image = np.zeros((1, 10, 20, 3), np.uint8)
     image[:, :, 10:] = 200
-    features = MeanColor().extract(frames_of(image), boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1], [0.5, 0, 1, 1]]))
+    features = MeanColor().extract(frames_of(image), boxes=array([[0, 0, 1, 1], [0, 0, 0.5, 1], [0.5, 0, 1, 1]]))
     assert features.values[0, :, 0, 0].tolist() == [100.0, 0.0, 200.0]
-    mirrored = MeanColor().extract(frames_of(image), mirror=True, boxes=torch.tensor([[0, 0, 1, 1], [0, 0, 0.5, 1]]))
+    mirrored = MeanColor().extract(frames_of(image), mirror=True, boxes=array([[0, 0, 1, 1], [0, 0, 0.5, 1]]))
     assert mirrored.values[0, :, 0, 0].tolist() == [100.0, 200.0]
 
 
@@ -83,10 +88,10 @@ def test_a_box_found_again_keeps_its_place() -> None:
 
 def test_places_without_a_box_are_zeros() -> None:
     frames = frames_of(noise(2, 8, 8))
-    boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
+    boxes = array([*GRID, (0.0, 0.0, 0.5, 1.0), *[(0.0,) * 4] * 3])
     (plain,) = describe_views(MeanColor(), frames, boxes)
     assert plain.values.shape == (2, len(GRID) + 4, 1, 3)
-    assert float(plain.values[:, -3:].abs().max()) == 0
+    assert float(np.abs(plain.values[:, -3:]).max()) == 0
     assert plain.boxes is not None
     assert plain.boxes[1, -4].tolist() == [0.0, 0.0, 0.5, 1.0]
 
@@ -94,46 +99,44 @@ def test_places_without_a_box_are_zeros() -> None:
 def test_tall_pictures_have_rows_where_wide_ones_have_columns() -> None:
     wide, tall = (ViewPlan().boxes(noise(2, height, width)) for height, width in ((60, 90), (90, 60)))
     between = (1 / 6, 1 / 2)
-    columns = torch.tensor([[left, 0, left + 1 / 3, 1] for left in between])
-    torch.testing.assert_close(wide[len(GRID) - 2 : len(GRID)], columns)
-    torch.testing.assert_close(tall[len(GRID) - 2 : len(GRID)], columns[:, [1, 0, 3, 2]])
-    assert torch.equal(wide[: len(GRID) - 2], tall[: len(GRID) - 2])
+    columns = array([[left, 0, left + 1 / 3, 1] for left in between])
+    np.testing.assert_allclose(wide[len(GRID) - 2 : len(GRID)], columns)
+    np.testing.assert_allclose(tall[len(GRID) - 2 : len(GRID)], columns[:, [1, 0, 3, 2]])
+    assert np.array_equal(wide[: len(GRID) - 2], tall[: len(GRID) - 2])
     # A letterbox does not make a tall picture wide.
     images = np.zeros((2, 120, 200, 3), np.uint8)
     images[:, :, 70:130] = noise(2, 120, 60)
-    torch.testing.assert_close(ViewPlan().boxes(images)[: len(GRID)], tall[: len(GRID)])
+    np.testing.assert_allclose(ViewPlan().boxes(images)[: len(GRID)], tall[: len(GRID)])
 
 
 def test_mirrored_frames_are_seen_whole_in_crops_and_in_found_boxes() -> None:
     frames = frames_of(noise(2, 8, 8))
-    boxes = torch.cat([torch.tensor(GRID), torch.tensor([[0.0, 0.0, 0.5, 1.0]]), torch.zeros(3, 4)])
+    boxes = array([*GRID, (0.0, 0.0, 0.5, 1.0), *[(0.0,) * 4] * 3])
     plain, mirrored = describe_views(MeanColor(), frames, boxes, mirrors=(False, True))
     assert plain.values.shape == (2, len(GRID) + 4, 1, 3)
     assert mirrored.values.shape == (2, CROPS + 4, 1, 3)
     # The left half of the picture is the right half of its mirror image; its mean color is the same.
-    expected = torch.from_numpy(frames.images[:, :, :4].mean(axis=(1, 2), dtype=np.float32))
-    torch.testing.assert_close(mirrored.values[0, CROPS, 0], expected[0])
+    expected = frames.images[:, :, :4].mean(axis=(1, 2), dtype=np.float32)
+    np.testing.assert_allclose(mirrored.values[0, CROPS, 0], expected[0], rtol=1e-5, atol=1e-6)
     # So are crops: centers, and corners of 80 % of each side.
-    torch.testing.assert_close(mirrored.values[:, :CROPS], plain.values[:, :CROPS])
+    np.testing.assert_allclose(mirrored.values[:, :CROPS], plain.values[:, :CROPS], rtol=1e-5, atol=1e-6)
     assert mirrored.boxes is not None
     assert mirrored.boxes[0, CROPS].tolist() == [0.0, 0.0, 0.5, 1.0]
-    assert torch.equal(mirrored.boxes[:, :CROPS], plain.boxes[:, :CROPS])
+    assert np.array_equal(mirrored.boxes[:, :CROPS], plain.boxes[:, :CROPS])
 
 
 def test_parts_are_described_in_some_frames_of_a_video() -> None:
     images = noise(5, 8, 8)
-    (features,) = describe_views(MeanColor(), frames_of(images), torch.tensor(GRID), begun=3, stride=2)
+    (features,) = describe_views(MeanColor(), frames_of(images), array(GRID), begun=3, stride=2)
     assert features.described_parts.tolist() == [False, True, False, True, False]
     assert bool((features.whole > 0).all())
     expected = images[1, :, 4:].mean(axis=(0, 1))
-    torch.testing.assert_close(
-        features.values[1, GRID.index((0.5, 0.0, 1.0, 1.0)), 0].double(), torch.from_numpy(expected)
-    )
+    np.testing.assert_allclose(features.values[1, GRID.index((0.5, 0.0, 1.0, 1.0)), 0], expected, rtol=1e-6)
 
 
 def test_boxes_of_a_picture_between_bars_are_shares_of_the_frame() -> None:
-    between = torch.tensor([[0.0, 0.25, 1.0, 0.75], [0.0, 0.0, 1.0, 1.0]])
-    placed = place_boxes(torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]), between)
+    between = array([[0.0, 0.25, 1.0, 0.75], [0.0, 0.0, 1.0, 1.0]])
+    placed = place_boxes(array([[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]), between)
     assert placed[0].tolist() == [[0.0, 0.25, 1.0, 0.75], [0.5, 0.5, 1.0, 0.75]]
     assert placed[1].tolist() == [[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]
 
@@ -149,28 +152,28 @@ def barred(count: int) -> NDArray[np.uint8]:
 def test_boxes_are_found_and_described_between_black_bars() -> None:
     images = barred(16)
     boxes = ViewPlan().boxes(images)
-    there = boxes[len(GRID) :][boxes[len(GRID) :].any(1)]
+    there = boxes[len(GRID) :][boxes[len(GRID) :].any(axis=1)]
     # The rectangle of the noise as shares of the picture; the edges of the bars are no box.
     assert len(there) >= 1
     assert there[0].tolist() == pytest.approx([0.5, 0.5, 0.9, 0.9], abs=0.04)
     assert all(float(box[0]) > 0.02 for box in there)
-    exact = torch.cat([torch.tensor(GRID), torch.tensor([[0.5, 0.5, 0.9, 0.9]]), torch.zeros(3, 4)])
+    exact = array([*GRID, (0.5, 0.5, 0.9, 0.9), *[(0.0,) * 4] * 3])
     plain, mirrored = describe_views(MeanColor(), frames_of(images), exact, mirrors=(False, True), stride=2)
-    expected = torch.from_numpy(images[:, 60:108, 80:128].mean(axis=(1, 2), dtype=np.float32))
+    expected = images[:, 60:108, 80:128].mean(axis=(1, 2), dtype=np.float32)
     for features, view in ((plain, len(GRID)), (mirrored, CROPS)):
-        torch.testing.assert_close(features.values[::2, view, 0], expected[::2])
+        np.testing.assert_allclose(features.values[::2, view, 0], expected[::2], rtol=1e-5, atol=1e-6)
         assert features.boxes is not None
         # Shares of the frame: the picture is from 1/8 to 7/8 of its width.
-        torch.testing.assert_close(features.boxes[0, view], torch.tensor([0.5, 0.5, 0.8, 0.9]))
-        torch.testing.assert_close(features.boxes[1, 0], torch.tensor([0.125, 0.0, 0.875, 1.0]))
-        torch.testing.assert_close(features.boxes[0, view + 1], torch.zeros(4))
+        np.testing.assert_allclose(features.boxes[0, view], [0.5, 0.5, 0.8, 0.9], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(features.boxes[1, 0], [0.125, 0.0, 0.875, 1.0])
+        np.testing.assert_allclose(features.boxes[0, view + 1], 0)
 
 
 def test_frames_with_and_without_bars_are_cut_each_by_its_own() -> None:
     images = np.concatenate([barred(1), noise(1, 120, 160, seed=8)])
-    features = MeanColor().extract(frames_of(images), boxes=torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]]))
+    features = MeanColor().extract(frames_of(images), boxes=array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]]))
     left = [images[0, :, 20:80].mean(axis=(0, 1)), images[1, :, :80].mean(axis=(0, 1))]
-    torch.testing.assert_close(features.values[:, 1, 0], torch.from_numpy(np.stack(left)).float(), rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(features.values[:, 1, 0], np.stack(left), rtol=1e-4, atol=1e-2)
 
 
 def test_names_of_views() -> None:

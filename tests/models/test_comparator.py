@@ -9,7 +9,8 @@ import torch
 
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator, make_weighting
+from vidkin.models.comparator import Comparator, build_comparator, make_weighting
+from vidkin.models.config import ComparatorConfig
 
 PLAIN = ComparatorConfig(network="none", dimension=2)
 
@@ -26,9 +27,9 @@ def random_videos(count: int, frames: int, regions: int, dimension: int, seed: i
 
 
 def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
-    with torch.no_grad():
-        frame_map = comparator.frame_map(comparator.weigh(query), comparator.weigh(target))
-        return float(comparator.video_score(comparator.learned_map(frame_map)))
+    arrays = comparator.on_arrays()
+    frame_map = arrays.frame_map(arrays.weigh(query.numpy()), arrays.weigh(target.numpy()))
+    return float(arrays.video_score(arrays.learned_map(frame_map)))
 
 
 def test_a_score_by_hand() -> None:
@@ -125,6 +126,8 @@ def test_the_attention_of_the_paper_has_its_size() -> None:
 def test_descriptors_of_another_length_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="must have the 128 dimensions of the comparator, got 2"):
         passing().weigh(descriptors(0))
+    with pytest.raises(InvalidArgumentError, match="must have the 128 dimensions of the comparator, got 2"):
+        passing().on_arrays().weigh(descriptors(0).numpy())
 
 
 def test_random_weights_have_to_be_asked_for_by_name() -> None:

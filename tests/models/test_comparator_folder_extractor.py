@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from tests.support.comparators import passing
 from tests.support.videos import photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.media import Frames
-from vidkin.models.comparator import ComparatorConfig
-from vidkin.models.comparator_folder import ComparatorExtractor, measure_unrelated, save_comparator
+from vidkin.models.comparator_extractor import ComparatorExtractor, measure_unrelated
+from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_it_describes_frames_as_its_extractor_does(folder: Path) -> None:
     extractor, plain = opened(folder), open_extractor("vidkin")
     features = extractor.extract(frames)
     assert features.values.shape == (2, 1, 1, 128)
-    torch.testing.assert_close(features.values, plain.extract(frames).values)
+    np.testing.assert_allclose(features.values, plain.extract(frames).values)
     assert features.fingerprint == extractor.fingerprint
     assert extractor.fingerprint.endswith(plain.fingerprint)
     assert (extractor.scorer, extractor.views, extractor.short_side) == ("learned", "none", plain.short_side)
@@ -57,7 +57,7 @@ def test_shares_are_settings_of_the_name(folder: Path) -> None:
 
 def test_what_strangers_score_is_measured_where_it_is_not_stored(folder: Path) -> None:
     assert opened(folder).open_scorer().unrelated == (0.0, 0.5)
-    measured = measure_unrelated(passing(), open_extractor("vidkin"))
+    measured = measure_unrelated(passing().on_arrays(), open_extractor("vidkin"))
     # The best of 4 x 4 cosines of photographs: twice that, less one.
     assert -0.6 < measured[0] < measured[1] < 0.7
 

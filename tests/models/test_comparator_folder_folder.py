@@ -11,13 +11,10 @@ from safetensors.torch import load_file, save_file
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import load_model
-from vidkin.models.comparator import ComparatorConfig, build_comparator
-from vidkin.models.comparator_folder import (
-    comparator_digest,
-    load_comparator,
-    read_comparator_info,
-    save_comparator,
-)
+from vidkin.models.comparator import build_comparator
+from vidkin.models.comparator_extractor import read_comparator_info
+from vidkin.models.comparator_folder import comparator_digest, load_comparator, save_comparator
+from vidkin.models.config import ComparatorConfig
 
 
 def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ from torch.nn import functional
 from tests.support.peak import measure_peak
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import Whitening
-from vidkin.models.comparator import Comparator, ComparatorConfig
-from vidkin.models.comparator_folder import load_comparator, read_comparator_info
+from vidkin.models.comparator import Comparator
+from vidkin.models.comparator_extractor import read_comparator_info
+from vidkin.models.comparator_folder import load_comparator
 from vidkin.models.comparator_import import import_comparator
+from vidkin.models.config import ComparatorConfig
 
 State = dict[str, torch.Tensor]
 NETWORK = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "conv3": (128, 64, 3, 3), "fconv": (1, 128, 1, 1)}
@@ -114,9 +116,9 @@ def test_scores_are_those_of_the_published_code(layout: str, tmp_path: Path, whi
 
 
 def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
-    with torch.no_grad():
-        frame_map = comparator.frame_map(comparator.weigh(query), comparator.weigh(target))
-        return float(comparator.video_score(comparator.learned_map(frame_map)))
+    arrays = comparator.on_arrays()
+    frame_map = arrays.frame_map(arrays.weigh(query.numpy()), arrays.weigh(target.numpy()))
+    return float(arrays.video_score(arrays.learned_map(frame_map)))
 
 
 def test_the_binary_student_of_dns(tmp_path: Path, whitening: Path) -> None:

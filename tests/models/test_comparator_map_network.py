@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tests.support.comparators import passing
-from vidkin.models.comparator import MapNetwork, Padding, reduced_length
+from vidkin.models.comparator import MapNetwork
+from vidkin.models.comparator_extractor import map_in_blocks, reduced_length
+from vidkin.models.config import Padding
 from vidkin.models.randomness import seeded
 
 
@@ -32,12 +36,11 @@ def test_it_has_the_layers_of_the_paper() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8, 9])
 def test_any_length_is_taken_and_no_frame_is_lost(length: int) -> None:
-    comparator = passing()
-    similarities = torch.zeros(length, 3)
+    similarities = np.zeros((length, 3), np.float32)
     similarities[-1, 2] = 0.75
-    learned = comparator.learned_map(similarities)
+    learned = passing().on_arrays().learned_map(similarities)
     assert learned.shape == (reduced_length(length), 1)
-    assert float(learned[-1, 0].detach()) == 0.5  # 2 * .75 - 1
+    assert float(learned[-1, 0]) == 0.5  # 2 * .75 - 1
     assert learned.flatten()[:-1].tolist() == [-1.0] * (reduced_length(length) - 1)
 
 
@@ -58,9 +61,13 @@ def test_a_padded_batch_equals_each_pair_alone(padding: Padding) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(9, 203), (64, 65), (70, 33), (3, 41)])
 def test_blocks_equal_the_whole(padding: Padding, rows: int, columns: int) -> None:
     similarities = frame_map(rows, columns)
-    whole = network(padding)(similarities[None])[0]
-    torch.testing.assert_close(network(padding).in_blocks(similarities, side=16), whole, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(network(padding).in_blocks(similarities), whole)
+    whole = network(padding)(similarities[None])[0].numpy()
+
+    def run(maps: NDArray[np.float32]) -> NDArray[np.float32]:
+        return network(padding)(torch.from_numpy(maps)).numpy()
+
+    np.testing.assert_allclose(map_in_blocks(run, similarities.numpy(), side=16), whole, atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(map_in_blocks(run, similarities.numpy()), whole, atol=1e-6, rtol=1e-6)
 
 
 def test_gradients_reach_every_layer() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,6 @@ def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime
-        import onnxscript  # noqa: F401
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
     model = made(kind)
@@ -96,10 +94,10 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             export_model(small("image"), tmp_path, format=format)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"missing: is not a folder; create it first"):
         export_model(model, tmp_path / "missing" / "m.onnx")
-    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         MissingPartError,
-        match=r"exporting to ONNX needs onnxscript; install with: pip install 'vidkin\[export\]'",
+        match=r"exporting to ONNX needs onnx; install with: pip install 'vidkin\[export\]'",
     ):
         export_model(model, tmp_path / "m.onnx")
 
@@ -110,7 +108,6 @@ def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> No
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
     model = small("image", fit=fit)
@@ -127,7 +124,7 @@ def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> No
     )
     for mirror in (False, True):
         expected, found = (one.extract(frames, mirror=mirror) for one in (ours, exported))
-        torch.testing.assert_close(found.values, expected.values, atol=2e-6, rtol=0)
+        np.testing.assert_allclose(found.values, expected.values, atol=2e-6, rtol=0)
 
 
 @pytest.mark.large
@@ -135,7 +132,6 @@ def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: P
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
     path = export_model(small("c3d", frames=8), tmp_path / "clips.onnx")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 
 from vidkin.features import ClipPlan
 from vidkin.models.extractor import ClipBuffer, PlannedClip
@@ -15,12 +15,12 @@ def cut(plan: ClipPlan, frames: int, times: list[float], batch: int = 3) -> list
     found: list[PlannedClip] = []
     for first in range(0, len(times), batch):
         part = times[first : first + batch]
-        items = torch.arange(first, first + len(part)).float()[:, None]
+        items = np.arange(first, first + len(part), dtype=np.float32)[:, None]
         found += buffer.push(items, part, [index / 10 for index in range(first, first + len(part))])
     found += buffer.finish()
     for clip in found:
         assert clip.information == pytest.approx(float(clip.items.mean()) / 10)
-    return [(clip.items[:, 0].int().tolist(), clip.time) for clip in found]
+    return [(clip.items[:, 0].astype(int).tolist(), clip.time) for clip in found]
 
 
 def ten(count: int, rate: float = 10.0) -> list[float]:
@@ -79,6 +79,6 @@ def test_memory_does_not_grow_with_the_video() -> None:
     buffer = ClipBuffer(ClipPlan(0.0, None, 10.0, step=1.0), 4)
     most = 0
     for index in range(1000):
-        list(buffer.push(torch.zeros(1, 1), [index / 10], [1.0]))
+        list(buffer.push(np.zeros((1, 1), np.float32), [index / 10], [1.0]))
         most = max(most, len(buffer._items))
     assert most <= 16

@@ -11,12 +11,8 @@ from tests.support.comparators import passing
 from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from vidkin._base import disk
 from vidkin.errors import VidkinError
-from vidkin.models.comparator_folder import (
-    EXTRACTOR_WEIGHTS_FILE,
-    load_comparator,
-    read_comparator_info,
-    save_comparator,
-)
+from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
+from vidkin.models.comparator_folder import load_comparator, save_comparator
 
 
 @pytest.fixture
@@ -44,7 +40,7 @@ def test_a_model_is_written_again_after_a_power_cut_at_any_operation(
     tmp_path: Path, weights: Path, has_model: bool, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, lambda: save(tmp_path / "whole", weights, 0))
-    assert operations.count("rename") == 3
+    assert operations.count("rename") == 4
     for turn in range(len(operations)):
         folder, power = tmp_path / f"{turn}", PowerCut(turn, names)
         if has_model:

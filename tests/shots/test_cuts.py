@@ -16,8 +16,7 @@ from vidkin.shots import cuts as cuts_module
 from vidkin.shots import detect
 from vidkin.shots.band import BAND_CHANNELS
 from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, HARD_NUMBERS
-from vidkin.shots.cut_proposals import Proposal
-from vidkin.shots.cuts import CutDetector, CutModel, CutRules, ProposalScore, decide
+from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, ProposalScore, decide
 from vidkin.shots.training.transitions import read_network, write_network
 
 GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)

@@ -6,41 +6,43 @@ import math
 import statistics
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import Segment, align
 from vidkin.similarity import alignment as best_segments
+from vidkin.similarity.frame_features import lower_median
 
 
-def regular(count: int, period: float = 1.0) -> torch.Tensor:
-    return torch.arange(count, dtype=torch.float64) * period
+def regular(count: int, period: float = 1.0) -> NDArray[np.floating]:
+    return np.arange(float(count)) * period
 
 
 def drawn(
-    query_times: torch.Tensor,
-    target_times: torch.Tensor,
+    query_times: NDArray[np.floating],
+    target_times: NDArray[np.floating],
     lines: Sequence[tuple[float, float, float, float]] = (),
     *,
     level: float = 0.8,
     spread: float = 0.0,
     noise: float = 0.2,
     seed: int = 0,
-) -> torch.Tensor:
+) -> NDArray[np.floating]:
     """Noise in [0, noise], and for each (query start, query end, target start, speed) a line of ``level``.
 
     At each query frame in [start, end) the nearest target frame is lit, if it is less than a period away.
     """
-    generator = torch.Generator().manual_seed(seed)
-    result = noise * torch.rand(len(query_times), len(target_times), generator=generator)
-    period = float(target_times.diff().median()) if len(target_times) > 1 else 1.0
+    generator = np.random.default_rng(seed)
+    result = noise * generator.random((len(query_times), len(target_times)))
+    period = lower_median(np.diff(target_times)) if len(target_times) > 1 else 1.0
     for start, end, target_start, speed in lines:
         for row, time in enumerate(query_times.tolist()):
             place = target_start + speed * (time - start)
-            distance = (target_times - place).abs()
+            distance = np.abs(target_times - place)
             if start <= time < end and float(distance.min()) < period:
-                value = level + spread * float(torch.randn(1, generator=generator))
+                value = level + spread * float(generator.standard_normal())
                 result[row, int(distance.argmin())] = min(1.0, max(0.0, value))
     return result
 
@@ -52,18 +54,18 @@ def ends(segment: Segment) -> tuple[float, float, float, float]:
 def test_identical_videos_give_the_main_diagonal_exactly() -> None:
     times = regular(60)
     similarity = drawn(times, times)
-    similarity.fill_diagonal_(1.0)
+    np.fill_diagonal(similarity, 1.0)
     # From the first frame (nothing is before 0) to the end of the last, which is the end of the video.
     assert align(similarity, times, times) == [Segment(0.0, 60.0, 0.0, 60.0, 1.0, 1.0, False)]
 
 
 def test_identical_videos_with_still_scenes_give_the_main_diagonal_exactly() -> None:
     times = regular(60)
-    similarity = torch.full((60, 60), 0.05)
+    similarity = np.full((60, 60), 0.05, np.float32)
     similarity[10:30, 10:30] = 1.0
     similarity[40:55, 40:55] = 1.0
-    similarity.fill_diagonal_(1.0)
-    for given in (similarity, torch.ones(60, 60)):
+    np.fill_diagonal(similarity, 1.0)
+    for given in (similarity, np.ones((60, 60), np.float32)):
         (segment,) = align(given, times, times)
         assert ends(segment) == (0.0, 60.0, 0.0, 60.0)
         assert segment.speed == 1.0
@@ -120,7 +122,7 @@ def test_three_parts_of_the_query_at_one_place_of_the_target() -> None:
 
 
 def test_a_static_scene_is_one_segment_at_speed_one() -> None:
-    similarity = torch.full((40, 50), 0.1)
+    similarity = np.full((40, 50), 0.1, np.float32)
     similarity[10:30, 5:45] = 0.9
     (segment,) = align(similarity, regular(40), regular(50))
     assert (segment.query_start, segment.query_end, segment.speed) == (9.5, 29.5, 1.0)
@@ -152,16 +154,16 @@ def test_a_long_gap_cuts() -> None:
 def test_frames_without_weight_are_bridged_and_do_not_count() -> None:
     query, target = regular(100), regular(100)
     similarity = drawn(query, target, [(0, 35, 0, 1), (65, 100, 65, 1)], noise=0.0)
-    weights = torch.ones(100)
+    weights = np.ones(100, np.float32)
     weights[35:65] = 0.0
     (segment,) = align(similarity, query, target, query_weights=weights, target_weights=weights)
     assert ends(segment) == (0.0, 100.0, 0.0, 100.0)
     assert segment.score == pytest.approx(0.8)
-    assert align(similarity, query, target, query_weights=torch.zeros(100)) == []
+    assert align(similarity, query, target, query_weights=np.zeros(100, np.float32)) == []
 
 
 def test_single_frames() -> None:
-    row = torch.full((1, 50), 0.1)
+    row = np.full((1, 50), 0.1, np.float32)
     row[0, 20], row[0, 40] = 0.8, 0.7
     segments = align(row, regular(1), regular(50))
     # A frame at 0 s of a video whose period is that of the other: shown until the end of its period, nothing before 0.
@@ -169,9 +171,9 @@ def test_single_frames() -> None:
     assert [segment.score for segment in segments] == [pytest.approx(0.8), pytest.approx(0.7)]
     segments = align(row.T, regular(50), regular(1))
     assert [ends(segment)[:2] for segment in segments] == [(20.0, 21.0), (40.0, 41.0)]
-    (segment,) = align(torch.tensor([[0.9]]), regular(1), regular(1))
+    (segment,) = align(np.array([[0.9]]), regular(1), regular(1))
     assert ends(segment) == (0.0, 1.0, 0.0, 1.0)
-    assert align(torch.tensor([[0.2]]), regular(1), regular(1)) == []
+    assert align(np.array([[0.2]]), regular(1), regular(1)) == []
 
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 4])
@@ -195,7 +197,7 @@ def test_a_video_that_is_soon_black_is_as_long_as_what_it_shows() -> None:
     query_times, target_times = regular(16, 0.25), regular(60)
     similarity = drawn(query_times, target_times, [(0.0, 1.0, 20.0, 1.0)])
     similarity[:4, 20:22] = 0.8
-    weights = torch.zeros(16)
+    weights = np.zeros(16, np.float32)
     assert align(similarity, query_times, target_times) == []
     weights[:4] = 1.0
     (segment,) = align(similarity, query_times, target_times, query_weights=weights)
@@ -229,10 +231,10 @@ def test_different_rates(query_period: float, target_period: float) -> None:
 
 @pytest.mark.parametrize("speed", [1.0, 1.25])
 def test_irregular_times(speed: float) -> None:
-    generator = torch.Generator().manual_seed(5)
-    query = (regular(80) + 0.7 * torch.rand(80, generator=generator)).double()
-    target = (regular(200) + 0.7 * torch.rand(200, generator=generator)).double()
-    target = torch.cat([target[:90], target[95:]])  # five frames are missing
+    generator = np.random.default_rng(5)
+    query = regular(80) + 0.7 * generator.random(80)
+    target = regular(200) + 0.7 * generator.random(200)
+    target = np.concatenate([target[:90], target[95:]])  # five frames are missing
     (segment,) = align(drawn(query, target, [(20, 60, 70, speed)]), query, target)
     assert segment.query_start == pytest.approx(20, abs=1.5)
     assert segment.query_end == pytest.approx(60, abs=1.5)
@@ -243,11 +245,11 @@ def test_irregular_times(speed: float) -> None:
 
 def test_ends_on_noisy_maps() -> None:
     """Median error below half a sampling period, over positions, lengths and speeds drawn at random."""
-    generator = torch.Generator().manual_seed(1)
+    generator = np.random.default_rng(1)
     errors: dict[str, list[float]] = {"start": [], "end": [], "target start": [], "target end": []}
     missed = 0
     for number in range(40):
-        draw = torch.rand(4, generator=generator).tolist()
+        draw = generator.random(4).tolist()
         start, length = 5 + 20 * draw[0], 8 + 25 * draw[1]
         place, speed = 10 + 150 * draw[2], (0.8, 1.0, 1.0, 1.25)[int(4 * draw[3])]
         query, target = regular(60), regular(240)
@@ -274,25 +276,25 @@ def test_unrelated_videos_do_not_match() -> None:
 def test_mirrored_is_passed_on_and_repetition_changes_nothing() -> None:
     query, target = regular(30), regular(60)
     similarity = drawn(query, target, [(5, 25, 20, 1)], spread=0.1)
-    before = similarity.clone()
+    before = similarity.copy()
     segments = align(similarity, query, target, mirrored=True)
     assert [segment.mirrored for segment in segments] == [True]
     assert align(similarity, query, target, mirrored=True) == segments
-    assert torch.equal(similarity, before)
+    assert np.array_equal(similarity, before)
 
 
 def test_half_precision_maps() -> None:
     query, target = regular(30), regular(60)
-    (segment,) = align(drawn(query, target, [(5, 25, 20, 1)]).bfloat16(), query, target)
+    (segment,) = align(drawn(query, target, [(5, 25, 20, 1)]).astype(np.float16), query, target)
     assert ends(segment) == (4.5, 24.5, 19.5, 39.5)
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.2])
 def test_maps_full_of_similar_frames(jitter: float) -> None:
     """700 x 700, two fifths of all cells above the threshold: the way of the sweep over rows."""
-    generator = torch.Generator().manual_seed(2)
+    generator = np.random.default_rng(2)
     query = regular(700)
-    target = (query + jitter * torch.rand(700, generator=generator)).double()
+    target = query + jitter * generator.random(700)
     lines = [(100, 300, 400, 1), (500, 640, 100, 1.25)]
     similarity = drawn(query, target, lines, noise=0.5, level=0.9)
     segments = align(similarity, query, target, maximum_segments=2)
@@ -304,7 +306,7 @@ def test_maps_full_of_similar_frames(jitter: float) -> None:
 
 
 def test_refusals() -> None:
-    similarity, three, four = torch.zeros(3, 4), regular(3), regular(4)
+    similarity, three, four = np.zeros((3, 4), np.float32), regular(3), regular(4)
     with pytest.raises(InvalidArgumentError, match=r"at least one frame on both sides, got \[0, 4\]"):
         align(similarity[:0], three[:0], four)
     with pytest.raises(
@@ -313,9 +315,9 @@ def test_refusals() -> None:
     ):
         align(similarity, four, four)
     with pytest.raises(InvalidArgumentError, match="target_times must be finite and increasing"):
-        align(similarity, three, four.flip(0))
+        align(similarity, three, four[::-1])
     with pytest.raises(InvalidArgumentError, match=r"target_weights must be \[4\], got \[3\]"):
-        align(similarity, three, four, target_weights=torch.ones(3))
+        align(similarity, three, four, target_weights=np.ones(3, np.float32))
     with pytest.raises(InvalidArgumentError, match=r"threshold must be above 0 and below 1, got 1\.5"):
         align(similarity, three, four, threshold=1.5)
     with pytest.raises(InvalidArgumentError, match=r"speeds must be one or more numbers above 0, got \(1.0, 0.0\)"):
@@ -330,7 +332,7 @@ def test_finer_frames_say_where_a_match_ends_before_the_video_does() -> None:
     # Rows a second apart, columns a quarter; the match is the diagonal, but after 9.25 s the columns show
     # something else, which the last row (9 s, on screen until 10 s) alone could not tell.
     query, target = regular(10), regular(80, 0.25)
-    similarity = torch.full((10, 80), 0.05)
+    similarity = np.full((10, 80), 0.05, np.float32)
     for row in range(10):
         for column in range(max(0, 4 * row - 3), min(38, 4 * row + 4)):
             similarity[row, column] = 0.9
@@ -346,13 +348,11 @@ def test_finer_frames_say_where_a_match_ends_before_the_video_does() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_pairs_are_passed_over_only_where_nothing_would_match(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a bound that passes nothing over, sparse maps give the same segments."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = np.random.default_rng(seed)
     rows, columns = 20, 14
-    sparse = torch.rand(rows, columns, generator=generator) * (
-        torch.rand(rows, columns, generator=generator) < 0.02 + 0.02 * seed
-    )
+    sparse = generator.random((rows, columns)) * (generator.random((rows, columns)) < 0.02 + 0.02 * seed)
     query, target = regular(rows, 0.5), regular(columns, 0.7)
-    weights = torch.rand(rows, generator=generator), torch.rand(columns, generator=generator)
+    weights = generator.random(rows), generator.random(columns)
 
     def segments() -> list[Segment]:
         return align(sparse, query, target, query_weights=weights[0], target_weights=weights[1])

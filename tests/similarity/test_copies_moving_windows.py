@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures
 from vidkin.similarity.copies import follow_window, side_by_side
 
@@ -13,19 +15,19 @@ COLUMNS = tuple((left, 0.0, left + 1 / 3, 1.0) for left in (0.0, 1 / 6, 1 / 3, 1
 HALVES = ((0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0))
 
 
-def random_frames(frames: int, *, seed: int, views: int = 1) -> torch.Tensor:
-    values = torch.randn(frames, views, 1, 64, generator=torch.Generator().manual_seed(seed))
-    return torch.nn.functional.normalize(values, dim=-1)
+def random_frames(frames: int, *, seed: int, views: int = 1) -> NDArray[np.floating]:
+    values = np.random.default_rng(seed).standard_normal((frames, views, 1, 64))
+    return unit(values)
 
 
-def features(values: torch.Tensor, boxes: tuple[tuple[float, ...], ...]) -> FrameFeatures:
+def features(values: NDArray[np.floating], boxes: tuple[tuple[float, ...], ...]) -> FrameFeatures:
     frames, views = values.shape[:2]
     return FrameFeatures(
         values,
-        torch.arange(frames, dtype=torch.float64),
-        torch.ones(frames),
-        baseline=torch.full((frames, views), 0.3),
-        boxes=torch.tensor(boxes).expand(frames, -1, -1),
+        np.arange(float(frames)),
+        np.ones(frames, np.float32),
+        baseline=np.full((frames, views), 0.3, np.float32),
+        boxes=np.broadcast_to(np.array(boxes), (frames, views, 4)),
     )
 
 
@@ -48,15 +50,15 @@ def test_columns_between_black_bars_are_found() -> None:
 
 def test_the_window_is_where_each_frame_matches_best() -> None:
     video = features(random_frames(6, seed=2, views=6), (WHOLE, *COLUMNS))
-    maps = torch.zeros(5, 6, 6)
+    maps = np.zeros((5, 6, 6), np.float32)
     for frame, place in enumerate((0, 0, 0, 4, 4, 4)):
         maps[place, frame, frame] = 0.8
     window, frame_map = follow_window(video, [1, 2, 3, 4, 5], maps)
     assert window.boxes is not None
     # Averaged over three frames, the last frame of the first place and the first of the second keep theirs.
     assert window.boxes[:, 0, 0].tolist() == pytest.approx([0, 0, 0, 2 / 3, 2 / 3, 2 / 3])
-    assert torch.equal(frame_map, 0.8 * torch.eye(6))
-    assert torch.equal(window.values[5, 0], video.values[5, 5])
+    assert np.array_equal(frame_map, 0.8 * np.eye(6, dtype=np.float32))
+    assert np.array_equal(window.values[5, 0], video.values[5, 5])
     assert window.baseline is not None
     assert window.baseline.shape == (6, 1)
 
@@ -77,7 +79,7 @@ def test_a_window_that_moves_matches_over_its_whole_length(of_query: bool) -> No
     assert segment.query_end - segment.query_start > 13
     # The box is that of the middle of the way.
     assert (segment.query_box if of_query else segment.target_box) == pytest.approx(COLUMNS[2])
-    still = whole.clone()
+    still = whole.copy()
     still[3:, 1:] = random_frames(15, seed=5, views=6)[3:, 1:]
     pair = features(still, (WHOLE, *COLUMNS)), features(copy, (WHOLE,))
     query, target = pair if of_query else pair[::-1]

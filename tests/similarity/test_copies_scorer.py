@@ -5,24 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, background_baseline, calibrated_map
 
 
-def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    values = torch.randn(frames, regions, dimension, generator=generator)
-    return torch.nn.functional.normalize(values, dim=-1)
+def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> NDArray[np.floating]:
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal((frames, regions, dimension))
+    return unit(values)
 
 
-def frame_set(values: torch.Tensor, *, rate: float = 1.0, weights: torch.Tensor | None = None) -> FrameFeatures:
+def frame_set(
+    values: NDArray[np.floating], *, rate: float = 1.0, weights: NDArray[np.floating] | None = None
+) -> FrameFeatures:
     return FrameFeatures.of_whole(
         values,
-        torch.arange(len(values), dtype=torch.float64) / rate,
-        torch.ones(len(values)) if weights is None else weights,
-        baseline=torch.full((len(values),), 0.3),
+        np.arange(float(len(values))) / rate,
+        np.ones(len(values), np.float32) if weights is None else weights,
+        baseline=np.full(len(values), 0.3, np.float32),
     )
 
 
@@ -85,7 +89,7 @@ def test_a_short_common_part_of_two_long_videos_counts_by_its_news() -> None:
     believed = 1 - math.exp(-5 / ScoreSettings().evidence)
     assert score == pytest.approx(1 - (1 - believed) ** 2, abs=0.02)
     # One still frame held for as long is one second of news.
-    still = second.clone()
+    still = second.copy()
     still[20:25] = first[40]
     first[40:45] = first[40]
     held = CopyScorer().score(frame_set(first), [frame_set(still)])[0].score
@@ -95,21 +99,21 @@ def test_a_short_common_part_of_two_long_videos_counts_by_its_news() -> None:
 
 def test_frames_without_weight_make_no_match_alone_and_cost_nothing_in_company() -> None:
     values = random_values(20, seed=6)
-    weights = torch.ones(20)
+    weights = np.ones(20, np.float32)
     weights[:8] = 0
     other = random_values(20, seed=7)
     other[:8] = values[:8]
     query = frame_set(values, weights=weights)
     assert CopyScorer().score(query, [frame_set(other)])[0].score == 0.0
     assert CopyScorer().score(query, [query])[0].score == pytest.approx(1.0, abs=1e-6)
-    nothing = frame_set(values, weights=torch.zeros(20))
+    nothing = frame_set(values, weights=np.zeros(20, np.float32))
     assert CopyScorer().score(nothing, [nothing])[0].score == 0.0
 
 
 def test_two_moments_before_one_camera_are_not_copies() -> None:
-    scene = random_values(1, seed=8).expand(20, -1, -1)
-    first = torch.nn.functional.normalize(scene + 0.5 * random_values(20, seed=9), dim=-1)
-    second = torch.nn.functional.normalize(scene + 0.5 * random_values(20, seed=10), dim=-1)
+    scene = random_values(1, seed=8)
+    first = unit(scene + 0.5 * random_values(20, seed=9))
+    second = unit(scene + 0.5 * random_values(20, seed=10))
     same = CopyScorer().score(frame_set(first), [frame_set(first)])[0].score
     moment = CopyScorer().score(frame_set(first), [frame_set(second)])[0].score
     careless = (
@@ -137,21 +141,21 @@ def test_speed_and_mirror_are_reported() -> None:
 def test_half_precision_targets_of_a_store_score_the_same() -> None:
     values = random_values(15, seed=13)
     exact = CopyScorer().score(frame_set(values), [frame_set(values)])[0].score
-    stored = CopyScorer().score(frame_set(values), [frame_set(values.half())])[0].score
+    stored = CopyScorer().score(frame_set(values), [frame_set(values.astype(np.float16))])[0].score
     assert stored == pytest.approx(exact, abs=2e-3)
 
 
 def test_the_calibrated_map_keeps_one_and_zeroes_the_unrelated() -> None:
-    raw = torch.tensor([[1.0, 0.3], [0.65, -0.2]])
-    found = calibrated_map(raw, torch.tensor([0.3, 0.3]), torch.tensor([0.1, 0.3]))
-    torch.testing.assert_close(found, torch.tensor([[1.0, 0.0], [0.5, 0.0]]))
+    raw = np.array([[1.0, 0.3], [0.65, -0.2]])
+    found = calibrated_map(raw.astype(np.float32), np.array([0.3, 0.3]), np.array([0.1, 0.3]))
+    np.testing.assert_allclose(found, np.array([[1.0, 0.0], [0.5, 0.0]]))
 
 
 def test_the_baseline_is_a_quantile_over_the_background() -> None:
     background = random_values(100, seed=14, regions=1)
     frame = random_values(1, seed=15, regions=1)
-    expected = torch.quantile((frame[:, 0] @ background[:, 0].T)[0], 0.9)
-    torch.testing.assert_close(background_baseline(frame, background)[0], expected)
+    expected = np.quantile((frame[:, 0] @ background[:, 0].T)[0], 0.9)
+    np.testing.assert_allclose(background_baseline(frame, background)[0], expected)
     # A few related pictures in the background change little.
     background[:5] = frame[0]
     assert background_baseline(frame, background)[0] < expected + 0.1
@@ -162,13 +166,13 @@ def test_the_map_of_a_part_is_over_all_frames() -> None:
     """A part that was described in frames 0, 2, 4... shows the other video: frames between have the row before."""
     whole, part = random_values(12, seed=1), random_values(12, seed=2)
     part[1::2] = 0.0
-    boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.2, 0.2, 0.8, 0.8]]).expand(12, 2, 4)
-    around = FrameFeatures(torch.stack([whole, part], dim=1), torch.arange(12.0).double(), torch.ones(12), boxes=boxes)
+    boxes = np.broadcast_to(np.array([[0.0, 0.0, 1.0, 1.0], [0.2, 0.2, 0.8, 0.8]]), (12, 2, 4))
+    around = FrameFeatures(np.stack([whole, part], axis=1), np.arange(12.0), np.ones(12, np.float32), boxes=boxes)
     shown = replace(frame_set(random_values(12, seed=2)), baseline=None)
     there = CopyScorer().score(around, [shown])[0]
     back = CopyScorer().score(shown, [around])[0]
     assert min(there.score, back.score) > 0.9
     assert there.map.shape == back.map.shape == (12, 12)
-    assert torch.equal(there.map[1::2], there.map[::2])
+    assert np.array_equal(there.map[1::2], there.map[::2])
     assert there.map[::2, ::2].diagonal().tolist() == pytest.approx([1.0] * 6, abs=1e-5)
     assert there.segments[0].query_box == pytest.approx((0.2, 0.2, 0.8, 0.8))

@@ -5,28 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
 
 from vidkin.similarity import FrameFeatures, ScoreSettings, Segment
 from vidkin.similarity.evidence import Evidence, find_news, match_frames, stretch_score
 
 
 def video(frames: int, *, period: float = 1.0) -> FrameFeatures:
-    values = torch.nn.functional.one_hot(torch.arange(frames), 32).float()[:, None]
-    return FrameFeatures.of_whole(values, torch.arange(frames, dtype=torch.float64) * period)
+    values = np.eye(32, dtype=np.float32)[:frames, None]
+    return FrameFeatures.of_whole(values, np.arange(float(frames)) * period)
 
 
 def evidence(query: FrameFeatures, target: FrameFeatures, rows: range, columns: range) -> Evidence:
-    frame_map = torch.full((len(query), len(target)), 0.5)
-    news = torch.ones(len(query)), torch.ones(len(target))
-    return Evidence.of(frame_map, query, target, torch.tensor(rows), torch.tensor(columns), news)
+    frame_map = np.full((len(query), len(target)), 0.5, np.float32)
+    news = np.ones(len(query), np.float32), np.ones(len(target), np.float32)
+    return Evidence.of(frame_map, query, target, np.array(rows), np.array(columns), news)
 
 
 def test_a_segment_is_summed_by_seconds() -> None:
     part = evidence(video(10), video(20), range(2, 7), range(5))
     assert (part.similarity, part.seconds, part.news) == (2.5, 5.0, 5.0)
-    assert part.query_seen.nonzero()[:, 0].tolist() == [2, 3, 4, 5, 6]
+    assert part.query_seen.nonzero()[0].tolist() == [2, 3, 4, 5, 6]
     # Half of the query is covered; five seconds of news say more.
     assert part.score(1.0, ScoreSettings()) == pytest.approx(stretch_score(0.5 * (1 - math.exp(-5 / 2))))
     assert Evidence.none(video(3), video(3)).score(1.0, ScoreSettings()) == 0.0
@@ -48,7 +48,7 @@ def test_similarity_that_nothing_confirms_is_doubted() -> None:
 
 def test_pictures_of_little_detail_are_doubted_more() -> None:
     """Half of the weight: a doubt of .4 + .4 / 2 = .6 is above the similarity of .5."""
-    query = replace(video(10), information=torch.full((10,), 0.5))
+    query = replace(video(10), information=np.full((10,), 0.5, np.float32))
     part = evidence(query, video(20), range(2, 7), range(5))
     assert part.doubted(0.0, ScoreSettings()).similarity == 0.0
     # Half confirmed, the doubt is .3.
@@ -83,14 +83,14 @@ def test_the_frame_that_shows_the_first_frame_of_the_target_is_matched() -> None
 
 
 def test_news_is_what_differs_from_the_second_before() -> None:
-    values = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 1]), 4).float()[:, None]
-    still = FrameFeatures.of_whole(values, torch.arange(4, dtype=torch.float64))
+    values = np.eye(4, dtype=np.float32)[[0, 0, 1, 1], None]
+    still = FrameFeatures.of_whole(values, np.arange(float(4)))
     assert find_news(still, 0.15).tolist() == [1.0, 0.0, 1.0, 0.0]
 
 
 def test_many_frames_that_match_one_frame_are_one_coincidence() -> None:
     query, target = video(8, period=0.25), video(20, period=2.0)
-    news = torch.ones(8), torch.ones(20)
-    columns = torch.full((8,), 3)
-    part = Evidence.of(torch.full((8, 20), 0.9), query, target, torch.arange(8), columns, news)
+    news = np.ones(8, np.float32), np.ones(20, np.float32)
+    columns = np.full(8, 3)
+    part = Evidence.of(np.full((8, 20), 0.9, np.float32), query, target, np.arange(8), columns, news)
     assert (part.seconds, part.news) == (2.0, 1.0)

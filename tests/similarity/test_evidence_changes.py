@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
+from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, Segment
 from vidkin.similarity.evidence import compare_changes, split_by_changes
 
 SETTINGS = ScoreSettings()
 
 
-def before_a_camera(moments: torch.Tensor) -> FrameFeatures:
+def before_a_camera(moments: NDArray[np.floating]) -> FrameFeatures:
     """Frames [T, D] of one scene in which something small changes: all of them look alike."""
-    scene = torch.nn.functional.normalize(torch.ones(1, moments.shape[1]), dim=1)
-    values = torch.nn.functional.normalize(scene + 0.4 * moments, dim=1)
+    scene = unit(np.ones((1, moments.shape[1])))
+    values = unit(scene + 0.4 * moments)
     frames = len(values)
     return FrameFeatures.of_whole(
         values[:, None],
-        torch.arange(frames, dtype=torch.float64),
-        torch.ones(frames),
-        baseline=torch.full((frames,), 0.3),
+        np.arange(float(frames)),
+        np.ones(frames, np.float32),
+        baseline=np.full((frames,), 0.3, np.float32),
     )
 
 
-def moments(frames: int, seed: int) -> torch.Tensor:
-    noise = torch.randn(frames, 64, generator=torch.Generator().manual_seed(seed))
-    return torch.nn.functional.normalize(noise, dim=1)
+def moments(frames: int, seed: int) -> NDArray[np.floating]:
+    noise = np.random.default_rng(seed).standard_normal((frames, 64))
+    return unit(noise)
 
 
 def agreement(query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings = SETTINGS) -> float:
-    frames = torch.arange(min(len(query), len(target)))
+    frames = np.arange(min(len(query), len(target)))
     return compare_changes(query, target, frames, frames, settings).agreement
 
 
@@ -40,13 +42,13 @@ def test_the_same_changes_agree_and_others_do_not() -> None:
     other = agreement(query, before_a_camera(moments(12, 2)))
     # Unrelated changes leave one minus the share, as far as the energy is trusted.
     centered = query.whole - query.whole.mean(0)
-    energy = float(centered.square().sum()) / 12
+    energy = float((centered**2).sum()) / 12
     assert other == pytest.approx(1 - 0.9 * energy**2 / (energy**2 + 0.005**2), abs=0.02)
 
 
 def test_videos_that_stand_still_agree_whatever_they_show() -> None:
-    still = before_a_camera(moments(1, 1).expand(8, -1))
-    assert agreement(still, before_a_camera(moments(1, 2).expand(8, -1))) == pytest.approx(1.0, abs=1e-3)
+    still = before_a_camera(moments(1, 1).repeat(8, 0))
+    assert agreement(still, before_a_camera(moments(1, 2).repeat(8, 0))) == pytest.approx(1.0, abs=1e-3)
     one = before_a_camera(moments(1, 1))
     assert agreement(one, one) == 1.0
 
@@ -60,29 +62,29 @@ def test_correlation_between_the_limits_counts_in_proportion() -> None:
 
 def test_one_frame_of_the_target_beside_many_of_the_query_is_one_frame() -> None:
     query = before_a_camera(moments(6, 1))
-    rows = torch.arange(6)
+    rows = np.arange(6)
     settings = ScoreSettings(change_chance=1.0)
     # Two different frames: all of the correlation may be chance.
-    columns = torch.tensor([0, 0, 0, 5, 5, 5])
+    columns = np.array([0, 0, 0, 5, 5, 5])
     assert compare_changes(query, query, rows, columns, settings).agreement < 0.25
     assert compare_changes(query, query, rows, rows, settings).agreement > 0.6
 
 
 def test_only_what_changes_confirms() -> None:
     """Trust times relation: about 1 for one moving video, 0 for two, and 0 for what stands still."""
-    frames = torch.arange(12)
+    frames = np.arange(12)
     query = before_a_camera(moments(12, 1))
     assert compare_changes(query, query, frames, frames, SETTINGS).confirmation > 0.99
     other = before_a_camera(moments(12, 2))
     assert compare_changes(query, other, frames, frames, SETTINGS).confirmation == 0.0
-    still = before_a_camera(moments(1, 1).expand(12, -1))
+    still = before_a_camera(moments(1, 1).repeat(12, 0))
     assert compare_changes(still, still, frames, frames, SETTINGS).confirmation == pytest.approx(0.0, abs=1e-9)
 
 
 def test_pieces_in_another_order_before_one_camera_are_found() -> None:
     shown = moments(18, 3)
     query = before_a_camera(shown)
-    target = before_a_camera(torch.cat([shown[12:], shown[:12]]))
+    target = before_a_camera(np.concatenate([shown[12:], shown[:12]]))
     (result,) = CopyScorer().score(query, [target])
     assert result.score > 0.9
     first, second = sorted(result.segments, key=lambda segment: segment.query_start)
@@ -95,6 +97,6 @@ def test_pieces_in_another_order_before_one_camera_are_found() -> None:
 def test_other_moments_are_not_divided_into_pieces() -> None:
     query, target = before_a_camera(moments(18, 3)), before_a_camera(moments(18, 4))
     whole = Segment(0.0, 18.0, 0.0, 18.0, 0.8)
-    frame_map = torch.full((18, 18), 0.8)
+    frame_map = np.full((18, 18), 0.8, np.float32)
     assert split_by_changes(query, target, frame_map, [whole], SETTINGS) == [whole]
     assert split_by_changes(query, query, frame_map, [whole], SETTINGS) == [whole]

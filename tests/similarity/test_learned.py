@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 
-from tests.support.comparators import passing
+from tests.support.arrays import unit
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.comparator import ComparatorConfig
 from vidkin.similarity import (
     FrameFeatures,
     LearnedScorer,
@@ -27,31 +27,33 @@ class ChamferComparator:
 
     reduction = 1
 
-    def weigh(self, values: torch.Tensor) -> torch.Tensor:
+    def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         return values
 
-    def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return frame_similarity(query, target)
+    def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(frame_similarity(query, target))
 
-    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
-        return frame_map.clamp(-1, 1)
+    def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
+        return frame_map.clip(-1, 1)
 
-    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
-        return temporal_chamfer(learned_map)
+    def video_score(self, learned_map: NDArray[np.float32]) -> float:
+        return float(temporal_chamfer(learned_map))
 
 
 SCORER = LearnedScorer(ChamferComparator(), (0.0, 0.5), identity="chamfer")
 
 
-def moments(first: int, last: int, *, noise: int | None = None) -> torch.Tensor:
+def moments(first: int, last: int, *, noise: int | None = None) -> NDArray[np.floating]:
     """[T, 1, 64] unit vectors of the moments first to last of one video; of another one with other noise."""
-    generator = torch.Generator().manual_seed(9 if noise is None else noise)
-    every = torch.nn.functional.normalize(torch.randn(400, 64, generator=generator), dim=-1)
+    generator = np.random.default_rng(9 if noise is None else noise)
+    every = unit(generator.standard_normal((400, 64)))
     return every[first:last, None]
 
 
-def video(values: torch.Tensor, period: float = 1.0, information: torch.Tensor | None = None) -> FrameFeatures:
-    times = torch.arange(len(values), dtype=torch.float64) * period
+def video(
+    values: NDArray[np.floating], period: float = 1.0, information: NDArray[np.floating] | None = None
+) -> FrameFeatures:
+    times = np.arange(float(len(values))) * period
     return FrameFeatures.of_whole(values, times, information, end=len(values) * period)
 
 
@@ -65,11 +67,11 @@ def test_a_video_scores_one_with_itself_and_strangers_score_low() -> None:
 
 
 def test_scores_are_calibrated_between_strangers_and_the_video_itself() -> None:
-    query, half = torch.zeros(1, 1, 2), torch.zeros(1, 1, 2)
+    query, half = np.zeros((1, 1, 2), np.float32), np.zeros((1, 1, 2), np.float32)
     query[..., 0] = 1
     for cosine, expected in ((0.75, 0.6), (0.5, 0.2), (0.25, 0.1), (0.0, 0.0), (-1.0, 0.0)):
         half[..., 0], half[..., 1] = cosine, math.sqrt(1 - cosine**2)
-        assert SCORER.score(video(query), [video(half.clone())])[0].score == pytest.approx(expected, abs=1e-6)
+        assert SCORER.score(video(query), [video(half.copy())])[0].score == pytest.approx(expected, abs=1e-6)
 
 
 def test_an_excerpt_is_found_whichever_side_it_is() -> None:
@@ -81,14 +83,14 @@ def test_an_excerpt_is_found_whichever_side_it_is() -> None:
     assert (segment.target_start, segment.target_end) == pytest.approx((20, 35))
     assert swapped.segments[0].query_start == pytest.approx(20)
     assert swapped.map.shape == (60, 15)
-    torch.testing.assert_close(swapped.map, result.map.T)
+    np.testing.assert_allclose(swapped.map, result.map.T)
 
 
 def test_scattered_moments_of_a_long_video_do_not_match() -> None:
     clip, long = moments(0, 10), moments(0, 200, noise=8)
-    scattered = long.clone()
+    scattered = long.copy()
     scattered[::20] = clip  # each of the ten moments is there, 20 s after the one before
-    together = long.clone()
+    together = long.copy()
     together[117:127] = clip
     apart, contained = SCORER.score(video(clip), [video(scattered), video(together)])
     # At most two of ten lie in a stretch of 30 s.
@@ -100,22 +102,35 @@ def test_scattered_moments_of_a_long_video_do_not_match() -> None:
 class ContrastComparator(ChamferComparator):
     """Judges each cell by the whole map, as a network judges it by what lies around."""
 
-    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
-        return (frame_map - frame_map.mean()).clamp(-1, 1)
+    def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
+        return (frame_map - frame_map.mean()).clip(-1, 1)
+
+
+class PassingComparator(ChamferComparator):
+    """The largest of 4 x 4 similarities, as the network of :func:`tests.support.comparators.passing` computes it."""
+
+    reduction = 4
+
+    def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
+        rows, columns = (-(-size // 4) for size in frame_map.shape)
+        padded = np.full((4 * rows, 4 * columns), -1.0, np.float32)
+        padded[: frame_map.shape[0], : frame_map.shape[1]] = frame_map
+        largest = padded.reshape(rows, 4, columns, 4).max((1, 3))
+        return 2 * largest.clip(0, 1) - 1
 
 
 @pytest.mark.parametrize("seconds", [172, 3600])
-@pytest.mark.parametrize("comparator", [ContrastComparator(), passing(ComparatorConfig(dimension=64))])
+@pytest.mark.parametrize("comparator", [ContrastComparator(), PassingComparator()])
 def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it(
     comparator: VideoComparator, seconds: int
 ) -> None:
     scorer = LearnedScorer(comparator, (0.0, 0.1), identity="any")
-    sky = torch.nn.functional.normalize(torch.randn(1, 1, 64, generator=torch.Generator().manual_seed(2)), dim=-1)
-    shot = torch.nn.functional.normalize(moments(0, 12) + sky, dim=-1)
-    clip = torch.nn.functional.normalize(shot[2:10] + 0.05 * moments(0, 8, noise=5), dim=-1)
+    sky = unit(np.random.default_rng(2).standard_normal((1, 1, 64)))
+    shot = unit(moments(0, 12) + sky)
+    clip = unit(shot[2:10] + 0.05 * moments(0, 8, noise=5))
     # The rest of the film is the sky of the shot, and moments of other films.
-    rest = moments(0, 400, noise=7).repeat(9, 1, 1)[: seconds - 102]
-    film = torch.cat([rest, sky.expand(60, 1, 64), shot, sky.expand(30, 1, 64)])
+    rest = np.tile(moments(0, 400, noise=7), (9, 1, 1))[: seconds - 102]
+    film = np.concatenate([rest, sky.repeat(60, 0), shot, sky.repeat(30, 0)])
     assert len(film) == seconds
     own, inside = scorer.score(video(clip), [video(shot), video(film)])
     assert inside.score == pytest.approx(own.score, abs=0.02)
@@ -133,13 +148,15 @@ def test_a_query_is_compared_at_the_rate_of_the_target() -> None:
 
 
 def test_frames_without_information_are_left_out() -> None:
-    dark = torch.ones(1, 1, 64) / 8
+    dark = np.ones((1, 1, 64), np.float32) / 8
     clip, other = moments(0, 10), moments(0, 10, noise=2)
-    information = torch.cat([torch.ones(10), torch.zeros(10)])
-    one, another = (video(torch.cat([part, dark.repeat(10, 1, 1)]), information=information) for part in (clip, other))
+    information = np.concatenate([np.ones(10, np.float32), np.zeros(10, np.float32)])
+    one, another = (
+        video(np.concatenate([part, dark.repeat(10, 0)]), information=information) for part in (clip, other)
+    )
     assert SCORER.score(one, [another])[0].score < 0.2
     assert SCORER.score(one, [video(clip)])[0].score == 1.0
-    empty = video(clip, information=torch.zeros(10))
+    empty = video(clip, information=np.zeros(10, np.float32))
     nothing = SCORER.score(empty, [video(clip)])[0]
     assert (nothing.score, nothing.segments, nothing.map.shape) == (0.0, (), (10, 10))
 

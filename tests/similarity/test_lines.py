@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_runs
 
 
 def evidence_map(
-    excess: torch.Tensor, query: torch.Tensor | None = None, target: torch.Tensor | None = None
+    excess: NDArray[np.floating], query: NDArray[np.floating] | None = None, target: NDArray[np.floating] | None = None
 ) -> EvidenceMap:
-    query = torch.arange(excess.shape[0], dtype=torch.float64) if query is None else query
-    target = torch.arange(excess.shape[1], dtype=torch.float64) if target is None else target
-    return EvidenceMap(excess, query, target, torch.ones(len(query)), 1.0, 1.0, NearestFrame(target, 1.0))
+    query = np.arange(float(excess.shape[0])) if query is None else query
+    target = np.arange(float(excess.shape[1])) if target is None else target
+    return EvidenceMap(excess, query, target, np.ones(len(query), np.float32), 1.0, 1.0, NearestFrame(target, 1.0))
 
 
 def naive_best_run(values: list[float]) -> float:
@@ -24,30 +25,30 @@ def naive_best_run(values: list[float]) -> float:
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=12))
 def test_best_run_equals_trying_all(values: list[float]) -> None:
-    total, first, last = best_runs(torch.tensor([values]))
+    total, first, last = best_runs(np.array([values]))
     assert float(total[0]) == pytest.approx(naive_best_run(values), abs=1e-5)
     assert sum(values[int(first[0]) : int(last[0]) + 1]) == pytest.approx(float(total[0]), abs=1e-5)
 
 
 @pytest.mark.parametrize("irregular", [False, True])
 def test_nearest_frame(irregular: bool) -> None:
-    generator = torch.Generator().manual_seed(0)
-    times = torch.arange(50, dtype=torch.float64)
+    generator = np.random.default_rng(0)
+    times = np.arange(float(50))
     if irregular:
-        times += 0.8 * torch.rand(50, generator=generator, dtype=torch.float64)
+        times += 0.8 * generator.random(50)
     nearest = NearestFrame(times, 1.0)
     assert nearest.is_regular is not irregular
-    wanted = 60 * torch.rand(500, generator=generator, dtype=torch.float64) - 5
+    wanted = 60 * generator.random(500) - 5
     found = times[nearest(wanted)]
-    best = (wanted[:, None] - times).abs().amin(1)
+    best = np.abs(wanted[:, None] - times).min(1)
     # The table is a sixteenth of a period fine: it is at most a thirty-second off, twice.
-    assert float(((wanted - found).abs() - best).max()) <= (1 / 16 if irregular else 1e-9)
+    assert float((np.abs(wanted - found) - best).max()) <= (1 / 16 if irregular else 1e-9)
 
 
 def test_run_is_cut_where_the_evidence_falls() -> None:
-    excess = torch.full((12, 12), -1.0)
-    diagonal = torch.tensor([1.0, 1, 1, 1, -1, -1, 1, 1, 1, 1, 1, -1])
-    excess[torch.arange(12), torch.arange(12)] = diagonal
+    excess = np.full((12, 12), -1.0, np.float32)
+    diagonal = np.array([1.0, 1, 1, 1, -1, -1, 1, 1, 1, 1, 1, -1])
+    excess[np.arange(12), np.arange(12)] = diagonal
     line = Line(1.0, 0.0)
     whole = best_run(evidence_map(excess), evidence_map(excess).trace(line))
     assert whole is not None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-import torch
 
 from tests.similarity.test_lines import evidence_map
 from vidkin.similarity.lines import LineSearch, _Lines, best_runs
@@ -13,53 +13,54 @@ from vidkin.similarity.lines import _swept as swept_lines
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 1.25])
 def test_bounds_are_bounds_and_the_sweep_is_exact(speed: float) -> None:
-    generator = torch.Generator().manual_seed(0)
-    evidence = evidence_map(torch.rand(40, 60, generator=generator) - 0.6)
+    generator = np.random.default_rng(0)
+    evidence = evidence_map(generator.random((40, 60)) - 0.6)
     lines = _Lines.of(evidence, [speed])
     bounds, swept = bounds_of_lines(evidence, lines)[1], swept_lines(evidence, lines)
     values = evidence.along(lines.speeds, lines.offsets)
-    exact = best_runs(values)[0].clamp(min=0) * (1.0 if speed == 1.0 else 0.95)
+    exact = best_runs(values)[0].clip(0) * (1.0 if speed == 1.0 else 0.95)
     assert bool((exact <= bounds + 1e-6).all())
-    torch.testing.assert_close(swept, exact, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(swept, exact, atol=1e-5, rtol=0)
 
 
 def test_search_finds_the_best_of_all_lines_while_the_map_is_cleared() -> None:
-    generator = torch.Generator().manual_seed(3)
-    evidence = evidence_map(torch.rand(30, 40, generator=generator) - 0.7)
+    generator = np.random.default_rng(3)
+    evidence = evidence_map(generator.random((30, 40)) - 0.7)
     search = LineSearch(evidence, [1.0, 0.8, 1.25], 0.1)
     lines = _Lines.of(evidence, [1.0, 0.8, 1.25])
     speeds, offsets = lines.speeds, lines.offsets
     for _ in range(5):
-        preference = torch.where(speeds == 1.0, 1.0, 0.95)
+        preference = np.where(speeds == 1.0, 1.0, 0.95)
         expected = float((best_runs(evidence.along(speeds, offsets))[0] * preference).max())
         run = search.best()
         assert run is not None
         found = run.evidence * (1.0 if run.line.speed == 1.0 else 0.95)
         assert found == pytest.approx(expected, abs=1e-6)
-        evidence.excess[run.first : run.last + 1].clamp_(max=-0.1)
+        rows = evidence.excess[run.first : run.last + 1]
+        np.minimum(rows, -0.1, out=rows)
 
 
 def test_nothing_positive_is_nothing_found() -> None:
-    assert LineSearch(evidence_map(torch.full((5, 5), -0.2)), [1.0], 0.1).best() is None
+    assert LineSearch(evidence_map(np.full((5, 5), -0.2, np.float32)), [1.0], 0.1).best() is None
 
 
 def test_bounds_count_cells_a_little_further_off_than_half_a_period() -> None:
     # At speed 1 the first line passes 0.5005 s before the only target frame that is lit.
-    excess = torch.full((1, 3), -1.0)
+    excess = np.full((1, 3), -1.0, np.float32)
     excess[0, 1] = 1.0
-    first = float(_Lines.of(evidence_map(excess, torch.zeros(1).double()), [1.0]).offsets[2])
-    target = torch.tensor([0.0, first + 0.5005, 3.0], dtype=torch.float64)
-    evidence = evidence_map(excess, torch.zeros(1).double(), target)
+    first = float(_Lines.of(evidence_map(excess, np.zeros(1)), [1.0]).offsets[2])
+    target = np.array([0.0, first + 0.5005, 3.0], dtype=np.float64)
+    evidence = evidence_map(excess, np.zeros(1), target)
     lines = _Lines.of(evidence, [1.0])
     nearer, bounds = bounds_of_lines(evidence, lines)
-    exact = best_runs(evidence.along(lines.speeds, lines.offsets))[0].clamp(min=0)
+    exact = best_runs(evidence.along(lines.speeds, lines.offsets))[0].clip(0)
     assert exact.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0, *[0.0] * (len(exact) - 5)]
     assert float(nearer[2]) == 0.0
     assert bool((exact <= bounds).all())
 
 
 def test_runs_that_grow_are_found_after_the_search_forgets() -> None:
-    excess = torch.tensor([[1.0, -5, -5], [-5, -5, -5], [-5, -5, 1.0]])
+    excess = np.array([[1.0, -5, -5], [-5, -5, -5], [-5, -5, 1.0]])
     evidence = evidence_map(excess)
     search = LineSearch(evidence, [1.0], 0.1)
     run = search.best()

@@ -7,8 +7,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import FrameFeatures, KindScorer
@@ -19,9 +19,9 @@ MEASURE = ReviewMeasure("plain", (0.0, 0.0), (1.0, 1.0), (2.0, 0.0, 0.0), kind=1
 
 def film(*vectors: tuple[float, float], weights: list[float] | None = None) -> FrameFeatures:
     return FrameFeatures.of_whole(
-        torch.tensor(vectors)[:, None],
-        torch.arange(float(len(vectors)), dtype=torch.float64),
-        torch.tensor(weights or [1.0] * len(vectors)),
+        np.array(vectors)[:, None],
+        np.arange(float(len(vectors)), dtype=np.float64),
+        np.array(weights or [1.0] * len(vectors)),
         "plain",
     )
 
@@ -54,17 +54,17 @@ def test_a_video_as_one_vector_is_the_mean_of_its_informative_frames() -> None:
 
 
 def test_regions_count_alike_and_half_precision_is_widened() -> None:
-    values = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]]).half()
-    features = FrameFeatures.of_whole(values, torch.zeros(1, dtype=torch.float64))
+    values = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]]).astype(np.float16)
+    features = FrameFeatures.of_whole(values, np.zeros(1))
     whole = describe_video_whole(features)
-    assert whole.dtype == torch.float32
+    assert whole.dtype == np.float32
     assert whole.tolist() == [0.25, 0.75]
 
 
 def test_the_numbers_of_a_pair() -> None:
     query, targets = film((1.0, 0.0)), [film((0.6, 0.8)), film((0.0, 1.0))]
     scores = KindScorer().score(query, targets)
-    numbers = pair_numbers(query, targets, scores, torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0]))
+    numbers = pair_numbers(query, targets, scores, np.zeros(2, np.float32), np.ones(2, np.float32))
     # (1 + cosine) / 2 twice, as the scorer is that of kinds, and the cosine.
     assert numbers.tolist() == [
         pytest.approx([0.8, 0.8, 0.6], abs=1e-6),
@@ -76,7 +76,7 @@ def test_the_cosine_is_that_of_weighted_differences_from_the_center() -> None:
     """From (0, 1): (1, -1) and (.6, -.2), and the second dimension counts twice: (1, -2) and (.6, -.4)."""
     query, target = film((1.0, 0.0)), film((0.6, 0.8))
     scores = KindScorer().score(query, [target])
-    numbers = pair_numbers(query, [target], scores, torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+    numbers = pair_numbers(query, [target], scores, np.float32([0.0, 1.0]), np.float32([1.0, 2.0]))
     assert numbers[0, 2].item() == pytest.approx((0.6 + 0.8) / math.sqrt(5 * 0.52), abs=1e-6)
 
 
@@ -85,7 +85,7 @@ def test_a_scorer_keeps_all_but_the_score() -> None:
     (plain,), (graded,) = (
         scorer.score(query, [target]) for scorer in (KindScorer(), ReviewedScorer(KindScorer(), MEASURE))
     )
-    assert torch.equal(graded.map, plain.map)
+    assert np.array_equal(graded.map, plain.map)
     assert graded.segments == plain.segments
     assert graded.score == pytest.approx((chance(2 * plain.score - 1) + chance(2 * plain.score - 2)) / 2)
     scorer = ReviewedScorer(KindScorer(), MEASURE)

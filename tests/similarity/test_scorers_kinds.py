@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import FrameFeatures, KindScorer, open_scorer
@@ -13,13 +13,13 @@ from vidkin.similarity import FrameFeatures, KindScorer, open_scorer
 
 def frames(angles: list[float], weights: list[float] | None = None) -> FrameFeatures:
     """Frames with one region, unit vectors in the plane at these angles in degrees."""
-    radians = torch.tensor([math.radians(angle) for angle in angles])
+    radians = np.array([math.radians(angle) for angle in angles])
     count = len(angles)
     return FrameFeatures.of_whole(
-        torch.stack([radians.cos(), radians.sin()], dim=1)[:, None],
-        torch.arange(float(count), dtype=torch.float64),
-        torch.tensor(weights or [1.0] * count),
-        baseline=torch.zeros(count),
+        np.stack([np.cos(radians), np.sin(radians)], axis=1)[:, None],
+        np.arange(float(count)),
+        np.array(weights or [1.0] * count),
+        baseline=np.zeros(count, np.float32),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
+from vidkin.models.comparator import Comparator, build_comparator
+from vidkin.models.config import ComparatorConfig
 
 
 def passing(config: ComparatorConfig | None = None) -> Comparator:

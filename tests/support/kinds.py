@@ -76,7 +76,7 @@ def _train(kinds: Kinds) -> None:
     for number, color in enumerate(COLORS.values()):
         for copy in range(8):
             frames = np.stack(_clouds(color, seed=1000 + 10 * number + copy))
-            clips.append(encoder_input(frames[shown], config))
+            clips.append(torch.from_numpy(encoder_input(frames[shown], config)))
             labels.append((number // 2, number))
     inputs = torch.stack(clips)
     model = build_model(config)

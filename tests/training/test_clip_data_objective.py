@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from vidkin.metric import losses
-from vidkin.models.comparator import ComparatorConfig, build_comparator
+from vidkin.models.comparator import build_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin.training import ObjectiveRecipe
 from vidkin.training.clip_data import ClipBatch, ComparatorObjective, make_batch
 from vidkin.training.clip_views import ClipFeatures

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 import torch
 
-from vidkin.models.comparator import ComparatorConfig, build_comparator
+from vidkin.models.comparator import build_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin.training.clip_data import ClipData, raise_unrelated
 from vidkin.training.clip_footage import Window
 from vidkin.training.clip_views import ClipFeatures

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.index import Index
-from vidkin.models.comparator_folder import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
+from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
 from vidkin.training import load_recipe, preview_recipe, show_recipe, train
 
 MakeRecipe = Callable[..., dict[str, Any]]

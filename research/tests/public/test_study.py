@@ -12,8 +12,8 @@ from tests.support.comparators import passing
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
-from vidkin.models.comparator import ComparatorConfig
 from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin_research.public.benchmark import RetrievalBenchmark, RetrievalTask
 from vidkin_research.public.features import StoredFeatures, describe_videos, find_videos
 from vidkin_research.public.study import run_benchmark

@@ -101,26 +101,23 @@ def embed(
 
 
 def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:
-    import torch
-    from safetensors.torch import save
+    import numpy as np
+    from safetensors.numpy import save
 
-    tensors = {
-        "values": torch.cat([features.whole.float() for _, features in done]).contiguous(),
-        "timestamps": torch.cat([features.timestamps.double() for _, features in done]),
-        "information": torch.cat([features.information.float() for _, features in done]),
-        "lengths": torch.tensor([len(features) for _, features in done], dtype=torch.int64),
+    arrays: dict[str, Any] = {
+        "values": np.concatenate([features.whole.astype(np.float32) for _, features in done]),
+        "timestamps": np.concatenate([features.timestamps.astype(np.float64) for _, features in done]),
+        "information": np.concatenate([features.information.astype(np.float32) for _, features in done]),
+        "lengths": np.array([len(features) for _, features in done], np.int64),
     }
     paths = [os.path.abspath(file) for file, _ in done]
     texts = {"fingerprint": maker.fingerprint, "extractor": maker.name}
     with open_output(output) as partial:
         if output.suffix.lower() == ".npz":
-            import numpy as np
-
-            arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
             arrays |= {"paths": np.array(paths), **{name: np.array(text) for name, text in texts.items()}}
             # To a file, as savez would append its own ending to a name.
             with partial.open("wb") as file:
                 np.savez(file, **arrays)
         else:
             metadata = {**texts, "paths": json_module.dumps(paths)}
-            partial.write_bytes(save(tensors, metadata=metadata))
+            partial.write_bytes(save(arrays, metadata=metadata))

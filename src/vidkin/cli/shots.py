@@ -81,8 +81,7 @@ def check_companions(context: typer.Context, targets: Mapping[str, Path]) -> Non
 
     def is_typed(option: str) -> bool:
         # In a configuration file it is a preference for whenever there is something that it changes.
-        source = context.get_parameter_source(option)
-        return bool(given[option]) and source is not None and source.name == "COMMANDLINE"
+        return bool(given[option]) and _source(context, option) == "COMMANDLINE"
 
     if is_typed("drop_frame") and "edl" not in targets:
         raise InvalidArgumentError("--drop-frame needs --export FILE.edl, whose time code it changes")
@@ -90,6 +89,16 @@ def check_companions(context: typer.Context, targets: Mapping[str, Path]) -> Non
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
     if is_typed("copy") and given["split"] is None:
         raise InvalidArgumentError("--copy needs --split FOLDER, where the copied pieces are written")
+
+
+def _source(context: typer.Context, option: str) -> str:
+    """Where an option has its value from: ``COMMANDLINE``, ``DEFAULT_MAP`` (the configuration file) or ``DEFAULT``."""
+    source = context.get_parameter_source(option)
+    return "DEFAULT" if source is None else source.name
+
+
+# Options that only matter to files made from shots: without either, nothing that writes files is loaded.
+_OF_FILES = ("template", "images", "image_size", "image_format", "quality")
 
 
 # What ``vidkin shots`` prints: tables of shots and pieces, and what was written.
@@ -479,8 +488,9 @@ def shots(
         del targets["csv"]
     targets |= {name: path for name, path in (("thumbnails", thumbnails), ("split", split)) if path}
     paths, failures = _list_videos(videos)
-    with meter("starting"):
-        from vidkin.shots import ExportSettings, with_threshold
+    exporter = None
+    if targets or any(_source(context, name) != "DEFAULT" for name in _OF_FILES):
+        from vidkin.shots import ExportSettings
 
         settings = ExportSettings(
             template=template,
@@ -491,8 +501,13 @@ def shots(
             quality=quality,
         )
         exporter = _make_exporter(targets, paths, settings, drop_frame=drop_frame)
+    opened = detector
+    if threshold is not None:
+        from vidkin.shots import with_threshold
+
+        opened = with_threshold(detector, threshold)
     search = ShotSearch(
-        detector=detector if threshold is None else with_threshold(detector, threshold),
+        detector=opened,
         types=parse_types(types),
         start=0.0 if start is None else parse_moment(start),
         end=None if end is None else parse_moment(end),

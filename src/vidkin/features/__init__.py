@@ -17,12 +17,7 @@ from vidkin.features.registry import (
 )
 
 if TYPE_CHECKING:
-    from vidkin.features.backbone import (
-        BackboneExtractor,
-        PooledNetwork,
-        open_pooled_network,
-        resolve_device,
-    )
+    from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
     from vidkin.features.content_boxes import find_content_boxes
@@ -32,6 +27,7 @@ if TYPE_CHECKING:
     from vidkin.features.networks import region_max_pool
     from vidkin.features.onnx import OnnxExtractor
     from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
+    from vidkin.features.sessions import resolve_device
     from vidkin.features.views import (
         DISTINCT_VIEWS,
         GRID,

@@ -25,6 +25,7 @@ from vidkin.features.pretrained import (
     open_torchvision_network,
     torchvision_classifier,
 )
+from vidkin.features.sessions import resolve_device
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
@@ -96,7 +97,7 @@ class BackboneExtractor:
         device: str = "auto",
     ) -> None:
         self.name: Final = name
-        self._device = resolve_device(device)
+        self._device = torch.device(resolve_device(device))
         library, model, settings = parse_network_name(name)
         self._settings = settings
         if library == "timm":
@@ -267,21 +268,6 @@ def _literal(value: str) -> Any:
         except ValueError:
             continue
     return value
-
-
-def resolve_device(device: str) -> torch.device:
-    """The device for ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:N``."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-    except RuntimeError as error:
-        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}") from error
-    if resolved.type not in _CHUNK:
-        raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
-    return resolved
 
 
 # Networks as functions from a picture to one vector, the base of encoders.

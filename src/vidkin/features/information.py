@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.resizing import pool_plane
 from vidkin.media.frames import LUMINANCE
 
 # frame_information
@@ -63,35 +64,13 @@ def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 def small_luma(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Luma averaged down, or repeated, to 128 x 128: [T, 128, 128] in 0..255, of images [T, H, W, 3].
 
-    A sample is the mean of the pixels that its square touches. Their sums are whole numbers, so that they are exact and
-    the same in any batch.
+    One frame at a time, because the numbers must not depend on the batch.
     """
-    count, height, width = images.shape[:3]
-    if not count:
-        return np.zeros((0, _SIDE, _SIDE), np.float32)
-    (tops, rows), (lefts, columns) = _windows(height), _windows(width)
-    if min(height, width) < _SIDE:
-        # More than one window of a small side ends with it, and `reduceat` takes no index behind the last line.
-        images = np.pad(images, ((0, 0), (0, 1), (0, 1), (0, 0)))
-    # One frame at a time, because it stays in the processor's cache; first the rows, whose lines are added as a whole.
-    luma = np.empty((count, _SIDE, _SIDE), np.float32)
     weights = np.array(LUMINANCE, dtype=np.float32)
+    luma = np.empty((len(images), _SIDE, _SIDE), np.float32)
     for image, small in zip(images, luma, strict=True):
-        lines = np.add.reduceat(image, tops, axis=0, dtype=np.uint32)[:: 2 if len(tops) > _SIDE else 1]
-        sums = np.add.reduceat(lines, lefts, axis=1)[:, :: 2 if len(lefts) > _SIDE else 1]
-        np.matmul(sums.astype(np.float32), weights, out=small)
-    luma /= (rows[:, None] * columns).astype(np.float32)
+        small[:] = pool_plane(image @ weights, _SIDE)
     return luma
-
-
-def _windows(length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The windows of pixels that 128 samples of a side average, for `numpy.add.reduceat`: starts, or starts and ends in
-    turn where windows overlap; and their lengths."""
-    places = np.arange(_SIDE)
-    starts, ends = places * length // _SIDE, -(-(places + 1) * length // _SIDE)
-    if length % _SIDE == 0:
-        return starts, ends - starts
-    return np.stack([starts, ends], axis=1).reshape(-1)[:-1], ends - starts
 
 
 def detailed_cells(luma: NDArray[np.float32]) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,13 @@ from numpy.typing import NDArray
 Edges = tuple[int, int, int, int]
 """Left, top, right, bottom of a part of planes, pixels."""
 
+# First output, first input, weights [outputs, inputs].
+_Block = tuple[int, int, NDArray[np.float32]]
+
 # Outputs a product: few, because most weights of a longer row are zeros; enough to fill the registers.
 _BLOCK = 16
+# Products a call: above them OpenBLAS wakes other threads, which cost more than they save here.
+_MOST_PRODUCTS = 1 << 18
 # Bits of a weight, so that its products with bytes can be added up.
 _BITS = 15
 _MOST_PRECISION = 22
@@ -64,6 +70,18 @@ def resize_parts(
     return out
 
 
+def pool_plane(plane: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+    """Average a plane [H, W] over the windows of a grid: [side, side].
+
+    A window is all pixels that its square touches, so that windows overlap where the lengths do not divide.
+    """
+    low = np.empty((side, plane.shape[1]), np.float32)
+    _multiply_rows(_blocks(plane.shape[0], side, "area"), plane, low)
+    pooled = np.empty((side, side), np.float32)
+    _multiply_columns(_blocks(plane.shape[1], side, "area"), low, pooled)
+    return pooled
+
+
 def _resize_columns(lines: NDArray[np.float32], *, out: NDArray[np.float32]) -> None:
     """Resize lines [N, W] to [N, W'], rounded; ``out`` has any shape of this size."""
     before, after = lines.shape[1], out.shape[-1]
@@ -71,8 +89,7 @@ def _resize_columns(lines: NDArray[np.float32], *, out: NDArray[np.float32]) -> 
     if before == after:
         outputs[:] = lines
         return
-    for first, start, weights in _blocks(before, after):
-        np.matmul(lines[:, start : start + weights.shape[1]], weights.T, out=outputs[:, first : first + len(weights)])
+    _multiply_columns(_blocks(before, after, "bilinear"), lines, outputs)
     out += _HALF
     np.floor(out, out=out)
 
@@ -83,17 +100,34 @@ def _resize_rows(planes: NDArray[np.float32], *, out: NDArray[np.float32]) -> No
     if before == after:
         out[:] = planes
         return
-    lines, outputs = planes.reshape(before, -1), out.reshape(after, -1)
-    for first, start, weights in _blocks(before, after):
-        np.matmul(weights, lines[start : start + weights.shape[1]], out=outputs[first : first + len(weights)])
+    _multiply_rows(_blocks(before, after, "bilinear"), planes.reshape(before, -1), out.reshape(after, -1))
     out += _HALF
 
 
-@lru_cache(maxsize=256)
-def _blocks(length: int, size: int) -> tuple[tuple[int, int, NDArray[np.float32]], ...]:
-    """The weights of ``size`` outputs of ``length`` inputs, in blocks of outputs: the first output, the first input,
-    and the weights [outputs, inputs] between them."""
-    weights = _weights(length, size)
+def _multiply_columns(blocks: Sequence[_Block], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """Lines [N, W] times the weights [W', W]: [N, W']."""
+    for first, start, weights in blocks:
+        count, length = weights.shape
+        step = _MOST_PRODUCTS // weights.size
+        for row in range(0, len(lines), step):
+            inputs = lines[row : row + step, start : start + length]
+            np.matmul(inputs, weights.T, out=out[row : row + step, first : first + count])
+
+
+def _multiply_rows(blocks: Sequence[_Block], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """The weights [H', H] times lines [H, N]: [H', N]."""
+    for first, start, weights in blocks:
+        count, length = weights.shape
+        step = _MOST_PRODUCTS // weights.size
+        for column in range(0, lines.shape[1], step):
+            inputs = lines[start : start + length, column : column + step]
+            np.matmul(weights, inputs, out=out[first : first + count, column : column + step])
+
+
+@lru_cache(maxsize=512)
+def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[_Block, ...]:
+    """The weights [size, length] in blocks of outputs, without the inputs that no output of a block uses."""
+    weights = _bilinear_weights(length, size) if kind == "bilinear" else _area_weights(length, size)
     blocks = []
     for first in range(0, size, _BLOCK):
         block = weights[first : first + _BLOCK]
@@ -102,7 +136,13 @@ def _blocks(length: int, size: int) -> tuple[tuple[int, int, NDArray[np.float32]
     return tuple(blocks)
 
 
-def _weights(length: int, size: int) -> NDArray[np.float32]:
+def _area_weights(length: int, size: int) -> NDArray[np.float32]:
+    places, inputs = np.arange(size)[:, None], np.arange(length)
+    inside = (inputs >= places * length // size) & (inputs < -(-(places + 1) * length // size))
+    return (inside / inside.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def _bilinear_weights(length: int, size: int) -> NDArray[np.float32]:
     """[size, length]: a triangle around the middle of each output, as wide as two outputs and at least as two inputs,
     in multiples of a power of two."""
     scale = length / size

@@ -1,52 +1,52 @@
 """The video index: embedded store, ingest, two-stage search, duplicates.
 
-What :class:`Index` itself uses is imported here; clusters and the removal of duplicates when they are first used.
+What is named here is imported when it is first used: a worker process needs little of it, and a list of videos less.
 """
 
 from typing import TYPE_CHECKING
 
 from vidkin._base.registry import lazy_names
-from vidkin.index.collection import Index, IndexInfo
-from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
-from vidkin.index.ingest.executor import (
-    Advanced,
-    Described,
-    Event,
-    Executor,
-    Idle,
-    SerialExecutor,
-    Unreadable,
-    WorkerSpec,
-    describe_video,
-)
-from vidkin.index.ingest.processes import ProcessExecutor
-from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
-from vidkin.index.query.stage_recall import RecallReport
-from vidkin.index.query.stages import Comparison, Match, Ranker, compare
-from vidkin.index.repair import DamagedPart, check_files, repair
-from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
-from vidkin.index.storage.decisions import Decision
-from vidkin.index.storage.files import is_gone
-from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import FolderRules
-from vidkin.index.storage.records import (
-    Entry,
-    VideoRecord,
-    WindowVectors,
-    query_rate,
-    sampling_rate,
-    to_stored,
-    window_vectors,
-)
 
 if TYPE_CHECKING:
     from vidkin.index.cluster.executor import RayExecutor
     from vidkin.index.cluster.ranker import RayRanker
+    from vidkin.index.collection import Index, IndexInfo
+    from vidkin.index.damage import DamagedPart, check_files, repair
+    from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
     from vidkin.index.duplicates.removal import FileAction, apply_plan, undo
     from vidkin.index.duplicates.removal_log import Journal
+    from vidkin.index.ingest.executor import (
+        Advanced,
+        Described,
+        Event,
+        Executor,
+        Idle,
+        SerialExecutor,
+        Unreadable,
+        WorkerSpec,
+        describe_video,
+    )
+    from vidkin.index.ingest.processes import ProcessExecutor
+    from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
+    from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
+    from vidkin.index.query.stage_recall import RecallReport
+    from vidkin.index.query.stages import Comparison, Match, Ranker, compare
+    from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
+    from vidkin.index.storage.decisions import Decision
+    from vidkin.index.storage.files import is_gone
+    from vidkin.index.storage.lance import LanceStore
+    from vidkin.index.storage.manifest import FolderRules
+    from vidkin.index.storage.records import (
+        Entry,
+        VideoRecord,
+        WindowVectors,
+        query_rate,
+        sampling_rate,
+        to_stored,
+        window_vectors,
+    )
 else:
     __getattr__ = lazy_names(__name__)
 

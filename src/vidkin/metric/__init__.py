@@ -1,8 +1,12 @@
 """Losses, sampling and measures: pure functions of tensors and labels, on torch alone.
 
-``from vidkin.metric import losses, measures, sampling``; functions for several processes are here.
+``from vidkin.metric import losses, measures, sampling``; functions for several processes are here. Without torch the
+import raises :class:`vidkin.errors.MissingPartError`, which says what to install.
 """
 
-from vidkin.metric.distributed import gather_with_gradient, rank_offset
+from vidkin._base.registry import name_missing_parts
+
+with name_missing_parts("vidkin.metric"):
+    from vidkin.metric.distributed import gather_with_gradient, rank_offset
 
 __all__ = ["gather_with_gradient", "rank_offset"]

@@ -1,23 +1,33 @@
-"""Encoders of clips and images: built, trained step by step, stored, exported, used as extractors."""
+"""Encoders of clips and images: built, trained step by step, stored, exported, used as extractors.
 
-from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.config import EncoderConfig, EncoderKind
-from vidkin.models.encoder import Encoder
-from vidkin.models.export import export_model
-from vidkin.models.extractor import ClipModelExtractor, ModelExtractor, open_model_extractor
-from vidkin.models.frame_model import FrameEncoderModel
-from vidkin.models.frame_network import SmallNetwork
-from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
-from vidkin.models.model_folder import (
-    ModelInfo,
-    build_model,
-    load_model,
-    model_digest,
-    read_model_info,
-    save_model,
-)
-from vidkin.models.two_head import HeadOutputs, TwoHeadNetwork
-from vidkin.models.volume_networks import DeepSBDNetwork, VideoNetwork
+Names are imported when they are first used: what opens a stored model needs no torch, what builds or trains one does.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
+
+if TYPE_CHECKING:
+    from vidkin.models.clip_encoder import ClipEncoder
+    from vidkin.models.config import EncoderConfig, EncoderKind
+    from vidkin.models.encoder import Encoder, model_digest
+    from vidkin.models.export import export_model
+    from vidkin.models.extractor import (
+        ClipModelExtractor,
+        EncoderNetwork,
+        ModelExtractor,
+        open_encoder,
+        open_model_extractor,
+    )
+    from vidkin.models.frame_model import FrameEncoderModel
+    from vidkin.models.frame_network import SmallNetwork
+    from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
+    from vidkin.models.model_folder import build_model, load_model, save_model
+    from vidkin.models.stored import ModelInfo, read_model_info
+    from vidkin.models.two_head import HeadOutputs, TwoHeadNetwork
+    from vidkin.models.volume_networks import DeepSBDNetwork, VideoNetwork
+else:
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "ClipEncoder",
@@ -27,6 +37,7 @@ __all__ = [
     "Encoder",
     "EncoderConfig",
     "EncoderKind",
+    "EncoderNetwork",
     "FrameEncoderModel",
     "HeadOutputs",
     "ImageEncoder",
@@ -39,6 +50,7 @@ __all__ = [
     "export_model",
     "load_model",
     "model_digest",
+    "open_encoder",
     "open_model_extractor",
     "read_model_info",
     "save_model",

@@ -1,111 +1,32 @@
-"""The configuration of a comparator."""
+"""The comparator as it is trained: weighted regions, a map of all frames, and the network that filters it."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import partial
+from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.config import ModelConfig
+from vidkin.models.comparator_extractor import REDUCTION, ArrayComparator, comparator_facts, reduced_length
+from vidkin.models.config import ComparatorConfig, Padding
 from vidkin.models.randomness import seeded
-from vidkin.models.weights import load_weights
+from vidkin.models.stored import weights_digest
+from vidkin.models.weights import load_weights, state_arrays
 from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
-from vidkin.similarity.frame_maps import check_top_share
-
-KIND = "comparator"
-
-"""The kind of model named in the folder of a comparator."""
-
-Weighting = Literal["none", "attention", "direction", "signs"]
-
-Padding = Literal["zeros", "replicate"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparatorConfig(ModelConfig):
-    """Architecture of a comparator, and the descriptors it compares.
-
-    Attributes:
-        kind: Always ``comparator``.
-        extractor: Name of the extractor that makes the descriptors, as accepted by
-            :func:`vidkin.features.open_extractor`; not the folder of a trained model.
-        dimension: D, length of a regional descriptor.
-        weighting: How the descriptors are weighted first. ``attention``: a weight for each region, ``sigmoid(v .
-            tanh(W x + b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection,
-            as in the binary student of DnS. ``none``: no weighting.
-        network: ``cnn``: four convolutions over the map of frame similarities, which make it four times coarser.
-            ``none``: the map itself, with nothing learned (Chamfer similarity alone).
-        padding: Padding around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
-        spatial_share: k_s of the TopK-Chamfer similarity over regions: a share of the regions in [0, 1], or their
-            number from 2 up; None: only the largest similarity counts.
-        temporal_share: k_t of the TopK-Chamfer similarity over times, in the same form.
-        temporal_span: Times of the learned map (four frames each with ``cnn``) up to which k grows with the length of
-            the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
-        symmetric: Average both directions, over regions and over times.
-        unrelated: Median and 99th percentile of the scores, before calibration, of videos that have nothing in common;
-            None: measured on background photographs when the comparator is opened. Training measures them on
-            photographs and on its own videos.
-
-    Raises:
-        InvalidArgumentError: A value is out of range.
-    """
-
-    kind: Literal["comparator"] = "comparator"
-    extractor: str = "vidkin"
-    dimension: int = 128
-    weighting: Weighting = "none"
-    network: Literal["cnn", "none"] = "cnn"
-    padding: Padding = "zeros"
-    spatial_share: float | None = None
-    temporal_share: float | None = None
-    temporal_span: int = 0
-    symmetric: bool = False
-    unrelated: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        self.check_choices(_CHOICES)
-        if not self.extractor:
-            raise InvalidArgumentError("extractor must be the name of an extractor, got an empty one")
-        if self.dimension < 1:
-            raise InvalidArgumentError(f"dimension must be at least 1, got {self.dimension}")
-        if self.temporal_span < 0:
-            raise InvalidArgumentError(f"temporal_span must be at least 0, got {self.temporal_span}")
-        check_top_share("spatial_share", self.spatial_share)
-        check_top_share("temporal_share", self.temporal_share)
-        if self.unrelated is not None:
-            ordered = len(self.unrelated) == 2 and self.unrelated[0] < self.unrelated[1]
-            if not ordered or not all(map(math.isfinite, self.unrelated)):
-                raise InvalidArgumentError(f"unrelated must be two numbers, the smaller first, got {self.unrelated}")
-
-
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "kind": (KIND,),
-    "weighting": get_args(Weighting),
-    "network": ("cnn", "none"),
-    "padding": get_args(Padding),
-}
-
 
 # The network that looks at the map of frame similarities of two videos and brings out where they match.
 #
 # Shapes: B pairs; Tq, Tt frames of query and target; a primed length is a quarter of the length, rounded up.
 
-
-REDUCTION = 4
-
-"""Frames of a video for each row or column of the learned map."""
-
-# Frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
-_HALO = 8
 
 _CHANNELS = (1, 32, 64, 128)
 
@@ -166,34 +87,6 @@ class MapNetwork(nn.Module):
                 signal = functional.max_pool2d(signal, 2, ceil_mode=True)
                 lengths = (_half(lengths[0]), _half(lengths[1]))
         return _cleared(self.fconv(signal), lengths)[:, 0]
-
-    def in_blocks(self, frame_map: torch.Tensor, *, side: int = 1024) -> torch.Tensor:
-        """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
-
-        Equal to :meth:`forward` except for rounding: a block is computed together with the surrounding frames its
-        cells depend on.
-
-        Args:
-            frame_map: [Tq, Tt], similarities of frames.
-            side: Maximum number of rows and columns of a block, a multiple of 4.
-        """
-        rows, columns = frame_map.shape
-        result = frame_map.new_empty(reduced_length(rows), reduced_length(columns))
-        for top in range(0, rows, side):
-            for left in range(0, columns, side):
-                first, start = max(0, top - _HALO), max(0, left - _HALO)
-                part = frame_map[first : top + side + _HALO, start : left + side + _HALO]
-                learned = self.forward(part[None])[0]
-                inside = learned[(top - first) // REDUCTION :, (left - start) // REDUCTION :]
-                inside = inside[: side // REDUCTION, : side // REDUCTION]
-                above, before = top // REDUCTION, left // REDUCTION
-                result[above : above + inside.shape[0], before : before + inside.shape[1]] = inside
-        return result
-
-
-def reduced_length(length: int) -> int:
-    """Number of rows in the learned map of this many frames."""
-    return -(-length // REDUCTION)
 
 
 def _half(lengths: Lengths) -> Lengths:
@@ -320,24 +213,27 @@ class Comparator(nn.Module):
         """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
         return frame_similarity(query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric)
 
-    def learned_map(self, frame_map: torch.Tensor) -> torch.Tensor:
-        """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
-        learned = frame_map if self.visil_head is None else self.visil_head.in_blocks(frame_map)
-        return learned.clamp(-1, 1)
-
-    def video_score(self, learned_map: torch.Tensor) -> torch.Tensor:
-        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
-        return temporal_chamfer(
-            learned_map,
-            temporal_share=self.config.temporal_share,
-            symmetric=self.config.symmetric,
-            longest=self.config.temporal_span or None,
-        )
-
     @property
     def reduction(self) -> int:
         """Frames for each row of the learned map."""
         return 1 if self.visil_head is None else REDUCTION
+
+    def on_arrays(self) -> ArrayComparator:
+        """The comparator as it is now, for arrays: what scores videos takes it (:class:`LearnedScorer`)."""
+
+        def run(network: nn.Module, values: NDArray[np.float32]) -> NDArray[np.float32]:
+            with torch.no_grad():
+                result: NDArray[np.float32] = network(torch.tensor(values, device=device)).cpu().numpy()
+            return result
+
+        self.eval()
+        device = next((tensor.device for tensor in self.state_dict().values()), torch.device("cpu"))
+        return ArrayComparator(
+            self.config,
+            partial(run, self.attention),
+            None if self.visil_head is None else partial(run, self.visil_head),
+            weights_digest(comparator_facts(self.config), state_arrays(self)),
+        )
 
     def forward(
         self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None

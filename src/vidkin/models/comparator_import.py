@@ -28,8 +28,10 @@ from safetensors.torch import save_file
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import Whitening, open_extractor
-from vidkin.models.comparator import Comparator, ComparatorConfig, Padding, Weighting
-from vidkin.models.comparator_folder import measure_unrelated, save_comparator
+from vidkin.models.comparator import Comparator
+from vidkin.models.comparator_extractor import measure_unrelated
+from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig, Padding, Weighting
 from vidkin.models.weights import fit_state
 
 # The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
@@ -136,7 +138,7 @@ def import_comparator(
         if weights is not None or extractor is not None:
             describes = open_extractor(config.extractor, weights=network, whitening=white)
             comparator.config = config = ComparatorConfig.from_mapping(
-                {**config.to_mapping(), "unrelated": list(measure_unrelated(comparator.eval(), describes))}
+                {**config.to_mapping(), "unrelated": list(measure_unrelated(comparator.on_arrays(), describes))}
             )
         notes = {"imported_from": os.path.basename(os.fspath(path)), "layout": layout}
         save_comparator(comparator, folder, weights=network, whitening=white, notes=notes)

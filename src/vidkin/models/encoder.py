@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import resolve_device
 from vidkin.models.config import EncoderConfig
+from vidkin.models.extractor import CHUNK
+from vidkin.models.stored import weights_digest
+from vidkin.models.weights import state_arrays
 
 
 class Encoder(nn.Module, ABC):
@@ -81,6 +87,11 @@ class Encoder(nn.Module, ABC):
         return (images - mean) / std
 
     @property
+    def square_digest(self) -> str:
+        """For kind ``frame_encoder``: the digest of its network alone, as for vidkin's own encoder; else empty."""
+        return ""
+
+    @property
     def device(self) -> torch.device:
         """Device of the weights."""
         return self.get_buffer("_mean").device
@@ -122,6 +133,49 @@ class BackboneEncoder(Encoder):
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """Unit vectors [B, D]: the head on the features of the inputs."""
         return self.head(self.frame_features(inputs), lengths)
+
+
+def model_digest(model: Encoder) -> str:
+    """SHA-256 of the configuration and of the names and values of all weights; it does not depend on where the folder
+    is."""
+    return weights_digest(model.config.to_mapping(), state_arrays(model))
+
+
+class TorchEncoder:
+    """An encoder run by torch, arrays in and out; see :class:`vidkin.models.extractor.EncoderNetwork`.
+
+    Args:
+        model: The encoder; it is moved to the device.
+        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
+    """
+
+    def __init__(self, model: Encoder, *, device: str = "cpu") -> None:
+        where = resolve_device(device)
+        self.config = model.config
+        self.dimension = model.dimension
+        self.digest = model_digest(model)
+        self.square_digest = model.square_digest
+        self.batch = CHUNK[where.partition(":")[0]]
+        self._model = model.eval().requires_grad_(False).to(where)
+
+    def embed(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
+        return self._run(self._model.embed, inputs)
+
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features [B, F] of frames [B, 3, S, S] from 0 to 1."""
+        assert isinstance(self._model, BackboneEncoder)
+        return self._run(self._model.frame_features, images)
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of the features [B, T, F] of clips."""
+        assert isinstance(self._model, BackboneEncoder)
+        return self._run(self._model.head, features)
+
+    def _run(self, network: Callable[[torch.Tensor], torch.Tensor], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+            output: NDArray[np.float32] = network(torch.tensor(inputs).to(self._model.device)).float().cpu().numpy()
+        return output
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Write a model for other runtimes: as ONNX, or as a program of torch.export."""
+"""Write a network for other runtimes: as ONNX, or as a program of torch.export."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import importlib.util
 import json
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
-from vidkin._base.files import replace_file
-from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin._base.files import PathLike, write_bytes
+from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
+from vidkin.features.sessions import open_session
+from vidkin.models.clip_encoder import ClipEncoder
 from vidkin.models.encoder import Encoder, evaluation_mode
+from vidkin.models.stored import GRAPH_ENTRY, GRAPH_FILE, HEAD_FILE
 from vidkin.models.two_head import TwoHeadNetwork
 from vidkin.models.volume_networks import VolumeNetwork
 
@@ -23,8 +29,18 @@ ExportFormat = Literal["onnx", "torch"]
 # Larger models keep their weights in a second file because a protocol buffer holds at most 2 GB.
 _LARGEST_FILE = 1_900_000_000
 
+# Of the files: the newest that every supported onnxruntime reads.
+_OPSET = 18
 
-def export_model(model: Encoder, path: str | os.PathLike[str], *, format: ExportFormat = "onnx") -> Path:
+# Most that an output may differ from torch's, which checks that nothing of the example was written into the file.
+_TOLERANCE = 1e-3
+
+
+class ExportError(MissingPartError):
+    """A network cannot be written as ONNX: what writes it is not installed, or does not know one of its layers."""
+
+
+def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx") -> Path:
     """Write a model as one file that runs without vidkin and normalizes its input itself; returns the path.
 
     Inputs, by the kind of the model, float32 with values from 0 to 1:
@@ -35,7 +51,8 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
     ``image``, ``deep_ranking``  ``pictures`` [B, 3, S, S]
     ============================ ========================================================================
 
-    B is free; T and S are set by the configuration. Pad a shorter clip with any values and pass its length.
+    B is free; T and S are set by the configuration, but the ONNX files of ``clip`` and ``c3d`` take any T. Pad a
+    shorter clip with any values and pass its length.
     Outputs: ``embedding`` [B, D], unit vectors, and for the 3-D networks also ``logits`` [B, classes]. The
     configuration is included as JSON: in the metadata entry ``vidkin`` of an ONNX file, or in the extra file
     ``vidkin.json`` of a torch program.
@@ -47,7 +64,7 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
 
     Raises:
         InvalidArgumentError: The format is unknown, or the file cannot be written.
-        MissingPartError: onnx or onnxscript is not installed.
+        MissingPartError: onnx is not installed, or the network has a layer that ONNX lacks.
     """
     if format not in ("onnx", "torch"):
         raise InvalidArgumentError(f"format must be onnx or torch, got {format!r}")
@@ -56,34 +73,172 @@ def export_model(model: Encoder, path: str | os.PathLike[str], *, format: Export
         raise InvalidArgumentError(f"{target.absolute().parent}: is not a folder; create it first")
     if target.is_dir():
         raise InvalidArgumentError(f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}")
-    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
-    if format == "onnx" and missing:
-        raise MissingPartError(
-            f"exporting to ONNX needs {' and '.join(missing)}; install with: pip install 'vidkin[export]'"
+    if format == "onnx":
+        return _write_whole(model, target, {})
+    inputs = _example(model)
+    shapes: dict[str, Any] = {"inputs": {0: torch.export.Dim("batch", min=1)}}
+    if len(inputs) > 1:
+        shapes["lengths"] = dict(shapes["inputs"])
+    with evaluation_mode(model), warnings.catch_warnings():
+        # The exporter emits warnings about its own internals.
+        warnings.simplefilter("ignore")
+        program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
+        try:
+            # The archive stores its own file name, so it cannot be written under a temporary name.
+            torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": _about(model)})
+        except OSError as error:
+            raise _unwritable(target, error) from error
+    return target
+
+
+def write_encoder_graphs(model: Encoder, folder: Path, digest: str) -> list[Path]:
+    """Write the ONNX files by which the folder of an encoder runs without torch, and return their paths.
+
+    Args:
+        model: The model that the folder holds.
+        folder: Its folder.
+        digest: :func:`vidkin.models.model_digest` of the model; the files name it, and are used only with its weights.
+
+    Raises:
+        InvalidArgumentError: A file cannot be written.
+        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
+    """
+    facts = {"weights": digest, "dimension": model.dimension, "squares": model.square_digest}
+    entry = {GRAPH_ENTRY: json.dumps(facts)}
+    if not isinstance(model, ClipEncoder):
+        return [_write_whole(model, folder / GRAPH_FILE, entry)]
+    size = model.config.size
+    with evaluation_mode(model):
+        return [
+            write_graph(
+                _Method(model, "frame_features").eval(),
+                (_noise(model, 2, 3, size, size),),
+                folder / GRAPH_FILE,
+                {"pictures": {0: "batch"}, "features": {0: "batch"}},
+                metadata={"vidkin": _about(model), **entry},
+            ),
+            write_graph(
+                _Method(model, "head").eval(),
+                (_noise(model, 2, 3, model.feature_dimension),),
+                folder / HEAD_FILE,
+                {"features": {0: "batch", 1: "time"}, "embedding": {0: "batch"}},
+                metadata=entry,
+            ),
+        ]
+
+
+def write_graph(
+    network: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    target: Path,
+    axes: Mapping[str, Mapping[int, str]],
+    *,
+    metadata: Mapping[str, str],
+    last_input: int = 0,
+) -> Path:
+    """Write a network as an ONNX file, check that it computes the same, and return the path.
+
+    torch's exporter by tracing writes it: it is some twenty times as fast as the one by torch.export, leaves
+    recurrent networks and lengths free, and needs no package but onnx.
+
+    Args:
+        network: The network in eval mode; its first output is checked.
+        inputs: Examples of its inputs.
+        target: The file to write; an existing file is replaced.
+        axes: Names of the inputs, then of the outputs, each with its free axes and their names.
+        metadata: Entries of the file's metadata.
+        last_input: Position of the last input in ``axes``.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
+    """
+    if importlib.util.find_spec("onnx") is None:
+        raise ExportError("exporting to ONNX needs onnx; install with: pip install 'vidkin[export]'")
+    import onnx
+
+    names = list(axes)
+    with torch.no_grad(), warnings.catch_warnings(), TemporaryDirectory() as scratch:
+        # The exporter emits warnings about its own internals and about checks of shapes, which it cannot trace.
+        warnings.simplefilter("ignore")
+        expected = network(*inputs)
+        expected = expected[0] if isinstance(expected, tuple) else expected
+        draft = os.path.join(scratch, target.name)
+        try:
+            torch.onnx.export(
+                network,
+                inputs,
+                draft,
+                input_names=names[: last_input + 1],
+                output_names=names[last_input + 1 :],
+                dynamic_axes={name: dict(free) for name, free in axes.items()},
+                opset_version=_OPSET,
+                dynamo=False,
+            )
+        except (RuntimeError, torch.onnx.OnnxExporterError) as error:
+            cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ExportError(
+                f"{target.name} cannot be written, as ONNX lacks a part of this network: {cause}"
+            ) from error
+        values = [tensor.cpu().numpy() for tensor in inputs]
+        found = open_session(draft).run(None, dict(zip(names, values, strict=False)))[0]
+        if not np.allclose(found, expected.cpu().numpy(), atol=_TOLERANCE, rtol=_TOLERANCE):
+            raise ExportError(f"{target.name} cannot be written, as this network gives other numbers as ONNX")
+        document = onnx.load(draft)
+        onnx.helper.set_model_props(document, dict(metadata))
+        try:
+            if sum(tensor.nbytes for tensor in network.state_dict().values()) > _LARGEST_FILE:
+                # The second file is named after the first, which therefore cannot be written under a temporary name.
+                onnx.save_model(document, os.fspath(target), save_as_external_data=True, location=f"{target.name}.data")
+            else:
+                write_bytes(target, document.SerializeToString())
+        except OSError as error:
+            raise _unwritable(target, error) from error
+    return target
+
+
+def _write_whole(model: Encoder, target: Path, metadata: Mapping[str, str]) -> Path:
+    """Write the whole model as one ONNX file."""
+    config = model.config
+    free = {0: "batch", 1: "time"} if config.kind in ("clip", "c3d") else {0: "batch"}
+    axes: dict[str, dict[int, str]] = {"clips" if config.takes_clips else "pictures": free}
+    if config.kind == "clip":
+        axes["lengths"] = {0: "batch"}
+    last_input = len(axes) - 1
+    axes["embedding"] = {0: "batch"}
+    if config.is_classifier:
+        axes["logits"] = {0: "batch"}
+    with evaluation_mode(model):
+        return write_graph(
+            _Exported(model).eval(),
+            _example(model),
+            target,
+            axes,
+            metadata={"vidkin": _about(model), **metadata},
+            last_input=last_input,
         )
-    about = json.dumps({**model.config.to_mapping(), "class_names": list(model.class_names)})
+
+
+def _example(model: Encoder) -> tuple[torch.Tensor, ...]:
+    """Inputs of the model: two images or clips, because a batch of one would be exported as a fixed size."""
     config = model.config
     shape = (3, config.size, config.size)
     clips = (config.frames, *shape) if config.takes_clips else shape
-    # Two, because a batch of one would be exported as a fixed size.
-    inputs: tuple[torch.Tensor, ...] = (torch.rand(2, *clips, device=model.device),)
-    shapes: dict[str, Any] = {"inputs": {0: torch.export.Dim("batch", min=1)}}
-    if config.kind == "clip":
-        inputs += (torch.full((2,), config.frames, device=model.device),)
-        shapes["lengths"] = dict(shapes["inputs"])
-    try:
-        with evaluation_mode(model), warnings.catch_warnings():
-            # Both exporters emit warnings about their own internals.
-            warnings.simplefilter("ignore")
-            program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
-            if format == "torch":
-                # The archive stores its own file name, so it cannot be written under a temporary name.
-                torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": about})
-            else:
-                _save_onnx(program, model, target, about)
-    except OSError as error:
-        raise InvalidArgumentError(f"{target}: {error.strerror or error}; choose a file that can be written") from error
-    return target
+    inputs = (_noise(model, 2, *clips),)
+    return (*inputs, torch.full((2,), config.frames, device=model.device)) if config.kind == "clip" else inputs
+
+
+def _noise(model: Encoder, *shape: int) -> torch.Tensor:
+    """The same numbers from 0 to 1 every time; the caller's random state is not touched."""
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(0)).to(model.device)
+
+
+def _about(model: Encoder) -> str:
+    return json.dumps({**model.config.to_mapping(), "class_names": list(model.class_names)})
+
+
+def _unwritable(target: Path, error: OSError) -> VidkinError:
+    return InvalidArgumentError(f"{target}: {error.strerror or error}; choose a file that can be written")
 
 
 class _Exported(nn.Module):
@@ -102,21 +257,12 @@ class _Exported(nn.Module):
         return self.model.embed(inputs, lengths)
 
 
-def _save_onnx(program: torch.export.ExportedProgram, model: Encoder, target: Path, about: str) -> None:
-    inputs = ["clips" if model.config.takes_clips else "pictures"]
-    exported = torch.onnx.export(
-        program,
-        (),
-        input_names=[*inputs, *(["lengths"] if model.config.kind == "clip" else [])],
-        output_names=["embedding", *(["logits"] if model.config.is_classifier else [])],
-        dynamo=True,
-        verbose=False,
-    )
-    assert exported is not None  # never None with dynamo
-    exported.model.metadata_props["vidkin"] = about
-    if sum(tensor.nbytes for tensor in model.state_dict().values()) > _LARGEST_FILE:
-        # The second file is named after the first, which therefore cannot be written under a temporary name.
-        exported.save(os.fspath(target), external_data=True)
-        return
-    with replace_file(target) as temporary:
-        exported.save(os.fspath(temporary), external_data=False)
+class _Method(nn.Module):
+    """One method of a network as a network."""
+
+    def __init__(self, network: nn.Module, name: str) -> None:
+        super().__init__()
+        self.network, self._name = network, name
+
+    def forward(self, inputs: torch.Tensor) -> Any:
+        return getattr(self.network, self._name)(inputs)

@@ -1,32 +1,46 @@
-"""Cut frames, as they arrive, into the clips of a plan."""
+"""Trained models as extractors: frames, cut into clips as they arrive, and their embeddings. Without torch."""
 
 from __future__ import annotations
 
 import bisect
+import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
-from vidkin.errors import InvalidArgumentError
-from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information, resolve_device
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information
 from vidkin.features.frame_extractor import FrameEncoderExtractor
-from vidkin.media import Frames
+from vidkin.features.sessions import check_device, has_cuda
+from vidkin.features.square_encoder import SquareEncoder
 from vidkin.media.frames import fit_to_square
 from vidkin.media.time import SAME_TIME
-from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.comparator_folder import is_comparator, open_comparator_extractor
+from vidkin.models.comparator_extractor import is_comparator, open_comparator_extractor
 from vidkin.models.config import EncoderConfig
-from vidkin.models.encoder import Encoder
-from vidkin.models.frame_model import FrameEncoderModel
-from vidkin.models.model_folder import load_model, model_digest
+from vidkin.models.stored import (
+    GRAPH_FILE,
+    HEAD_FILE,
+    WEIGHTS_FILE,
+    Graph,
+    ModelInfo,
+    has_torch,
+    read_model_info,
+    read_weights,
+    weights_digest,
+)
 from vidkin.similarity import FrameFeatures
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +53,7 @@ class PlannedClip:
         information: Mean information of its frames.
     """
 
-    items: torch.Tensor
+    items: NDArray[np.float32]
     time: float
     information: float
 
@@ -59,12 +73,12 @@ class ClipBuffer:
         self._plan = plan
         self._frames = frames
         self._times: list[float] = []
-        self._items: list[torch.Tensor] = []
+        self._items: list[NDArray[np.float32]] = []
         self._information: list[float] = []
         self._made = 0
         self._started = self._covered = float("-inf")
 
-    def push(self, items: torch.Tensor, times: list[float], information: list[float]) -> Iterator[PlannedClip]:
+    def push(self, items: NDArray[np.float32], times: list[float], information: list[float]) -> Iterator[PlannedClip]:
         """Add frames [n, ...] with their times and yield the clips that are complete now."""
         self._times += times
         self._items += list(items)
@@ -116,18 +130,121 @@ class ClipBuffer:
         self._made += 1
         self._started, self._covered = self._times[rows[0]], self._times[rows[-1]]
         information = sum(self._information[row] for row in rows) / len(rows)
-        return PlannedClip(torch.stack([self._items[row] for row in rows]), time, information)
+        return PlannedClip(np.stack([self._items[row] for row in rows]), time, information)
 
     def _drop(self, count: int) -> None:
         if count > 0:
             del self._times[:count], self._items[:count], self._information[:count]
 
 
-# A trained model as an extractor for indexing and search.
+# The networks of a trained model: arrays in, arrays out.
+
+
+class EncoderNetwork(Protocol):
+    """A trained encoder that takes and gives arrays; B images or clips, T frames, S pixels per side.
+
+    Attributes:
+        config: Kind, sizes and input of the model.
+        dimension: D, length of an embedding.
+        digest: SHA-256 of configuration and weights (:func:`vidkin.models.model_digest`).
+        square_digest: For kind ``frame_encoder``: the digest of its network alone, as for vidkin's own encoder.
+        batch: Inputs to pass at a time.
+    """
+
+    config: EncoderConfig
+    dimension: int
+    digest: str
+    square_digest: str
+    batch: int
+
+    def embed(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] with values from 0 to 1."""
+
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """For kind ``clip``: features [B, F] of frames [B, 3, S, S] with values from 0 to 1."""
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """For kind ``clip``: unit vectors [B, D] of clips, as the features [B, T, F] of their frames."""
+
+
+def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
+    """Open the encoder of a folder to use it: with ONNX Runtime, or with torch where that is needed and installed.
+
+    Torch is needed by a folder without ``model.onnx``, which version 0.1 wrote, or one whose ``model.onnx``
+    belongs to other weights, and for a CUDA device that onnxruntime does not support.
+
+    Args:
+        folder: Folder of a trained encoder.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        MissingPartError: Torch is needed and not installed.
+        InvalidArgumentError: The folder is damaged, or there is no such device.
+    """
+    path, info = Path(folder).expanduser(), read_model_info(folder)
+    if not (check_device(device).startswith("cuda") and has_torch() and not has_cuda()):
+        try:
+            return OnnxEncoder(path, info, device=device)
+        except MissingPartError as error:
+            if not has_torch():
+                raise
+            if (path / GRAPH_FILE).exists():
+                _log.warning("%s", error)
+    from vidkin.models.encoder import TorchEncoder
+    from vidkin.models.model_folder import load_model
+
+    return TorchEncoder(load_model(path), device=device)
 
 
 # Chunks are always full, so that results do not depend on how the frames arrive.
-_CHUNK = {"cpu": 4, "cuda": 32}
+CHUNK = {"cpu": 4, "cuda": 32}
+"""Images or clips that a network gets at a time, by the type of its device."""
+
+
+class OnnxEncoder:
+    """The encoder of a folder, run by ONNX Runtime; see :class:`EncoderNetwork`.
+
+    Args:
+        folder: The folder.
+        info: What its ``config.toml`` says.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
+
+    Raises:
+        MissingPartError: An ONNX file is missing, damaged or stale.
+        InvalidArgumentError: The weights are damaged, or there is no such device.
+    """
+
+    def __init__(self, folder: Path, info: ModelInfo, *, device: str = "auto") -> None:
+        self.config: EncoderConfig = info.config
+        self.digest = weights_digest(info.config.to_mapping(), read_weights(folder / WEIGHTS_FILE))
+        self._graph = Graph(folder / GRAPH_FILE, self.digest, device=device)
+        self._head = Graph(folder / HEAD_FILE, self.digest, device=device) if self.config.kind == "clip" else None
+        self.dimension = self._graph.dimension
+        self.square_digest = self._graph.square_digest
+        self.batch = CHUNK["cuda" if self._graph.on_cuda else "cpu"]
+
+    def embed(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
+        if self._head is not None:
+            features = self.frame_features(inputs.reshape(-1, *inputs.shape[2:]))
+            return self.head(features.reshape(*inputs.shape[:2], -1))
+        if inputs.ndim == 5 and self.config.kind != "c3d" and inputs.shape[1] != self.config.frames:
+            raise InvalidArgumentError(f"clips must have {self.config.frames} frames, got {inputs.shape[1]}")
+        return self._graph.run(inputs)
+
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features [B, F] of frames [B, 3, S, S] from 0 to 1."""
+        return self._graph.run(images)
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of the features [B, T, F] of clips."""
+        assert self._head is not None
+        return self._head.run(features)
+
+
+# A trained model as an extractor for indexing and search.
+
 
 # A trained model decides what matters, so even a plain sky is indexed.
 _LEAST_INFORMATION = 0.0625
@@ -137,9 +254,8 @@ class ModelExtractor:
     """Embeddings of single frames by a trained model: [T, 1, D].
 
     Args:
-        model: A model of images (``image``, ``deep_ranking``).
+        model: A model of images (``image``, ``deep_ranking``), as :func:`open_encoder` opens it.
         name: As it was opened.
-        device: Where it computes.
 
     Attributes:
         fingerprint: Kind and a short hash of configuration and weights: the same wherever the folder is.
@@ -149,14 +265,15 @@ class ModelExtractor:
     scorer = "kinds"
     views: Views = "none"
 
-    def __init__(self, model: Encoder, *, name: str, device: torch.device) -> None:
-        self.model = model.eval().requires_grad_(False).to(device)
+    def __init__(self, model: EncoderNetwork, *, name: str) -> None:
+        self.model = model
         self.name: Final = name
-        self._device = device
-        self.fingerprint: Final = f"model-{model.config.kind}-{model_digest(model)[:12]}"
+        self.fingerprint: Final = f"model-{model.config.kind}-{model.digest[:12]}"
         self.short_side: Final = model.config.size
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
+    ) -> FrameFeatures:
         """Embeddings of single frames [T, H, W, 3], or of their mirror images if ``mirror``.
 
         Scores of kinds compare whole pictures, so only the whole frame is described, whatever the ``boxes``.
@@ -164,22 +281,22 @@ class ModelExtractor:
         images = encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
             self._in_chunks(images, self.model.embed)[:, None],
-            torch.from_numpy(frames.timestamps.copy()),
-            frame_information(frames.images).clamp(min=_LEAST_INFORMATION),
+            frames.timestamps.copy(),
+            np.maximum(frame_information(frames.images), np.float32(_LEAST_INFORMATION)),
             self.fingerprint,
         )
 
-    def _in_chunks(self, inputs: torch.Tensor, network: object) -> torch.Tensor:
-        """Apply ``network`` to inputs [N, ...] in full chunks; the result is on the CPU."""
-        assert callable(network)
-        size = _CHUNK[self._device.type]
+    def _in_chunks(
+        self, inputs: NDArray[np.float32], network: Callable[[NDArray[np.float32]], NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """Apply ``network`` to inputs [N, ...] in full chunks."""
+        size = self.model.batch
         parts = []
-        with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-            for chunk in torch.split(inputs, size):
-                missing = inputs.new_zeros(size - len(chunk), *inputs.shape[1:])
-                output = network(torch.cat([chunk, missing]).to(self._device))
-                parts.append(output[: len(chunk)].float().cpu())
-        return torch.cat(parts) if parts else torch.zeros(0, self.model.dimension)
+        for first in range(0, len(inputs), size):
+            chunk = inputs[first : first + size]
+            missing = np.zeros((size - len(chunk), *inputs.shape[1:]), np.float32)
+            parts.append(network(np.concatenate([chunk, missing]))[: len(chunk)])
+        return np.concatenate(parts) if parts else np.zeros((0, self.model.dimension), np.float32)
 
 
 class ClipModelExtractor(ModelExtractor):
@@ -191,9 +308,8 @@ class ClipModelExtractor(ModelExtractor):
     however many clips the frame belongs to.
 
     Args:
-        model: A model of clips (``clip``, ``c3d``, ``deep_sbd``).
+        model: A model of clips (``clip``, ``c3d``, ``deep_sbd``), as :func:`open_encoder` opens it.
         name: As it was opened.
-        device: Where it computes.
     """
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
@@ -222,14 +338,16 @@ class ClipModelExtractor(ModelExtractor):
             items = self._frame_items(frames, mirror=mirror)
             information = frame_information(frames.images).tolist()
             waiting += buffer.push(items, frames.timestamps.tolist(), information)
-            if len(waiting) >= _CHUNK[self._device.type]:
+            if len(waiting) >= self.model.batch:
                 yield self._describe(waiting)
                 waiting = []
         waiting += buffer.finish()
         if waiting:
             yield self._describe(waiting)
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
+    ) -> FrameFeatures:
         """The embedding of the clip around each frame.
 
         A clip consists of the frames nearest in order, as many as the model takes, or all if there are fewer.
@@ -244,24 +362,24 @@ class ClipModelExtractor(ModelExtractor):
             clips.append(PlannedClip(items[first : first + length], time, float(information[index])))
         return self._describe(clips)
 
-    def _frame_items(self, frames: Frames, *, mirror: bool) -> torch.Tensor:
+    def _frame_items(self, frames: Frames, *, mirror: bool) -> NDArray[np.float32]:
         """What to store for each frame: its features, or the image itself if the model has no frame network."""
         images = encoder_input(frames.images, self.model.config, mirror=mirror)
-        if isinstance(self.model, ClipEncoder):
+        if self.model.config.kind == "clip":
             return self._in_chunks(images, self.model.frame_features)
         return images
 
     def _describe(self, clips: list[PlannedClip]) -> FrameFeatures:
-        values = torch.zeros(len(clips), 1, self.model.dimension)
+        values = np.zeros((len(clips), 1, self.model.dimension), np.float32)
+        head = self.model.head if self.model.config.kind == "clip" else self.model.embed
         for length in sorted({len(clip.items) for clip in clips}):
             rows = [row for row, clip in enumerate(clips) if len(clip.items) == length]
-            items = torch.stack([clips[row].items for row in rows])
-            head = self.model.head if isinstance(self.model, ClipEncoder) else self.model.embed
-            values[rows, 0] = self._in_chunks(items, head)
+            values[rows, 0] = self._in_chunks(np.stack([clips[row].items for row in rows]), head)
+        information = np.array([clip.information for clip in clips], np.float32)
         return FrameFeatures.of_whole(
             values,
-            torch.tensor([clip.time for clip in clips], dtype=torch.float64),
-            torch.tensor([clip.information for clip in clips]).clamp(min=_LEAST_INFORMATION),
+            np.array([clip.time for clip in clips], np.float64),
+            np.maximum(information, np.float32(_LEAST_INFORMATION)),
             self.fingerprint,
         )
 
@@ -293,15 +411,14 @@ def open_model_extractor(
             )
     if compares:
         return open_comparator_extractor(name, device=device)
-    where = resolve_device(device)
-    model = load_model(folder)
-    if isinstance(model, FrameEncoderModel):
-        return FrameEncoderExtractor(model.network.on_squares(device), name=name)
+    model = open_encoder(folder, device=device)
+    if model.config.kind == "frame_encoder":
+        return FrameEncoderExtractor(_on_squares(model), name=name)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
-    return kind(model, name=name, device=where)
+    return kind(model, name=name)
 
 
-def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> torch.Tensor:
+def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> NDArray[np.float32]:
     """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, prepared like the training data.
 
     Args:
@@ -313,5 +430,15 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
     for index, image in enumerate(images):
         squares[index] = fit_to_square(image, config.size, config.fit)
     if mirror:
-        squares = squares[:, :, ::-1].copy()
-    return torch.from_numpy(squares).permute(0, 3, 1, 2).float() / 255
+        squares = squares[:, :, ::-1]
+    return np.ascontiguousarray(squares.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)
+
+
+def _on_squares(model: EncoderNetwork) -> SquareEncoder:
+    """A model of kind ``frame_encoder`` as what the extractor ``vidkin`` runs on."""
+    return SquareEncoder(
+        lambda squares: model.embed(squares / np.float32(255)),
+        side=model.config.size,
+        dimension=model.dimension,
+        digest=model.square_digest,
+    )

@@ -41,6 +41,11 @@ class FrameEncoderModel(Encoder):
             raise InvalidArgumentError("lengths must be None for single frames")
         return self.forward(inputs)
 
+    @property
+    def square_digest(self) -> str:
+        """The digest of the network alone, as for vidkin's own encoder."""
+        return str(self.network.digest())
+
     def head_parameters(self) -> list[nn.Parameter]:
         """All parameters, since none is pretrained."""
         return list(self.parameters())

@@ -1,12 +1,11 @@
-"""Build the network of a configuration."""
+"""Networks built from a configuration, and written as folders that need nothing else, not even torch, to be used."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,19 +14,31 @@ from safetensors.torch import save
 from torch import nn
 
 from vidkin._base.files import PathLike, write_bytes, write_text
-from vidkin._base.toml import format_toml, read_toml
-from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin._base.toml import format_toml
+from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork
 from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
-from vidkin.models.encoder import Encoder
+from vidkin.models.config import COMPARATOR, PLAIN_MEAN, PLAIN_STD, EncoderConfig
+from vidkin.models.encoder import Encoder, model_digest
+from vidkin.models.export import ExportError, write_encoder_graphs
 from vidkin.models.frame_model import FrameEncoderModel
 from vidkin.models.frame_network import open_frame_network
 from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
 from vidkin.models.randomness import seeded
+from vidkin.models.stored import (
+    CONFIG_FILE,
+    FORMAT,
+    GRAPH_FILE,
+    HEAD_FILE,
+    WEIGHTS_FILE,
+    read_model_document,
+    read_model_info,
+)
 from vidkin.models.two_head import TwoHeadNetwork, open_map_network
 from vidkin.models.volume_networks import DeepSBDNetwork, VideoNetwork
-from vidkin.models.weights import add_weights, load_weights
+from vidkin.models.weights import load_weights
+
+_log = logging.getLogger(__name__)
 
 _WITH_BACKBONE: dict[str, Callable[[EncoderConfig, PooledNetwork], Encoder]] = {
     "clip": ClipEncoder,
@@ -78,31 +89,7 @@ def build_model(
     return model.train()
 
 
-# A trained model as a folder: weights as safetensors, everything else as TOML.
-
-
-WEIGHTS_FILE = "model.safetensors"
-
-CONFIG_FILE = "config.toml"
-
-_FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """Description of a model, as stored in its folder.
-
-    Attributes:
-        config: Kind, sizes and input of the network.
-        class_names: Classes or labels the model was trained with.
-        metrics: Figures measured during its training.
-        notes: Further facts: data, recipe, seed.
-    """
-
-    config: EncoderConfig
-    class_names: tuple[str, ...] = ()
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
+# A trained model as a folder: weights as safetensors, the networks as ONNX, everything else as TOML.
 
 
 def save_model(
@@ -117,8 +104,8 @@ def save_model(
 
     Args:
         model: A model from :func:`vidkin.models.build_model` or :func:`load_model`.
-        folder: Where to write; created if missing. ``model.safetensors`` and ``config.toml`` in it are replaced, the
-            latter last.
+        folder: Where to write; created if missing. ``model.safetensors``, ``config.toml`` and the ONNX files in it
+            are replaced, the latter last.
         class_names: Classes or labels to store; None: the model's own.
         metrics: Figures by name.
         notes: Text, numbers, booleans or lists of these by name.
@@ -135,6 +122,7 @@ def save_model(
             "metrics": {name: float(value) for name, value in (metrics or {}).items()},
             "notes": dict(notes or {}),
         },
+        lambda path: write_encoder_graphs(model, path, model_digest(model)),
     )
 
 
@@ -154,73 +142,42 @@ def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encod
     return model.eval().to(device)
 
 
-def read_model_info(folder: PathLike) -> ModelInfo:
-    """Read a folder's ``config.toml``, but not the weights.
+def export_in_place(folder: PathLike) -> list[Path]:
+    """Write the ONNX files of a model of any kind into its own folder, so that it runs without torch; for folders of
+    version 0.1, and those whose writing was interrupted. Returns the files; none if it needs none.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+        InvalidArgumentError: The folder is damaged or cannot be written.
+        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
     """
-    path, document = read_model_document(folder)
-    if document["model"].get("kind") == "comparator":
-        raise InvalidArgumentError(
-            f"{path.parent}: holds a comparator of videos, not an encoder; use it with `vidkin index --model` and "
-            "`vidkin match --model`"
-        )
-    names = document["classes"].get("names", [])
-    if not isinstance(names, list):
-        raise InvalidArgumentError(f"{path}: damaged: classes.names is not a list; train the model again")
-    return ModelInfo(
-        EncoderConfig.from_mapping(document["model"]),
-        tuple(str(name) for name in names),
-        document["metrics"],
-        document["notes"],
-    )
+    path = Path(folder).expanduser()
+    if read_model_document(path)[1]["model"].get("kind") == COMPARATOR:
+        from vidkin.models.comparator_folder import load_comparator, write_comparator_graphs
+
+        return write_comparator_graphs(load_comparator(path), path)
+    model = load_model(path)
+    return write_encoder_graphs(model, path, model_digest(model))
 
 
-def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
-    """Path and content of the ``config.toml`` of a model of any kind, with the tables ``model``, ``classes``,
-    ``metrics`` and ``notes``.
+def write_model_folder(
+    folder: PathLike, module: nn.Module, document: Mapping[str, Any], write_graphs: Callable[[Path], Sequence[Path]]
+) -> Path:
+    """Write weights, ``config.toml`` and the ONNX files of a model of any kind, and return the folder.
 
-    Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
-    """
-    path = Path(folder).expanduser() / CONFIG_FILE
-    try:
-        document = read_toml(path)
-    except OSError as error:
-        raise UnknownExtractorError(
-            f"{path.parent}: holds no model, as {CONFIG_FILE} cannot be read "
-            f"({(error.strerror or str(error)).lower()}); choose a folder that `vidkin train` wrote"
-        ) from error
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path}: damaged: {error}; train the model again") from error
-    version = document.get("format")
-    if not isinstance(version, int) or not isinstance(document.get("model"), dict):
-        raise InvalidArgumentError(f"{path}: does not describe a model: 'format' or [model] is missing")
-    if version > _FORMAT:
-        raise InvalidArgumentError(
-            f"{path}: has format {version}, this vidkin reads formats up to {_FORMAT}; upgrade vidkin"
-        )
-    for name in ("classes", "metrics", "notes"):
-        if not isinstance(document.setdefault(name, {}), dict):
-            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
-    return path, document
-
-
-def write_model_folder(folder: PathLike, module: nn.Module, document: Mapping[str, Any]) -> Path:
-    """Write weights and ``config.toml`` of a model of any kind, the latter last, and return the folder.
+    The ONNX files come last: whenever this is interrupted, those there belong to other weights and are not used. A
+    network that cannot be written as ONNX is reported in the log; its folder needs torch.
 
     Args:
         folder: Where to write; created if missing.
         module: The network; all its parameters and buffers are written.
         document: Tables for the TOML file, without its format number.
+        write_graphs: Writes the ONNX files into the folder and returns their paths.
 
     Raises:
         InvalidArgumentError: The folder cannot be written, or a value has a type that TOML lacks.
     """
-    text = format_toml({"format": _FORMAT, **document})
+    text = format_toml({"format": FORMAT, **document})
     path = Path(folder).expanduser()
     # Clones: tensors that share memory cannot be written.
     state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in module.state_dict().items()}
@@ -230,12 +187,12 @@ def write_model_folder(folder: PathLike, module: nn.Module, document: Mapping[st
         write_text(path / CONFIG_FILE, text)
     except OSError as error:
         raise InvalidArgumentError(f"{path}: {error.strerror or error}; choose a folder that can be written") from error
+    try:
+        written = write_graphs(path)
+    except ExportError as error:
+        _log.warning("%s: the model needs torch wherever it is used: %s", path, error)
+        written = ()
+    for file in (path / GRAPH_FILE, path / HEAD_FILE):
+        if file not in written:
+            file.unlink(missing_ok=True)
     return path
-
-
-def model_digest(model: Encoder) -> str:
-    """SHA-256 of the configuration and of the names and values of all weights; it does not depend on where the folder
-    is."""
-    digest = hashlib.sha256(json.dumps(model.config.to_mapping(), sort_keys=True).encode())
-    add_weights(digest, model)
-    return digest.hexdigest()

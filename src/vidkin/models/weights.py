@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
@@ -69,8 +70,13 @@ def fit_state(
     module.load_state_dict(state)
 
 
+def state_arrays(module: nn.Module) -> dict[str, NDArray[Any]]:
+    """All weights of a module by name, as arrays on the CPU."""
+    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in module.state_dict().items()}
+
+
 def add_weights(digest: hashlib._Hash, module: nn.Module) -> None:
     """Add the names and values of all weights to a hash; the result is the same on every device."""
-    for name, tensor in sorted(module.state_dict().items()):
+    for name, values in sorted(state_arrays(module).items()):
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(values.tobytes())

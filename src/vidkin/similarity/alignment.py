@@ -283,9 +283,9 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
     weight = np.maximum(np.take_along_axis(values, chosen, 1)[:, 0], 0.0)
     place = np.take_along_axis(seconds, chosen, 1)[:, 0]
     weight /= weight.sum()
-    middle, speed = float(weight @ times), line.speed
+    speed = line.speed
     if np.count_nonzero(weight) >= _FEWEST_FOR_SPEED:
-        centered = times - middle
+        centered = times - float(weight @ times)
         weighed = weight * centered
         speed = float(weighed @ place) / float(weighed @ centered)
         speed = min(max(speed, 0.8 * min(speeds)), 1.25 * max(speeds))
@@ -295,7 +295,10 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
             if abs(speed - known) * span <= max(evidence.target_period, known * evidence.query_period) / 2:
                 speed = known
                 break
-    return Line(speed, float(weight @ place) - speed * middle)
+    # Counted from one of them: where all cells lie on the line, its offset is exact.
+    offsets = place - speed * times
+    first = float(offsets[0])
+    return Line(speed, first + float(weight @ (offsets - first)))
 
 
 @dataclass(frozen=True, slots=True)

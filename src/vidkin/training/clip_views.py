@@ -165,13 +165,13 @@ class ViewMaker:
         squares = (clip.view.frames * 255).round().clamp(0, 255).to(torch.uint8)
         images = np.ascontiguousarray(squares.permute(0, 2, 3, 1).numpy())
         features = self.extractor.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
-        shows = features.information >= LEAST_INFORMATION
+        shows = torch.from_numpy(features.information >= LEAST_INFORMATION)
         if not bool(shows.any()):
             shows = torch.ones_like(shows)
         sources = (clip.view.sources + clip.window.start).masked_fill(clip.view.filled > 0, -1)
         seen = (clip.window, *clip.donors)
         return ClipFeatures(
-            features.whole[shows].float(),
+            torch.from_numpy(features.whole)[shows].float(),
             sources[shows],
             tuple(window.number for window in seen),
             tuple(window.video for window in seen),
@@ -297,5 +297,5 @@ def _vectors(video: VideoSquares, teacher: FrameExtractor) -> torch.Tensor:
         squares = video.read(start, min(video.count, start + _FRAMES_A_PASS))
         images = np.ascontiguousarray(squares.permute(0, 2, 3, 1).numpy())
         features = teacher.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
-        parts.append(functional.normalize(features.whole.float().mean(1), dim=-1))
+        parts.append(functional.normalize(torch.from_numpy(features.whole).float().mean(1), dim=-1))
     return torch.cat(parts)

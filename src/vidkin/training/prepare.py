@@ -19,8 +19,10 @@ from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
 from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
 from vidkin.media import Frames
 from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
-from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
-from vidkin.models.comparator_folder import EXTRACTOR_WEIGHTS_FILE, measure_unrelated, save_comparator
+from vidkin.models.comparator import Comparator, build_comparator
+from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, measure_unrelated
+from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin.training.batch import Batch, TrainingData
 from vidkin.training.classifier import store_training_items
 from vidkin.training.clip_data import ClipData, ComparatorObjective, raise_unrelated
@@ -179,7 +181,7 @@ def _store(
         # A later vidkin can come with another encoder, whose vectors this comparator does not know.
         weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
     comparator = comparator.cpu()
-    unrelated = raise_unrelated(measure_unrelated(comparator, data.maker.extractor), comparator, data)
+    unrelated = raise_unrelated(measure_unrelated(comparator.on_arrays(), data.maker.extractor), comparator, data)
     values = {**recipe.comparator().to_mapping(), "unrelated": list(unrelated)}
     comparator.config = ComparatorConfig.from_mapping(values)
     save_comparator(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.models.comparator import ComparatorConfig
+from vidkin.models.config import ComparatorConfig
 
 AUGMENTATIONS = ("flip", "crop", "color")
 """Allowed values in ``data.augmentation``."""

@@ -17,7 +17,7 @@ from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSetting
 from vidkin.datasets.collections import find_reader
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
-from vidkin.models.comparator import ComparatorConfig
+from vidkin.models.config import ComparatorConfig
 from vidkin.training.clip_data import COMPARATOR_CALLS
 from vidkin.training.clip_views import clip_settings, describe_clip_settings
 from vidkin.training.image_set import ImageSettings

@@ -53,15 +53,14 @@ def test_the_nearest_by_hand() -> None:
     assert nearest.scores.flatten().tolist() == pytest.approx([1, 0.8, 1, 0.6], abs=1e-3)
 
 
-@given(st.integers(min_value=1, max_value=40), st.integers(min_value=1, max_value=12), st.integers(0, 50))
+@given(st.integers(min_value=1, max_value=400), st.integers(min_value=1, max_value=12), st.integers(0, 50))
 def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed: int) -> None:
     matrix = random_matrix(count, seed=seed)
     queries = random_matrix(3, seed=seed + 1).vectors
-    block, exact._BLOCK = exact._BLOCK, 7
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "_MOST_SCORES", 1)
+        patch.setattr(exact, "_QUERIES_A_BLOCK", 2)
         nearest = matrix.nearest(queries, limit)
-    finally:
-        exact._BLOCK = block
     scores = queries @ matrix.vectors.T
     expected = -np.sort(-scores, axis=1)[:, :limit]
     width = expected.shape[1]
@@ -71,6 +70,15 @@ def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed:
     assert np.array_equal(nearest.video_ids[:, :width], rows + 100)
     assert np.array_equal(nearest.ends[:, :width], rows.astype(np.float64) + 0.5)
     assert bool((nearest.video_ids[:, width:] == NO_WINDOW).all())
+
+
+def test_equal_windows_stay_in_their_order() -> None:
+    same = WindowMatrix.of_videos({video_id: windows(*[[0.0, 1.0]] * 50, [1.0, 0.0]) for video_id in range(1, 9)})
+    nearest = same.nearest(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), 9)
+    assert nearest.video_ids[0].tolist() == [1] * 9
+    assert nearest.windows[0].tolist() == list(range(9))
+    assert nearest.video_ids[1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    assert nearest.windows[1].tolist() == [50] * 8 + [0]
 
 
 def test_only_known_windows_are_seen() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.contracts import Views
@@ -48,10 +49,12 @@ class ImageFeatureExtractor:
         self.name: Final = name or f"classical:{feature.name}"
         self.fingerprint: Final = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
+    ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
-            lambda images: self.feature.embed(self.feature.describe(list(images)))[:, None],
+            lambda images: np.asarray(self.feature.embed(self.feature.describe(list(images))))[:, None],
             frames,
             self.fingerprint,
             mirror=mirror,

@@ -14,7 +14,8 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
-from vidkin.models.comparator import Comparator, ComparatorConfig, build_comparator
+from vidkin.models.comparator import Comparator, build_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin.models.engine import Decay, take_steps
 from vidkin.training.clip_data import ClipBatch, ClipData, ComparatorObjective, make_batch
 from vidkin.training.clip_footage import Window, cut_windows, read_squares, split_windows

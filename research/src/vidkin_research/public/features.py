@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.numpy import save
 
 from vidkin._base.files import VIDEO_EXTENSIONS, write_bytes
 from vidkin._base.values import parse_json
@@ -53,7 +54,7 @@ class StoredFeatures:
             )
         for file in files:
             try:
-                with safe_open(os.fspath(file), framework="pt") as stored:
+                with safe_open(os.fspath(file), framework="np") as stored:
                     paths = parse_json((stored.metadata() or {}).get("paths", "null"))
                     if paths is None:
                         _add(places, file.stem, (file, None))
@@ -77,7 +78,7 @@ class StoredFeatures:
         """
         file, place = self.places[video]
         try:
-            with safe_open(os.fspath(file), framework="pt") as stored:
+            with safe_open(os.fspath(file), framework="np") as stored:
                 names = set(stored.keys())
                 first, length = place or (0, stored.get_slice("values").get_shape()[0])
                 parts = {
@@ -85,8 +86,8 @@ class StoredFeatures:
                     for name in ("values", "timestamps", "information")
                     if name in names
                 }
-            values = parts["values"].float()
-            times = parts.get("timestamps", torch.arange(length)).double()
+            values = parts["values"].astype(np.float32)
+            times = parts.get("timestamps", np.arange(length)).astype(np.float64)
             return FrameFeatures.of_whole(values, times, parts.get("information"))
         except (SafetensorError, KeyError, IndexError, InvalidArgumentError) as error:
             raise InvalidArgumentError(f"{file}: must hold values [T, R, D] of {video}: {error}") from error
@@ -141,10 +142,10 @@ def describe_videos(
             except (MediaError, InvalidArgumentError) as error:
                 broken[video] = str(error)
                 continue
-            tensors = {
-                "values": features.whole.float().contiguous(),
-                "timestamps": features.timestamps.double(),
-                "information": features.information.float(),
+            tensors: dict[str, NDArray[np.floating]] = {
+                "values": np.ascontiguousarray(features.whole, np.float32),
+                "timestamps": features.timestamps.astype(np.float64),
+                "information": features.information.astype(np.float32),
             }
             write_bytes(target, save(tensors, {"fingerprint": extractor.fingerprint}))
         places[video] = (target, None)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-import torch
-
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
 from vidkin.index.query.common import Calibration
-from vidkin.models.comparator import Comparator
-from vidkin.models.comparator_folder import ComparatorExtractor
+from vidkin.models.comparator_extractor import ArrayComparator, ComparatorExtractor
 from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of, video_similarity_pairwise
 from vidkin.similarity.frame_maps import check_top_share
 
@@ -85,13 +82,12 @@ class ComparatorSystem:
         calibration: For the scorer.
     """
 
-    def __init__(self, comparator: Comparator, scorer: Scorer, calibration: Calibration) -> None:
+    def __init__(self, comparator: ArrayComparator, scorer: Scorer, calibration: Calibration) -> None:
         self.name = "comparator"
         self.has_segments = True
         self._comparator = comparator
         self._finder = ScorerSystem(scorer, calibration)
 
-    @torch.no_grad()
     def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
         """Raw scores in [-1, 1]; with segments those of the scorer."""
         if segments:

@@ -23,6 +23,10 @@ _TICK = 0.25
 _START_TIMEOUT = 300.0
 # A process whose channel is closed has ended, or ends at once unless it is stuck.
 _END_TIMEOUT = 30.0
+# Libraries of linear algebra read these when they are loaded; a worker computes on one thread.
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 # Restarts of workers that were killed before they could do anything, mostly for lack of memory.
 _MOST_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
@@ -139,6 +143,7 @@ class _Worker:
             stdin=subprocess.PIPE if is_shared else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
+            env={**os.environ, **_ONE_THREAD},
             **alone,
         )
         if self.process.stdin is not None:

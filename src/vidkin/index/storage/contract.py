@@ -364,8 +364,13 @@ class MemoryStore:
 # Exact nearest windows by matrix products.
 
 
-# Rows compared at a time: the block and its scores about fit into the processor's cache.
-_BLOCK = 8192
+# Scores computed at a time, unless that is fewer than the queries of a block need.
+_MOST_SCORES = 1 << 22
+
+_QUERIES_A_BLOCK = 32
+
+# Most windows that are looked at together for the first, coarse choice.
+_LARGEST_GROUP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,29 +429,37 @@ class WindowMatrix:
             raise InvalidArgumentError(
                 f"query vectors must have dimension {self.vectors.shape[1]} as the index has, got {queries.shape[1]}"
             )
-        best = np.zeros((len(queries), 0), np.float32)
-        rows = np.zeros((len(queries), 0), np.int64)
-        for start in range(0, len(self), _BLOCK):
-            block = queries @ self.vectors[start : start + _BLOCK].T
-            columns = _largest(block, limit)
-            best = np.concatenate([best, np.take_along_axis(block, columns, axis=1)], axis=1)
-            rows = np.concatenate([rows, columns + start], axis=1)
-            columns = _largest(best, limit)
-            best, rows = np.take_along_axis(best, columns, axis=1), np.take_along_axis(rows, columns, axis=1)
-        # Windows of equal scores stay in their order.
-        order = np.argsort(-best, axis=1, kind="stable")
-        best, rows = np.take_along_axis(best, order, axis=1), np.take_along_axis(rows, order, axis=1)
-        table = no_windows(len(best), limit)
-        table.put((slice(None), slice(best.shape[1])), self, rows, best.clip(-1.0, 1.0))
+        table = no_windows(len(queries), limit)
+        step = max(_QUERIES_A_BLOCK, _MOST_SCORES // len(self))
+        for first in range(0, len(queries), step):
+            scores = queries[first : first + step] @ self.vectors.T
+            rows = _largest(scores, limit)
+            best = np.take_along_axis(scores, rows, axis=1).clip(-1.0, 1.0)
+            table.put((slice(first, first + step), slice(rows.shape[1])), self, rows, best)
         return table
 
 
 def _largest(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
-    """Columns [Q, min(limit, N)] of the largest of each row of [Q, N], in increasing order."""
-    if limit >= scores.shape[1]:
-        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    columns = np.argpartition(scores, scores.shape[1] - limit, axis=1)[:, -limit:]
-    return np.sort(columns, axis=1)
+    """Columns [Q, min(limit, N)] of the largest of each row of [Q, N], best first; equal ones in their order."""
+    queries, count = scores.shape
+    # Twice as many groups as are searched for: with fewer, the bound would let too many pass.
+    size = min(_LARGEST_GROUP, count // (2 * limit))
+    if size < 2:
+        order = np.argsort(-scores, axis=1, kind="stable")
+        return order[:, :limit]
+    # So many groups reach this bound with their largest score, so at least so many scores do.
+    groups = count // size
+    largest = scores[:, : groups * size].reshape(queries, size, groups).max(axis=1)
+    bound = np.partition(largest, groups - limit, axis=1)[:, groups - limit]
+    found, columns = np.divmod(np.flatnonzero(scores >= bound[:, None]), count)
+    counts = np.bincount(found, minlength=queries)
+    places = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
+    few = np.full((queries, counts.max()), -np.inf, np.float32)
+    few[found, places] = scores[found, columns]
+    rows = np.zeros(few.shape, np.int64)
+    rows[found, places] = columns
+    order = np.argsort(-few, axis=1, kind="stable")[:, :limit]
+    return np.take_along_axis(rows, order, axis=1)
 
 
 def no_windows(queries: int, limit: int) -> NearestWindows:

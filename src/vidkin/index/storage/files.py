@@ -284,12 +284,13 @@ def has_same_bytes(path: str, other: str) -> bool:
 
 
 def is_gone(path: str) -> bool:
-    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read)."""
+    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read, or a name that
+    cannot be written in the encoding of this process)."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return True
-    except OSError:
+    except (OSError, ValueError):
         return False
     return False
 

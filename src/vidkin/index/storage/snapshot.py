@@ -138,10 +138,14 @@ def read_snapshot(place: Place, tables: Iterable[str]) -> Snapshot | None:
         if arrays["state"].tobytes().decode() != state:
             return None
         names, *rows = parse_json(arrays["records"].tobytes())
+        at = names.index("path")
+        for row in rows:
+            # The bytes of a name are kept, as in the tables: another process may have another encoding for them.
+            row[at] = os.fsdecode(row[at].encode("utf-8", "surrogateescape"))
         records = [VideoRecord(**dict(zip(names, row, strict=True))) for row in rows]
         windows = SnapshotWindows(**{name: arrays[name] for name in _TYPES}) if "vectors" in arrays else None
         return Snapshot(state, records, windows)
-    except (OSError, struct.error, SafetensorError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, struct.error, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -151,6 +155,9 @@ def write_snapshot(place: Place, snapshot: Snapshot) -> None:
 
     names = [field.name for field in fields(VideoRecord)]
     rows = [[getattr(record, name) for name in names] for record in snapshot.records]
+    at = names.index("path")
+    for row in rows:
+        row[at] = os.fsencode(row[at]).decode("utf-8", "surrogateescape")
     records = json.dumps([names, *rows], separators=(",", ":"))
     arrays: dict[str, NDArray[Any]] = {"state": _bytes(snapshot.state), "records": _bytes(records)}
     if snapshot.windows is not None:

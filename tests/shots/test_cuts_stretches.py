@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vidkin.shots.cut_proposals import propose_stretches
+from vidkin.shots.cuts import propose_stretches
 
 
 def rows(*values: tuple[float, int]) -> np.ndarray:  # type: ignore[type-arg]

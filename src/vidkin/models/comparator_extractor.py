@@ -1,0 +1,360 @@
+"""A trained comparator, used without torch: its folder read, its network on arrays, and its extractor and scorer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike
+from vidkin._base.registry import parse_name
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features import (
+    ClipExtractor,
+    FrameExtractor,
+    Views,
+    absolute_name,
+    background_frames,
+    open_extractor,
+)
+from vidkin.models.config import COMPARATOR, ComparatorConfig
+from vidkin.models.stored import (
+    GRAPH_FILE,
+    WEIGHTS_FILE,
+    Graph,
+    has_torch,
+    read_model_document,
+    read_weights,
+    weights_digest,
+)
+from vidkin.similarity import FrameFeatures, LearnedScorer, frame_similarity, temporal_chamfer
+from vidkin.similarity.frame_features import lower_median
+
+if TYPE_CHECKING:
+    from vidkin.media import Frames
+    from vidkin.similarity.learned import VideoComparator
+
+_log = logging.getLogger(__name__)
+
+EXTRACTOR_WEIGHTS_FILE = "extractor.safetensors"
+
+WHITENING_FILE = "whitening.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparatorInfo:
+    """Description of a comparator, as stored in its folder.
+
+    Attributes:
+        config: Architecture of the comparator.
+        weights: File of the extractor's weights; None if it uses its own.
+        whitening: File of the extractor's whitening; None if it has none.
+        metrics: Figures measured during its training.
+        notes: Further facts: data, recipe, seed.
+    """
+
+    config: ComparatorConfig
+    weights: Path | None = None
+    whitening: Path | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_comparator_info(folder: PathLike) -> ComparatorInfo:
+    """Read a folder's ``config.toml``, but not the weights.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The file is damaged, or describes a model of another kind.
+    """
+    path, document = read_model_document(folder)
+    if document["model"].get("kind") != COMPARATOR:
+        raise InvalidArgumentError(
+            f"{path.parent}: must hold a comparator, got a model of kind {document['model'].get('kind')!r}"
+        )
+    files = [path.parent / name for name in (EXTRACTOR_WEIGHTS_FILE, WHITENING_FILE)]
+    weights, whitening = (file if file.is_file() else None for file in files)
+    return ComparatorInfo(
+        ComparatorConfig.from_mapping(document["model"]),
+        weights,
+        whitening,
+        document["metrics"],
+        document["notes"],
+    )
+
+
+def is_comparator(folder: PathLike) -> bool:
+    """Whether the model in this folder is a comparator.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The folder's ``config.toml`` is damaged.
+    """
+    return bool(read_model_document(folder)[1]["model"].get("kind") == COMPARATOR)
+
+
+def comparator_facts(config: ComparatorConfig) -> list[Any]:
+    """The settings that belong to the weights, as they enter their digest."""
+    return [config.weighting, config.network, config.padding, config.dimension]
+
+
+# The comparator on arrays.
+#
+# Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
+
+
+REDUCTION = 4
+"""Frames of a video for each row or column of a learned map."""
+
+# Frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
+_HALO = 8
+
+Weigh = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+MapFunction = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+class ArrayComparator:
+    """A trained comparator that takes and gives arrays, as :class:`vidkin.similarity.learned.VideoComparator`.
+
+    Args:
+        config: Its settings.
+        weigh: Weights descriptors [..., D].
+        network: Learned maps [1, Tq', Tt'] of maps [1, Tq, Tt]; None if the map itself is the learned map.
+        digest: SHA-256 of its weights (:func:`vidkin.models.comparator_folder.comparator_digest`).
+    """
+
+    def __init__(self, config: ComparatorConfig, weigh: Weigh, network: MapFunction | None, digest: str) -> None:
+        self.config = config
+        self.digest = digest
+        self._weigh = weigh
+        self._network = network
+
+    @property
+    def reduction(self) -> int:
+        """Frames for each row of the learned map."""
+        return 1 if self._network is None else REDUCTION
+
+    def weigh(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Weight the descriptors [..., D] for comparison, [..., D]."""
+        if values.shape[-1] != self.config.dimension:
+            raise InvalidArgumentError(
+                f"descriptors must have the {self.config.dimension} dimensions of the comparator, "
+                f"got {values.shape[-1]}"
+            )
+        return self._weigh(np.asarray(values, np.float32))
+
+    def frame_map(self, query: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
+        return frame_similarity(query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric)
+
+    def learned_map(self, frame_map: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
+        learned = frame_map if self._network is None else map_in_blocks(self._network, frame_map)
+        return np.clip(learned, -1, 1)
+
+    def video_score(self, learned_map: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
+        return temporal_chamfer(
+            learned_map,
+            temporal_share=self.config.temporal_share,
+            symmetric=self.config.symmetric,
+            longest=self.config.temporal_span or None,
+        )
+
+
+def map_in_blocks(network: MapFunction, frame_map: NDArray[np.floating], *, side: int = 1024) -> NDArray[np.float32]:
+    """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
+
+    Equal to the network's result for the whole map except for rounding: a block is computed together with the
+    surrounding frames its cells depend on.
+
+    Args:
+        network: Learned maps [1, Tq', Tt'] of maps [1, Tq, Tt].
+        frame_map: [Tq, Tt], similarities of frames.
+        side: Maximum number of rows and columns of a block, a multiple of 4.
+    """
+    rows, columns = frame_map.shape
+    result = np.empty((reduced_length(rows), reduced_length(columns)), np.float32)
+    for top in range(0, rows, side):
+        for left in range(0, columns, side):
+            first, start = max(0, top - _HALO), max(0, left - _HALO)
+            part = frame_map[first : top + side + _HALO, start : left + side + _HALO]
+            learned = network(np.ascontiguousarray(part, dtype=np.float32)[None])[0]
+            inside = learned[(top - first) // REDUCTION :, (left - start) // REDUCTION :]
+            inside = inside[: side // REDUCTION, : side // REDUCTION]
+            above, before = top // REDUCTION, left // REDUCTION
+            result[above : above + inside.shape[0], before : before + inside.shape[1]] = inside
+    return result
+
+
+def reduced_length(length: int) -> int:
+    """Number of rows in the learned map of this many frames."""
+    return -(-length // REDUCTION)
+
+
+def _open_comparator(folder: Path, config: ComparatorConfig) -> ArrayComparator:
+    """The comparator of a folder: its map network as ONNX, or by torch where the folder lacks that and torch is
+    installed."""
+    weights = read_weights(folder / WEIGHTS_FILE)
+    digest = weights_digest(comparator_facts(config), weights)
+    try:
+        graph = Graph(folder / GRAPH_FILE, digest) if config.network == "cnn" else None
+        return ArrayComparator(config, _weighing(config, weights), None if graph is None else graph.run, digest)
+    except (MissingPartError, KeyError) as error:
+        if not has_torch():
+            raise
+        if (folder / GRAPH_FILE).exists():
+            _log.warning("%s", error)
+    from vidkin.models.comparator import build_comparator
+
+    return build_comparator(config, weights=folder / WEIGHTS_FILE).on_arrays()
+
+
+def _weighing(config: ComparatorConfig, weights: Mapping[str, NDArray[Any]]) -> Weigh:
+    """The weighting of descriptors, as :func:`vidkin.models.comparator.make_weighting` trains it."""
+    if config.weighting == "attention":
+        transform, bias = weights["attention.transform.weight"], weights["attention.transform.bias"]
+        return partial(_attend, transform.T, bias, weights["attention.context_vector.weight"][0])
+    if config.weighting == "direction":
+        direction = weights["attention.context_vector.weight"][0]
+        return partial(_toward, direction / np.linalg.norm(direction))
+    if config.weighting == "signs":
+        return partial(_signs, weights["attention.W"])
+    return np.asarray
+
+
+def _attend(
+    transform: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    context: NDArray[np.float32],
+    values: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    attention: NDArray[np.float32] = np.tanh(values @ transform + bias) @ context
+    return values / (1 + np.exp(-attention))[..., None]
+
+
+def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
+    cosine: NDArray[np.float32] = values @ direction
+    return values * (cosine / 2 + np.float32(0.5))[..., None]
+
+
+def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
+    # Scaling to length 1 first, as in training, does not change a sign.
+    signs: NDArray[np.float32] = np.sign(values @ projection)
+    return signs / np.float32(values.shape[-1] ** 0.5)
+
+
+# A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.
+
+
+_SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}
+
+# Each video consists of cut-outs of one background photograph.
+_CUTS = 6
+
+
+class ComparatorExtractor:
+    """Describes whole frames with the extractor of a comparator, and opens the comparator as the scorer.
+
+    Args:
+        comparator: A trained or imported comparator.
+        extractor: Extractor of the descriptors that the comparator was trained on.
+        name: As it was opened.
+
+    Attributes:
+        fingerprint: Fingerprint of the descriptors and a short hash of the comparator's weights.
+
+    Raises:
+        InvalidArgumentError: The extractor describes clips.
+    """
+
+    scorer = "learned"
+    views: Views = "none"
+
+    def __init__(self, comparator: ArrayComparator, extractor: FrameExtractor, *, name: str) -> None:
+        if isinstance(extractor, ClipExtractor):
+            raise InvalidArgumentError(f"a comparator needs an extractor of frames, got {extractor.name}")
+        self.comparator = comparator
+        self._extractor = extractor
+        self.name: Final = name
+        self._digest = comparator.digest[:12]
+        # Excludes the shares of TopK-Chamfer: they can be changed for an existing index.
+        self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
+        self.short_side: Final = extractor.short_side
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
+    ) -> FrameFeatures:
+        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
+
+        A comparator compares whole pictures, so only the whole frame is described, whatever the ``boxes``.
+        """
+        return replace(self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint)
+
+    def open_scorer(self) -> LearnedScorer:
+        """The scorer of this comparator, opened once."""
+        return self._scorer
+
+    @cached_property
+    def _scorer(self) -> LearnedScorer:
+        config = self.comparator.config
+        unrelated = config.unrelated or measure_unrelated(self.comparator, self._extractor)
+        shares = (config.spatial_share, config.temporal_share, config.temporal_span)
+        return LearnedScorer(
+            self.comparator, (unrelated[0], unrelated[1]), identity=f"{self._digest} {shares} {unrelated}"
+        )
+
+
+def measure_unrelated(comparator: VideoComparator, extractor: FrameExtractor) -> tuple[float, float]:
+    """Median and 99th percentile of the raw scores of videos that have nothing in common.
+
+    The videos are cut-outs of one background photograph each, six frames a second apart, so this takes as long as
+    describing 96 frames. A network that gives unrelated videos one and the same score has the percentile .01 above it.
+    """
+    features = extractor.extract(background_frames()).views([0])
+    groups = np.split(np.arange(len(features)), range(_CUTS, len(features), _CUTS))
+    clips = [replace(features.frames(rows), timestamps=np.arange(len(rows), dtype=np.float64)) for rows in groups]
+    scorer = LearnedScorer(comparator, (-1.0, 1.0), identity="")
+    scores = np.array([
+        scorer.raw_score(first, second)
+        for position, first in enumerate(clips)
+        for second in clips[position + 1 :]
+    ])  # fmt: skip
+    median = lower_median(scores)
+    return median, max(float(np.quantile(scores, 0.99)), median + 0.01)
+
+
+def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorExtractor:
+    """Open the extractor of a comparator's folder.
+
+    Args:
+        name: ``path/to/model`` or ``model:path/to/model``, optionally followed by a question mark and
+            ``spatial_share`` (k_s), ``temporal_share`` (k_t) or ``temporal_span``, which replace the values it was
+            trained with: ``path/to/model?spatial_share=.35``.
+        device: Device of the extractor: ``auto``, ``cpu``, ``cuda``, ``cuda:1``. The comparator runs on the CPU.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The folder is damaged, or a setting is not allowed.
+        WeightsUnavailableError: The extractor's weights are not in the folder and cannot be downloaded.
+    """
+    parsed = parse_name(name)
+    folder = Path(parsed.path.removeprefix("model:")).expanduser()
+    info = read_comparator_info(folder)
+    if absolute_name(info.config.extractor).startswith("model:"):
+        raise InvalidArgumentError(
+            f"{folder}: extractor must not be the folder of a trained model, got {info.config.extractor!r}"
+        )
+    settings = parsed.typed_settings(_SETTINGS)
+    if settings:
+        # The scores of unrelated videos depend on the shares.
+        info = replace(info, config=replace(info.config, **settings, unrelated=None))
+    comparator = _open_comparator(folder, info.config)
+    extractor = open_extractor(info.config.extractor, weights=info.weights, whitening=info.whitening, device=device)
+    return ComparatorExtractor(comparator, extractor, name=name)

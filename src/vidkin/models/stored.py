@@ -1,0 +1,217 @@
+"""Folders of trained models, read without torch: what they hold, and the networks that ONNX Runtime runs.
+
+A folder holds ``config.toml`` (kind, sizes and facts), ``model.safetensors`` (all weights) and, for everything that
+only uses the model, ``model.onnx``. A model of kind ``clip`` has two networks: ``model.onnx`` describes frames, and
+``head.onnx`` turns the frames of a clip into one vector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike
+from vidkin._base.toml import read_toml
+from vidkin._base.values import parse_json
+from vidkin.errors import InvalidArgumentError, MissingPartError, UnknownExtractorError
+from vidkin.features.sessions import open_session, session_failures
+from vidkin.models.config import COMPARATOR, EncoderConfig
+
+WEIGHTS_FILE = "model.safetensors"
+
+CONFIG_FILE = "config.toml"
+
+GRAPH_FILE = "model.onnx"
+
+HEAD_FILE = "head.onnx"
+
+GRAPH_ENTRY = "vidkin.graph"
+"""Entry of an ONNX file's metadata, JSON: ``weights``, the digest of the model it was made from, ``dimension``, and for
+kind ``frame_encoder`` ``squares``, the digest of its network alone."""
+
+FORMAT = 1
+"""Number of the format of ``config.toml``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Description of a model, as stored in its folder.
+
+    Attributes:
+        config: Kind, sizes and input of the network.
+        class_names: Classes or labels the model was trained with.
+        metrics: Figures measured during its training.
+        notes: Further facts: data, recipe, seed.
+    """
+
+    config: EncoderConfig
+    class_names: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_model_info(folder: PathLike) -> ModelInfo:
+    """Read a folder's ``config.toml``, but not the weights.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+    """
+    path, document = read_model_document(folder)
+    if document["model"].get("kind") == COMPARATOR:
+        raise InvalidArgumentError(
+            f"{path.parent}: holds a comparator of videos, not an encoder; use it with `vidkin index --model` and "
+            "`vidkin match --model`"
+        )
+    names = document["classes"].get("names", [])
+    if not isinstance(names, list):
+        raise InvalidArgumentError(f"{path}: damaged: classes.names is not a list; train the model again")
+    return ModelInfo(
+        EncoderConfig.from_mapping(document["model"]),
+        tuple(str(name) for name in names),
+        document["metrics"],
+        document["notes"],
+    )
+
+
+def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
+    """Path and content of the ``config.toml`` of a model of any kind, with the tables ``model``, ``classes``,
+    ``metrics`` and ``notes``.
+
+    Raises:
+        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+    """
+    path = Path(folder).expanduser() / CONFIG_FILE
+    try:
+        document = read_toml(path)
+    except OSError as error:
+        raise UnknownExtractorError(
+            f"{path.parent}: holds no model, as {CONFIG_FILE} cannot be read "
+            f"({(error.strerror or str(error)).lower()}); choose a folder that `vidkin train` wrote"
+        ) from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path}: damaged: {error}; train the model again") from error
+    version = document.get("format")
+    if not isinstance(version, int) or not isinstance(document.get("model"), dict):
+        raise InvalidArgumentError(f"{path}: does not describe a model: 'format' or [model] is missing")
+    if version > FORMAT:
+        raise InvalidArgumentError(
+            f"{path}: has format {version}, this vidkin reads formats up to {FORMAT}; upgrade vidkin"
+        )
+    for name in ("classes", "metrics", "notes"):
+        if not isinstance(document.setdefault(name, {}), dict):
+            raise InvalidArgumentError(f"{path}: damaged: [{name}] is not a table; train the model again")
+    return path, document
+
+
+# The weights as arrays, and the digest that names them.
+
+
+def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
+    """The weights in a safetensors file by name; floating point as float32, in which networks compute.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or has values that are not finite.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        weights = load_file(os.fspath(path))
+    except (OSError, SafetensorError) as error:
+        raise InvalidArgumentError(f"{os.fspath(path)}: cannot be read as weights: {error}") from error
+    for name, values in weights.items():
+        if np.issubdtype(values.dtype, np.floating):
+            if not np.isfinite(values).all():
+                raise InvalidArgumentError(f"{os.fspath(path)}: {name} has values that are not finite; train it again")
+            weights[name] = values.astype(np.float32, copy=False)
+    return weights
+
+
+def weights_digest(facts: object, weights: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of facts about a network, as JSON, and of the names and values of all weights."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, values in sorted(weights.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()
+
+
+# Networks in ONNX files.
+
+
+class Graph:
+    """One network of a model's folder, run by ONNX Runtime.
+
+    Args:
+        path: The ONNX file.
+        digest: Digest of the weights in the folder; the file must have been made from them.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
+
+    Attributes:
+        dimension: Length of an output vector; 0 for a network of maps.
+        square_digest: For kind ``frame_encoder``: the digest of its network alone.
+
+    Raises:
+        MissingPartError: The file is missing or damaged, or was made from other weights; the message names the
+            command that writes it.
+        InvalidArgumentError: There is no such device.
+    """
+
+    def __init__(self, path: Path, digest: str, *, device: str = "cpu") -> None:
+        remedy = f"run `vidkin export {path.parent} --in-place`, which needs torch"
+        if not path.is_file():
+            raise MissingPartError(f"{path.parent}: has no {path.name}, so it runs only with torch; {remedy}")
+        self._path = path
+        try:
+            self._session = open_session(path, device=device)
+        except InvalidArgumentError as error:
+            if device.startswith("cuda"):
+                raise  # it is the device that is missing
+            raise MissingPartError(f"{error}; {remedy}") from error
+        facts = self._session.get_modelmeta().custom_metadata_map.get(GRAPH_ENTRY, "{}")
+        try:
+            about = dict(parse_json(facts))
+            self.dimension = int(about.get("dimension", 0))
+            self.square_digest = str(about.get("squares", ""))
+        except (ValueError, TypeError):
+            about = {}
+        if about.get("weights") != digest:
+            raise MissingPartError(f"{path}: was made from another model than the one in {WEIGHTS_FILE}; {remedy}")
+        self._inputs = [item.name for item in self._session.get_inputs()]
+
+    def run(self, *inputs: NDArray[Any]) -> NDArray[np.float32]:
+        """The first output for these inputs.
+
+        Raises:
+            InvalidArgumentError: The inputs do not fit the network.
+        """
+        try:
+            outputs = self._session.run(None, dict(zip(self._inputs, inputs, strict=True)))
+        except session_failures() as error:
+            raise InvalidArgumentError(
+                f"{self._path}: does not run on {[list(values.shape) for values in inputs]}: "
+                f"{(str(error).strip().splitlines() or ['unknown'])[0]}"
+            ) from error
+        values: NDArray[np.float32] = outputs[0]
+        return values
+
+    @property
+    def on_cuda(self) -> bool:
+        """Whether it computes on a CUDA device."""
+        return str(self._session.get_providers()[0]).startswith("CUDA")
+
+
+def has_torch() -> bool:
+    """Whether torch is installed; it is not imported."""
+    return importlib.util.find_spec("torch") is not None

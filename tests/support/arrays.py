@@ -1,0 +1,12 @@
+"""Arrays that many tests draw."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def unit(values: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Vectors [..., D] scaled to length 1."""
+    result: NDArray[np.float32] = (values / np.linalg.norm(values, axis=-1, keepdims=True)).astype(np.float32)
+    return result
