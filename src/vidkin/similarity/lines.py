@@ -147,7 +147,7 @@ class _Lines:
 def _count_positive(excess: NDArray[np.float32]) -> int:
     """Number of cells above 0, counted in pieces that stay in the cache."""
     cells = excess.reshape(-1)
-    return sum(np.count_nonzero(cells[start : start + _CELLS] > 0) for start in range(0, len(cells), _CELLS))
+    return sum(int(np.count_nonzero(cells[start : start + _CELLS] > 0)) for start in range(0, len(cells), _CELLS))
 
 
 def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
