@@ -252,8 +252,8 @@ def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDAr
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
     # Scaling to length 1 first, as in training, does not change a sign.
-    scaled: NDArray[np.float32] = np.divide(np.sign(values @ projection), np.float32(values.shape[-1] ** 0.5))
-    return scaled
+    signs = np.sign(values @ projection)
+    return (signs / values.shape[-1] ** 0.5).astype(np.float32)
 
 
 # A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.
