@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from start_up import run
 
+from start_up import run
 from vidkin.media import apply_edit, probe
 from vidkin.media.edits import steady_frames
 from vidkin.media.encode import write_video
