@@ -3,8 +3,9 @@
     vidkin train frame-encoder --data FLOWERS --data GROCERY --data AERIAL -o FOLDER
     python benchmarks/ship_frame_encoder.py FOLDER [--seconds N] [--output FILE]
 
-Writes `frame_encoder.safetensors` and `frame_encoder.json` into the package: data with counts and licenses, the whole
-recipe, seed, steps, the figure of the held-out pictures, versions of the libraries.
+Writes `frame_encoder.safetensors`, the same network as `frame_encoder.onnx`, and `frame_encoder.json` into the package:
+data with counts and licenses, the whole recipe, seed, steps, the figure of the held-out pictures, versions of the
+libraries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from vidkin.features.frame_encoder import save_frame_encoder
+from vidkin.features.frame_encoder import export_frame_encoder, save_frame_encoder
 from vidkin.models import load_model, read_model_info
 
 LICENSES = {
@@ -66,6 +67,7 @@ def main() -> None:
     target: Path = options.output
     model: Any = load_model(options.folder)
     save_frame_encoder(model.network, target)
+    export_frame_encoder(model.network, target.with_suffix(".onnx"))
     told = provenance(options.folder, target, options.seconds)
     target.with_suffix(".json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     print(f"{target}: {target.stat().st_size} bytes, {told['pictures']} pictures, {told['figures']}")

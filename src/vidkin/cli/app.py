@@ -216,7 +216,7 @@ class _Commands(LazyGroup):
             logging.getLogger(__name__).debug("%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began)
             return result
         except VidkinError as error:
-            raise _failed(ctx, error) from None
+            raise _failed(ctx, _named(error, ctx.invoked_subcommand)) from None
         except ModuleNotFoundError as error:
             # Commands that learn import torch when they start.
             missing = missing_part(error, f"vidkin {ctx.invoked_subcommand}")
@@ -241,6 +241,14 @@ class _Commands(LazyGroup):
             message = f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
+
+
+def _named(error: VidkinError, command: str | None) -> VidkinError:
+    """The error with the command's name, if it is a missing package of which nobody said what needs it."""
+    cause = error.__cause__
+    if isinstance(cause, ModuleNotFoundError) and str(missing_part(cause)) == str(error):
+        return missing_part(cause, f"vidkin {command}") or error
+    return error
 
 
 def _failed(ctx: Any, error: VidkinError) -> typer.Exit:

@@ -106,7 +106,7 @@ def build_labelled_samples(
     Raises:
         InvalidArgumentError: An argument is out of range.
         DatasetError: The folder contains something else.
-        MissingPartError: scikit-image with its photographs is not installed.
+        MissingPartError: The wheel of scikit-image lacks a photograph.
         MediaError: A file cannot be written.
     """
     counts = {"train": train, "validation": validation, "test": test}

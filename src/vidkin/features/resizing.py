@@ -139,7 +139,8 @@ def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[
 def _area_weights(length: int, size: int) -> NDArray[np.float32]:
     places, inputs = np.arange(size)[:, None], np.arange(length)
     inside = (inputs >= places * length // size) & (inputs < -(-(places + 1) * length // size))
-    return (inside / inside.sum(axis=1, keepdims=True)).astype(np.float32)
+    weights: NDArray[np.float32] = (inside / inside.sum(axis=1, keepdims=True)).astype(np.float32)
+    return weights
 
 
 def _bilinear_weights(length: int, size: int) -> NDArray[np.float32]:
@@ -157,4 +158,5 @@ def _bilinear_weights(length: int, size: int) -> NDArray[np.float32]:
     precision = 0
     while precision < _MOST_PRECISION and int(0.5 + weights.max() * 2 ** (precision + 1)) < 2**_BITS:
         precision += 1
-    return (np.floor(weights * 2**precision + 0.5) / 2**precision).astype(np.float32)
+    rounded: NDArray[np.float32] = (np.floor(weights * 2**precision + 0.5) / 2**precision).astype(np.float32)
+    return rounded

@@ -52,7 +52,14 @@ def save_comparator(
     path = Path(folder).expanduser()
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for source, name in ((weights, EXTRACTOR_WEIGHTS_FILE), (whitening, WHITENING_FILE)):
+        # The same weights as ONNX, which run without torch, lie beside them or are not there.
+        beside = None if weights is None else Path(weights).expanduser().with_suffix(".onnx")
+        sources = {
+            EXTRACTOR_WEIGHTS_FILE: weights,
+            str(Path(EXTRACTOR_WEIGHTS_FILE).with_suffix(".onnx")): beside if beside and beside.is_file() else None,
+            WHITENING_FILE: whitening,
+        }
+        for name, source in sources.items():
             target = path / name
             if source is None:
                 target.unlink(missing_ok=True)

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from vidkin._base.files import write_bytes
 from vidkin._base.toml import from_table
 from vidkin.datasets import LabelledSet, make_excerpts
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
 from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
+from vidkin.features.square_encoder import SHIPPED
 from vidkin.media import Frames
 from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
 from vidkin.models.comparator import Comparator, build_comparator
@@ -180,6 +182,7 @@ def _store(
     if weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
         # A later vidkin can come with another encoder, whose vectors this comparator does not know.
         weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
+        write_bytes(weights.with_suffix(".onnx"), SHIPPED.read_bytes())  # the same network, for where torch is not
     comparator = comparator.cpu()
     unrelated = raise_unrelated(measure_unrelated(comparator.on_arrays(), data.maker.extractor), comparator, data)
     values = {**recipe.comparator().to_mapping(), "unrelated": list(unrelated)}
