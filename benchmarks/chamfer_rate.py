@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -164,7 +165,9 @@ def alignment(rounds: int) -> dict[str, float]:
     long = 0.2 * torch.rand(HOUR, HOUR, generator=generator)
     long[torch.arange(HOUR - 500), 500 + torch.arange(HOUR - 500)] = 0.8
     full = 0.6 * torch.rand(HOUR, HOUR, generator=generator)
-    quarters, seconds = torch.arange(4800) / 4, torch.arange(HOUR).double()
+    maps = [drawn.numpy() for drawn in (short, unrelated, related, long, full)]
+    short, unrelated, related, long, full = maps
+    quarters, seconds = np.arange(4800) / 4, np.arange(HOUR, dtype=np.float64)
     quick = interleaved(
         {
             "4 s in 20 min, 4 frames a second, ms": lambda: align(short, quarters[:16], quarters),

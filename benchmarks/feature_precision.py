@@ -54,8 +54,8 @@ ROUNDINGS: dict[str, tuple[float, Rounding]] = {
 
 def rounded(features: FrameFeatures, whole: Rounding, parts: Rounding) -> FrameFeatures:
     """The same features with rounded values of the whole picture and of its parts."""
-    values = features.values.float()
-    return replace(features, values=torch.cat([whole(values[:, :1]), parts(values[:, 1:])], dim=1))
+    values = torch.from_numpy(features.values).float()
+    return replace(features, values=torch.cat([whole(values[:, :1]), parts(values[:, 1:])], dim=1).numpy())
 
 
 def main() -> None:

@@ -138,10 +138,10 @@ def members(size: int, directions: Directions) -> Iterator[tuple[str, torch.Tens
 def stored(values: torch.Tensor) -> FrameFeatures:
     length = len(values)
     return FrameFeatures.of_whole(
-        values.half(),
-        torch.arange(length, dtype=torch.float64),
-        torch.ones(length),
-        baseline=torch.full((length,), 0.2),
+        values.half().numpy(),
+        np.arange(length, dtype=np.float64),
+        np.ones(length, np.float32),
+        baseline=np.full(length, 0.2, np.float32),
     )
 
 
@@ -317,12 +317,12 @@ def print_spread(folder: Path) -> None:
     """MEAN_LENGTH and VARIANCES of an index."""
     with Index.open(folder, read_only=True) as index:
         ids = [record.id for record in index.videos() if record.windows]
-        vectors = torch.cat([index.store.read_windows(one).of_whole().vectors.float() for one in ids])
+        vectors = np.concatenate([index.store.read_windows(one).of_whole().vectors for one in ids]).astype(np.float32)
     mean = vectors.mean(0)
-    variance = torch.linalg.svdvals(vectors - mean) ** 2
+    variance = np.linalg.svd(vectors - mean, compute_uv=False) ** 2
     shares = variance / variance.sum()
     ranks = [2**k - 1 for k in range(len(VARIANCES)) if 2**k <= len(shares)]
-    print(f"{len(ids)} videos: mean {float(mean.norm()):.3f}, shares {[f'{float(shares[k]):.2g}' for k in ranks]}")
+    print(f"{len(ids)} videos: mean {np.linalg.norm(mean):.3f}, shares {[f'{float(shares[k]):.2g}' for k in ranks]}")
 
 
 def main() -> None:

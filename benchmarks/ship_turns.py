@@ -52,7 +52,8 @@ def main() -> None:
         )
         print(
             f"{turn}: predicted .05 and median {np.quantile(own, 0.05):.3f} {np.median(own):.3f}, without "
-            f"{np.median(plain):.3f}, another video median and .99 {np.median(foreign):.3f} {np.quantile(foreign, 0.99):.3f}"
+            f"{np.median(plain):.3f}, another video median and .99 {np.median(foreign):.3f} "
+            f"{np.quantile(foreign, 0.99):.3f}"
         )
     facts = {
         "made_by": "benchmarks/ship_turns.py",
