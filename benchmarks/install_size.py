@@ -84,7 +84,8 @@ def install(folder: Path, python: str, extras: str) -> dict[str, float]:
     for found in distributions(path=[site.stdout.strip()]):
         files = [Path(str(file.locate())) for file in found.files or ()]
         sizes[found.name] = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
-    return {name: round(size, 1) for name, size in sizes.items() if name != "pip"}
+    # Those are of the environment itself, on Python 3.11.
+    return {name: round(size, 1) for name, size in sizes.items() if name not in ("pip", "setuptools")}
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python benchmarks/ship_backgrounds.py --output src/vidkin/index/query/data
 
-The photographs are those of scikit-image (`vidkin.features.background_frames`). Run it again when weights, whitening or
-what an extractor computes have changed; files of other fingerprints are removed.
+The photographs are those of `vidkin.features.background_frames`; the files in the tree were made from the originals in
+scikit-image, before JPEG. Run it again when weights, whitening or what an extractor computes have changed; files of
+other fingerprints are removed.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from vidkin.cli.open import find_player
+from vidkin.cli.open import _INSTALLED, find_player
 from vidkin.errors import InvalidArgumentError, MissingPartError
 
 
@@ -64,3 +65,24 @@ def test_a_player_that_fails_is_an_error(tmp_path: Path) -> None:
     player = find_player(str(make_player(tmp_path, "mpv", status=3)))
     with pytest.raises(MissingPartError, match="mpv ended with status 3; name another player"):
         player.show("a.mp4", 0.0)
+
+
+def test_windows_opens_the_file_itself_where_no_player_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(os, "startfile", opened.append, raising=False)
+    player = find_player()
+    assert (player.name, player.takes_time) == ("Windows", False)
+    assert player.command(str(tmp_path / "a.mp4"), 5.0) == [str(tmp_path / "a.mp4")]
+    player.show(str(tmp_path / "a.mp4"), 5.0)
+    assert opened == [str(tmp_path / "a.mp4")]
+
+
+def test_a_player_is_found_where_its_installer_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_player(tmp_path / "apps", "VLC")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(_INSTALLED, sys.platform, {"vlc": str(tmp_path / "apps" / "VLC")})
+    player = find_player()
+    assert (player.name, player.program, player.takes_time) == ("vlc", str(tmp_path / "apps" / "VLC"), True)

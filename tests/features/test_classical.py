@@ -33,7 +33,7 @@ def extractor() -> ClassicalExtractor:
 def similarity(extractor: ClassicalExtractor, first: Image.Image, second: Image.Image) -> float:
     a = extractor.extract(frames_of(first)).whole
     b = extractor.extract(frames_of(second)).whole
-    return float(frame_similarity(a, b, symmetric=True))
+    return float(frame_similarity(a, b, symmetric=True)[0, 0])
 
 
 def test_shape_unit_length_and_registry(extractor: ClassicalExtractor) -> None:

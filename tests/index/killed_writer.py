@@ -86,9 +86,11 @@ def main(location: str, table: str = "", method: str = "", turn: str = "0", when
         write(store)
         return
     store.recover()
+    # The first commit loads Lance, which may take longer than the time until this is killed.
+    store.append_many([entry(0)])
     sys.stdout.write("writing\n")
     sys.stdout.flush()
-    number = 0
+    number = 1
     while True:
         store.append_many([entry(number % VIDEOS, version=number // VIDEOS)])
         number += 1

@@ -126,7 +126,7 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     header = content[:12] + bytes([content[12] ^ 4]) + content[13:]
     middle = len(content) // 2
     sector = content[:middle] + b"\xff" * 64 + content[middle + 64 :]
-    times = save({**tensors, "timestamps": tensors["timestamps"].flip(0)})
+    times = save({**tensors, "timestamps": tensors["timestamps"][::-1].copy()})
     for damaged, cause in (
         (header, "its header is not what was written"),
         (times, "its times or weights are not what was written"),

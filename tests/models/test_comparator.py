@@ -29,7 +29,7 @@ def random_videos(count: int, frames: int, regions: int, dimension: int, seed: i
 def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> float:
     arrays = comparator.on_arrays()
     frame_map = arrays.frame_map(arrays.weigh(query.numpy()), arrays.weigh(target.numpy()))
-    return float(arrays.video_score(arrays.learned_map(frame_map)))
+    return arrays.video_score(arrays.learned_map(frame_map))
 
 
 def test_a_score_by_hand() -> None:

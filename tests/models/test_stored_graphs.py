@@ -208,7 +208,7 @@ def test_a_comparator_gives_the_scores_of_torch(
         np.testing.assert_allclose(sides[0][0], sides[1][0], atol=1e-5)
         maps = [one.learned_map(one.frame_map(*pair)) for one, pair in zip((found, expected), sides, strict=True)]
         np.testing.assert_allclose(maps[0], maps[1], atol=1e-5)
-        assert float(found.video_score(maps[0])) == pytest.approx(float(expected.video_score(maps[1])), abs=1e-5)
+        assert found.video_score(maps[0]) == pytest.approx(expected.video_score(maps[1]), abs=1e-5)
 
 
 def test_a_stale_comparator_is_not_used(

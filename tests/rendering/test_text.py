@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vidkin.rendering.text import clock, clock_range, file_size, number, percent, printable
+from vidkin.rendering.text import clock, clock_range, command_line, file_size, number, percent, printable
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,14 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
     assert printable("a\x1b[31mb\nc\u202ed") == "a�[31mb�c�d"
     assert printable(os.fsdecode(b"caf\xe9 \xe5\xb1\xb1.mp4")) == "caf� 山.mp4"
     assert printable("plain ü 山.mp4") == "plain ü 山.mp4"
+
+
+@pytest.mark.parametrize(
+    ("platform", "line"),
+    [("linux", "vidkin apply 'my plan.json' --undo"), ("win32", 'vidkin apply "my plan.json" --undo')],
+)
+def test_a_command_to_copy_is_quoted_as_the_shell_of_the_system_reads_it(
+    monkeypatch: pytest.MonkeyPatch, platform: str, line: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert command_line(["vidkin", "apply", "my plan.json", "--undo"]) == line

@@ -43,6 +43,22 @@ def test_equal_to_scipy_on_noise() -> None:
     assert theil_sen(values, times) == pytest.approx(stats.theilslopes(values, times).slope)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_to_scipy_with_ties(seed: int) -> None:
+    """S is a whole number, which SciPy's tau-b gives back: tau-b is S over the root of both counts of untied pairs."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(0, 9, 50 + 30 * seed).astype(float)
+    ties = np.unique(values, return_counts=True)[1]
+    pairs = len(values) * (len(values) - 1) / 2
+    untied = pairs - (ties * (ties - 1)).sum() / 2
+    tau_b = stats.kendalltau(np.arange(len(values)), values).statistic
+    assert mann_kendall(values).statistic == round(tau_b * np.sqrt(pairs * untied))
+    assert mann_kendall(values).p_value == pytest.approx(stats.norm.sf(mann_kendall(values).z))
+    times = np.sort(generator.choice(1000, len(values), replace=False)).astype(float)
+    assert theil_sen(values, times) == stats.theilslopes(values, times).slope
+    assert theil_sen(values) == stats.theilslopes(values).slope
+
+
 def test_an_outlier_does_not_turn_the_slope() -> None:
     values = 0.5 * np.arange(20)
     values[7] = 100.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,26 @@ from vidkin.shots import (
     detect,
     detect_shots,
 )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("way", ["command", "library"])
+def test_cuts_are_found_without_torch_and_what_else_learning_needs(tmp_path: Path, way: str) -> None:
+    film = cut_video(tmp_path / "film.mp4")
+    calls = {
+        "command": "import sys; sys.argv = ['vidkin', 'shots', '--json', film]; from vidkin.cli import main; main()",
+        "library": "import vidkin; print(len(vidkin.detect_shots(film)), 'shots')",
+    }
+    code = (
+        "import sys; film, = sys.argv[1:]; names = 'torch torchvision timm scipy sklearn skimage matplotlib'.split()\n"
+        f"sys.modules.update(dict.fromkeys(names))\ntry:\n    {calls[way]}\n"
+        "finally:\n    print([name for name in sys.modules if name.partition('.')[0] in names and sys.modules[name]])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(film)], capture_output=True, text=True, check=True)
+    found, _, loaded = done.stdout.strip().rpartition("\n")
+    assert loaded == "[]"
+    shots = json.loads(found)["videos"][0]["shots"] if way == "command" else int(found.split()[0]) * [None]
+    assert len(shots) == len(detect_shots(film))
 
 
 class Watcher(KnownCutsDetector):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
+from subprocess import run
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from tests.support.videos import encode, pan
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
+from vidkin.models.weights import load_weights
 from vidkin.shots.contract import RgbFrame
 from vidkin.shots.critical import FittedRule
 from vidkin.shots.detect import detect
@@ -23,7 +26,7 @@ from vidkin.shots.learned import (
     fit_shot_rules,
     open_learned,
 )
-from vidkin.shots.training.clips import ShotClips, encode_with, video_features
+from vidkin.shots.training.clips import ShotClips, ShotNetwork, encode_with, video_features
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
 
 CONFIG = EncoderConfig(kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch")
@@ -87,11 +90,27 @@ def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path
     assert detection.curve.values[31] == 0.0
 
 
+@pytest.mark.process
+def test_a_model_folder_cuts_a_film_without_torch(folder: Path, tmp_path: Path) -> None:
+    film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), seed=77)
+    code = (
+        "import sys; sys.modules['torch'] = None; from vidkin.shots import detect; "
+        "print([(cut.frame, cut.kind, round(cut.confidence, 3)) for cut in detect(*sys.argv[1:]).cuts])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "film.mp4"), str(folder)]
+    done = run(command, capture_output=True, text=True, check=False)
+    network = build_model(CONFIG, seed=1)
+    load_weights(network, folder / "model.safetensors", label="model")
+    detector = LearnedDetector(ShotNetwork(network.eval()), ShotRules.load(folder), size=32)
+    expected = [(cut.frame, cut.kind, round(cut.confidence, 3)) for cut in detect(tmp_path / "film.mp4", detector).cuts]
+    assert (done.stdout.strip(), done.stderr) == (str(expected), "")
+
+
 class Colors:
     """Features are the mean colors."""
 
-    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return images.mean((1, 2), dtype=np.float32) / 255 + np.float32(0.1)
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        return images.mean((2, 3)) + np.float32(0.1)
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         mean = features.mean(1)
@@ -104,7 +123,7 @@ def test_every_frame_goes_through_the_frame_network_once() -> None:
 
         frames = 0
 
-        def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
             self.frames += len(images)
             return super().frame_features(images)
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.arrays import unit
-from vidkin.similarity import CopyScorer, FrameFeatures
-from vidkin.similarity.evidence import pair_maps
+from vidkin.similarity import CopyScorer, FrameFeatures, frame_similarity
+from vidkin.similarity.evidence import ComparedVideo, PairMaps, compare_views, similarities_from
 
 HALF = (0.0, 0.0, 0.5, 1.0)
 
@@ -33,25 +33,42 @@ def features(values: NDArray[np.floating]) -> FrameFeatures:
     )
 
 
+def compare(query: FrameFeatures, target: FrameFeatures) -> PairMaps:
+    return compare_views(ComparedVideo(query), ComparedVideo(target))
+
+
 def test_one_side_of_every_pair_is_the_whole_picture() -> None:
     query, target = features(random_frames(3, seed=1, views=2)), features(random_frames(4, seed=2, views=3))
-    (result,) = pair_maps(query, [target])
-    assert result.views == ((0, 0), (1, 0), (0, 1), (0, 2))
-    assert result.maps.shape == (4, 3, 4)
-    for place, (first, second) in enumerate(result.views):
+    result = compare(query, target)
+    assert (result.query_parts.shape, result.target_parts.shape) == ((1, 3, 4), (2, 4, 3))
+    maps = {(0, 0): result.whole, (1, 0): similarities_from(result.query_parts[0])}
+    maps |= {(0, view + 1): similarities_from(part).T for view, part in enumerate(result.target_parts)}
+    for (first, second), frame_map in maps.items():
         cosine = query.values[:, first, 0] @ target.values[:, second, 0].T
-        np.testing.assert_allclose(result.maps[place], ((cosine - 0.3) / 0.7).clip(0, 1))
+        floor = 0.3 if first == second == 0 else 0.3 + 0.15 * 0.7
+        np.testing.assert_allclose(frame_map, ((cosine - floor) / (1 - floor)).clip(0, 1), atol=1e-6)
 
 
-def test_targets_of_other_lengths_and_views_do_not_mix() -> None:
-    query = features(random_frames(3, seed=1, views=2))
-    targets = [features(random_frames(count, seed=count, views=views)) for count, views in ((2, 1), (5, 3))]
-    together = pair_maps(query, targets)
-    for target, result in zip(targets, together, strict=True):
-        (alone,) = pair_maps(query, [target])
-        assert alone.views == result.views
-        np.testing.assert_allclose(alone.maps, result.maps)
-    assert pair_maps(query, []) == []
+def test_only_frames_with_described_parts_have_maps_of_parts() -> None:
+    values = random_frames(5, seed=1, views=3)
+    values[[0, 3], 1:] = 0
+    query, target = features(values), features(random_frames(4, seed=2))
+    result = compare(query, target)
+    assert (result.query_parts.shape, result.target_parts.shape) == ((2, 3, 4), (0, 0, 5))
+    complete = compare(query.frames(np.array([1, 2, 4])), target)
+    np.testing.assert_allclose(result.query_parts, complete.query_parts, atol=1e-6)
+    values[:, 1:] = 0
+    assert compare(features(values), target).query_parts.size == 0
+
+
+def test_regions_are_compared_in_both_directions() -> None:
+    values = unit(np.random.default_rng(3).standard_normal((4, 2, 3, 16)))
+    values[1, 0, 2] = 0  # an empty region has no say
+    query, target = features(values), features(values[:3])
+    expected = frame_similarity(
+        values[:, 0], values[:3, 0], symmetric=True, query_mask=values[:, 0].any(-1), target_mask=values[:3, 0].any(-1)
+    )
+    np.testing.assert_allclose(compare(query, target).whole, ((expected - 0.3) / 0.7).clip(0, 1), atol=1e-6)
 
 
 def test_a_view_of_the_query_shows_the_target() -> None:
@@ -101,8 +118,9 @@ def test_parts_must_be_more_similar_than_wholes() -> None:
     first[..., 0] = 1.0
     second = np.zeros((1, 1, 1, 64), np.float32)
     second[..., 0], second[..., 1] = 0.5, 0.75**0.5
-    (result,) = pair_maps(features(first), [features(second)])
-    assert result.maps.flatten().tolist() == pytest.approx([0.2 / 0.7, 0.095 / 0.595], abs=1e-4)
+    result = compare(features(first), features(second))
+    assert result.whole.item() == pytest.approx(0.2 / 0.7, abs=1e-4)
+    assert similarities_from(result.query_parts).item() == pytest.approx(0.095 / 0.595, abs=1e-4)
 
 
 def test_the_map_has_every_frame_where_parts_were_described_in_some() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
 import importlib.util
 import pkgutil
 import sys
@@ -12,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number"}
 
@@ -230,8 +232,11 @@ class Registry(Generic[T]):
             + (f"; {hint}" if hint else "")
         )
 
-    def _plugins(self) -> Iterator[importlib.metadata.EntryPoint]:
-        return iter(() if self._group is None else importlib.metadata.entry_points(group=self._group))
+    def _plugins(self) -> Iterator[EntryPoint]:
+        # It loads a parser of mail; `vidkin --help` and opening what vidkin itself has need neither.
+        from importlib.metadata import entry_points
+
+        return iter(() if self._group is None else entry_points(group=self._group))
 
 
 # Packages that come with an extra of vidkin, imported where they are used.

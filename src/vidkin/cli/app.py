@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -66,6 +66,26 @@ _ABANDONED = "vidkin abandoned reader"
 
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
+
+
+class _Sections(Collection[str]):
+    """Names of the commands that are no groups, which a configuration file may have a section for.
+
+    Reading what other packages bring takes as long as the help of a command, and few files have a section for it.
+    """
+
+    def __init__(self, group: LazyGroup) -> None:
+        self._group = group
+
+    def __contains__(self, name: object) -> bool:
+        entry = self._group.built_in.get(name) if isinstance(name, str) else None
+        return not entry.is_group if entry is not None else name in tuple(self)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, entry in self._group.table.items() if not entry.is_group)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Commands(LazyGroup):
@@ -178,9 +198,8 @@ class _Commands(LazyGroup):
         """The command, with the defaults that configuration files give to its options."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None and not hasattr(command, "commands"):
-            sections = [name for name, entry in self.table.items() if not entry.is_group]
             try:
-                defaults = option_defaults(name, command.params, rest, sections)
+                defaults = option_defaults(name, command.params, rest, _Sections(self))
             except VidkinError:
                 # Help and completion work with a file that has a mistake.
                 if not ctx.resilient_parsing and _HELP.isdisjoint(rest):
@@ -197,7 +216,7 @@ class _Commands(LazyGroup):
             logging.getLogger(__name__).debug("%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began)
             return result
         except VidkinError as error:
-            raise _failed(ctx, error) from None
+            raise _failed(ctx, _named(error, ctx.invoked_subcommand)) from None
         except ModuleNotFoundError as error:
             # Commands that learn import torch when they start.
             missing = missing_part(error, f"vidkin {ctx.invoked_subcommand}")
@@ -222,6 +241,14 @@ class _Commands(LazyGroup):
             message = f"Interrupted{progress}. Finished work is saved; run the same command again to {purpose}."
             note(message, style="yellow")
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
+
+
+def _named(error: VidkinError, command: str | None) -> VidkinError:
+    """The error with the command's name, if it is a missing package of which nobody said what needs it."""
+    cause = error.__cause__
+    if isinstance(cause, ModuleNotFoundError) and str(missing_part(cause)) == str(error):
+        return missing_part(cause, f"vidkin {command}") or error
+    return error
 
 
 def _failed(ctx: Any, error: VidkinError) -> typer.Exit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +13,7 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index, open_index_for_writing
-from vidkin.rendering.text import file_size, number, print_json, printable
+from vidkin.rendering.text import command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
     from vidkin.index import FileAction
@@ -100,7 +99,7 @@ def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
     size = file_size(sum(action.size for action in done))
     say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}")
     if done and not planned:
-        command = shlex.join(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
+        command = command_line(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
         note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")
 
 

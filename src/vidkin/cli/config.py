@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def config_path() -> Path:
 
 
 def option_defaults(
-    command: str, options: Sequence[Any], arguments: Sequence[str], sections: Sequence[str]
+    command: str, options: Sequence[Any], arguments: Sequence[str], sections: Collection[str]
 ) -> dict[str, Any]:
     """The defaults that both files give to the options of a command, by the names of its parameters.
 
@@ -106,7 +106,7 @@ def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
 
 
 def _check_defaults(
-    document: Mapping[str, Any], path: Path, command: str, options: Sequence[Any], sections: Sequence[str]
+    document: Mapping[str, Any], path: Path, command: str, options: Sequence[Any], sections: Collection[str]
 ) -> dict[str, Any]:
     """What a file sets for a command, by the names of its parameters."""
     section: Mapping[str, Any] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +23,7 @@ from vidkin.cli.paths import (
 )
 from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.text import clock, file_size, number, print_json, printable
+from vidkin.rendering.text import clock, command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index
@@ -134,7 +133,7 @@ def duplicates(
         words = ["vidkin", "apply", printable(os.fspath(plan))]
         if not planned.index:  # nothing can be written to the index, so that it could not sign the plan
             words.append("--any-file")
-        note(f"Look at it, then carry it out: `{shlex.join(words)}`")
+        note(f"Look at it, then carry it out: `{command_line(words)}`")
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
 

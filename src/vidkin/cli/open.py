@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from vidkin.cli.options import (
 )
 from vidkin.cli.paths import open_index
 from vidkin.errors import InvalidArgumentError, MediaError, MissingPartError, NotIndexedError
-from vidkin.rendering.text import clock, print_json
+from vidkin.rendering.text import clock, command_line, print_json
 
 
 def open_match(
@@ -84,7 +83,7 @@ def open_match(
     if json:
         print_json({"path": path, "start": start, "player": program.name, "command": command})
     elif dry_run:
-        say(Text(shlex.join(command)))  # one line, to be copied
+        say(Text(command_line(command)))  # one line, to be copied
     else:
         say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
     if start > 0 and not program.takes_time:
@@ -104,6 +103,17 @@ _START_ARGUMENTS: dict[str, tuple[str, ...]] = {
     **({"open": ()} if sys.platform == "darwin" else {}),
 }
 
+# The player of the desktop of Windows has no program to start: the system opens the file.
+_WINDOWS = "Windows"
+# Where installers put players that they do not add to the path.
+_INSTALLED = {
+    "darwin": {
+        "vlc": "/Applications/VLC.app/Contents/MacOS/VLC",
+        "iina": "/Applications/IINA.app/Contents/MacOS/iina-cli",
+    },
+    "win32": {"vlc": r"C:\Program Files\VideoLAN\VLC\vlc.exe"},
+}
+
 # A player that cannot start ends within so many seconds.
 _PATIENCE = 1.0
 
@@ -114,7 +124,7 @@ class Player:
 
     Attributes:
         name: ``mpv``, ``vlc``, ``xdg-open``...
-        program: Executable of the player.
+        program: Executable of the player; empty if the system opens the file (Windows).
     """
 
     name: str
@@ -129,7 +139,7 @@ class Player:
         """The command that plays a video from a time on, or from its start if the player does not accept a time."""
         times = [part.format(f"{start:.3f}") for part in _START_ARGUMENTS.get(self.name, ())]
         # An absolute path is never taken for an option.
-        return [self.program, *times, os.path.abspath(path)]
+        return [*filter(None, [self.program]), *times, os.path.abspath(path)]
 
     def show(self, path: str, start: float) -> None:
         """Start the player, and leave it running.
@@ -138,6 +148,9 @@ class Player:
             MissingPartError: It cannot be started, or ends at once with an error.
         """
         try:
+            if not self.program:
+                getattr(os, "startfile")(os.path.abspath(path))  # noqa: B009 - only Windows has it
+                return
             process = subprocess.Popen(
                 self.command(path, start),
                 stdin=subprocess.DEVNULL,
@@ -147,8 +160,8 @@ class Player:
             )
         except OSError as error:
             raise MissingPartError(
-                f"{self.program} cannot be started ({(error.strerror or str(error)).lower()}); name another player "
-                "(--player)"
+                f"{self.program or 'the player'} cannot be started ({(error.strerror or str(error)).lower()}); "
+                "name another player (--player)"
             ) from error
         try:
             status = process.wait(_PATIENCE)
@@ -170,9 +183,12 @@ def find_player(name: str | None = None) -> Player:
         MissingPartError: There is no player at all.
     """
     for candidate in [name] if name is not None else _START_ARGUMENTS:
-        program = shutil.which(os.path.expanduser(candidate))
+        installed = _INSTALLED.get(sys.platform, {}).get(candidate, "")
+        program = shutil.which(os.path.expanduser(candidate)) or shutil.which(installed)
         if program is not None:
-            return Player(os.path.basename(candidate), program)
+            return Player(os.path.basename(candidate).removesuffix(".exe"), program)
+    if name is None and hasattr(os, "startfile"):
+        return Player(_WINDOWS, "")
     if name is not None:
         raise InvalidArgumentError(f"player must be an installed program, got {name!r}")
     raise MissingPartError("there is no video player; install mpv or vlc, or name one (--player)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +32,7 @@ from vidkin.cli.tables import (
     print_tsv_header,
 )
 from vidkin.errors import MediaError
-from vidkin.rendering.text import matches_as_json, print_json, printable
+from vidkin.rendering.text import command_line, matches_as_json, print_json, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Match
@@ -125,8 +124,8 @@ def search(
             clip = printable(os.fspath(unmatched[0]))
             note(
                 "Crops, borders, split screens and insets are found with the features of --extractor vidkin:\n"
-                f"`vidkin {shlex.join(['index', folder, *words, '--extractor', 'vidkin'])}`\n"
-                f"`vidkin {shlex.join(['search', clip, *words])}`"
+                f"`vidkin {command_line(['index', folder, *words, '--extractor', 'vidkin'])}`\n"
+                f"`vidkin {command_line(['search', clip, *words])}`"
             )
     failed = sum("error" in document for document in documents)
     if failed:

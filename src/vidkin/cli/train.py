@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +18,8 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, parse_setting
 from vidkin.cli.paths import open_index
-from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.text import number, print_json, printable
+from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
+from vidkin.rendering.text import command_line, number, print_json, printable
 
 if TYPE_CHECKING:
     from vidkin.cli.console import Meter
@@ -143,6 +142,7 @@ def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
             )
         runs: dict[str, CutReview | MeasureReview] = {}
         problems: dict[str, str] = {}
+        kind: type[VidkinError] = InvalidArgumentError
         with meter("training on verdicts") as bar:
             for name, given, train in (
                 ("measure", labels.pairs, train_measure),
@@ -151,10 +151,11 @@ def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
                 if given:
                     try:
                         runs[name] = train(collection, on_progress=bar.update)
-                    except InvalidArgumentError as error:
+                    except (InvalidArgumentError, MissingPartError) as error:
                         problems[name] = str(error)
+                        kind = type(error)
     if not runs:
-        raise InvalidArgumentError("; ".join(problems.values()))
+        raise kind("; ".join(problems.values()))
     if use:
         for name, switch in (("measure", use_measure), ("cuts", use_detector)):
             if name in runs:
@@ -386,7 +387,6 @@ def toml_or_text(text: str) -> Any:
 def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
     """Draw quadlets of the test items, or of the training items if the test has none; None if that fails."""
     from vidkin.datasets import open_labelled, read_split
-    from vidkin.errors import VidkinError
     from vidkin.models import load_model
     from vidkin.rendering.training import draw_quadlets
     from vidkin.training.division import can_measure
@@ -425,6 +425,6 @@ def _print(report: TrainingReport, drawn: Path | None, *, labeled: bool) -> None
         note(f"Left out: {file}: {cause}", style="yellow")
     if drawn is not None:
         note(f"Sampled quadlets: {drawn}")
-    model = shlex.quote(printable(os.fspath(report.output)))
+    model = command_line([printable(os.fspath(report.output))])
     index = f"`vidkin index FOLDER --model {model}`"
     note(f"Next: `vidkin evaluate {model}`, or {index}." if labeled else f"Next: {index}.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, write_text
 from vidkin._base.values import read_json
 from vidkin.datasets.folders import iter_tree_items
 from vidkin.datasets.labeled import SPLITS, LabelledSet
-from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin.errors import DatasetError, InvalidArgumentError, MissingPartError
 from vidkin.features import background
 from vidkin.media import write_video
 
@@ -104,7 +106,7 @@ def build_labelled_samples(
     Raises:
         InvalidArgumentError: An argument is out of range.
         DatasetError: The folder contains something else.
-        MissingPartError: scikit-image with its photographs is not installed.
+        MissingPartError: The wheel of scikit-image lacks a photograph.
         MediaError: A file cannot be written.
     """
     counts = {"train": train, "validation": validation, "test": test}
@@ -259,7 +261,20 @@ def _manifest(root: Path) -> dict[str, Any] | None:
 
 
 PHOTOGRAPHS: Mapping[str, str] = {
-    name: file for name, file in background.PHOTOGRAPHS.items() if name not in ("page", "text")
+    "astronaut": "astronaut.png",
+    "brick": "brick.png",
+    "camera": "camera.png",
+    "chelsea": "chelsea.png",
+    "coffee": "coffee.png",
+    "coins": "coins.png",
+    "grass": "grass.png",
+    "gravel": "gravel.png",
+    "hubble": "hubble_deep_field.jpg",
+    "ihc": "ihc.png",
+    "moon": "moon.png",
+    "motorcycle": "motorcycle_left.png",
+    "retina": "retina.jpg",
+    "rocket": "rocket.jpg",
 }
 """The photographs that come with scikit-image, and their files in its wheel."""
 
@@ -270,13 +285,33 @@ _SECONDS_PER_RADIAN = 3.5
 def photograph(name: str) -> NDArray[np.uint8]:
     """A photograph [H, W, 3] RGB; gray ones have three equal channels.
 
+    The original where scikit-image is installed (extra ``train``), else the compressed one of the background
+    photographs, which looks the same.
+
     Raises:
         InvalidArgumentError: ``name`` is not in :data:`PHOTOGRAPHS`.
-        MissingPartError: scikit-image is not installed, or its wheel lacks the file.
+        MissingPartError: The wheel of scikit-image lacks the file.
     """
     if name not in PHOTOGRAPHS:
         raise InvalidArgumentError(f"name must be one of {', '.join(sorted(PHOTOGRAPHS))}, got {name!r}")
-    return np.array(background.open_photograph(name))
+    return np.array(_open_original(name) or background.open_photograph(name))
+
+
+@cache
+def _open_original(name: str) -> Image.Image | None:
+    """A photograph of scikit-image in RGB, read as a file: its own functions download what its wheel lacks; None
+    without scikit-image."""
+    spec = importlib.util.find_spec("skimage")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    file = PHOTOGRAPHS[name]
+    path = Path(spec.submodule_search_locations[0]) / "data" / file
+    if not path.is_file():
+        raise MissingPartError(
+            f"this scikit-image does not ship {file}; another version does: pip install 'scikit-image>=0.25'"
+        )
+    with Image.open(path) as image:
+        return image.convert("RGB")
 
 
 def camera_flight(

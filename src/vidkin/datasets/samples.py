@@ -40,7 +40,7 @@ def write_sample_film(
         Seconds at which each shot but the first begins: its first frame, or the middle of the dissolve.
 
     Raises:
-        MissingPartError: scikit-image with its photographs is not installed.
+        MissingPartError: The wheel of scikit-image lacks a photograph.
         MediaError: The file cannot be written.
     """
     shots = [
@@ -179,7 +179,7 @@ def build_samples(
 
     Raises:
         InvalidArgumentError: A photograph is asked for as a copy but not as a video, or the folder is a file.
-        MissingPartError: scikit-image with its photographs is not installed.
+        MissingPartError: The wheel of scikit-image lacks a photograph.
         MediaError: A file cannot be written.
     """
     root = Path(folder)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from vidkin.features.turns import Turn
     from vidkin.media import Frames
     from vidkin.similarity import FrameFeatures
 
@@ -65,6 +66,21 @@ class FrameExtractor(Protocol):
             mirror: Flip the frames first.
             boxes: [V, 4] views of the (flipped) picture between black bars, the whole picture first; None describes
                 only the whole. Extractors of clips support only the whole.
+        """
+        ...
+
+
+@runtime_checkable
+class PredictsTurns(Protocol):
+    """An extractor that knows, without the frames, about what it would see in them mirrored or turned."""
+
+    def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
+        """Features [T, 1, 1, D] of the whole pictures after the turn, as the extractor would describe them; None if it
+        cannot tell.
+
+        Args:
+            features: Features by this extractor.
+            turn: What is done to the pictures.
         """
         ...
 

@@ -17,6 +17,7 @@ from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
 from vidkin.features.resizing import Edges, resize_parts, resize_planes
 from vidkin.features.square_encoder import SquareEncoder, open_square_encoder
+from vidkin.features.turns import Turn, predict_turned
 from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
 from vidkin.media.frames import LUMINANCE
 from vidkin.similarity import WHOLE, FrameFeatures
@@ -83,6 +84,10 @@ class FrameEncoderExtractor:
             self.fingerprint,
             boxes=place_boxes(boxes, pictures),
         )
+
+    def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
+        """See :class:`vidkin.features.contracts.PredictsTurns`."""
+        return predict_turned(features, turn, encoder=self._encoder.digest)
 
     @property
     def side(self) -> int:

@@ -83,7 +83,7 @@ class Whitening:
                 f"vectors must have length {self.mean.shape[0]} for this whitening, got {values.shape[-1]}; "
                 "it was made with another extractor"
             )
-        whitened: NDArray[np.float32] = (values.astype(np.float32, copy=False) - self.mean) @ self.projection
+        whitened: NDArray[np.float32] = np.matmul(values.astype(np.float32, copy=False) - self.mean, self.projection)
         whitened = unit_vectors(whitened)
         whitened *= (values != 0).any(axis=-1, keepdims=True)
         return whitened

@@ -211,7 +211,10 @@ class Comparator(nn.Module):
 
     def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
-        return frame_similarity(query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric)
+        similarities: torch.Tensor = frame_similarity(
+            query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
+        )
+        return similarities
 
     @property
     def reduction(self) -> int:

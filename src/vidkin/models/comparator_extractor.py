@@ -140,7 +140,7 @@ class ArrayComparator:
         """Frames for each row of the learned map."""
         return 1 if self._network is None else REDUCTION
 
-    def weigh(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
+    def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Weight the descriptors [..., D] for comparison, [..., D]."""
         if values.shape[-1] != self.config.dimension:
             raise InvalidArgumentError(
@@ -149,26 +149,31 @@ class ArrayComparator:
             )
         return self._weigh(np.asarray(values, np.float32))
 
-    def frame_map(self, query: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.floating]:
+    def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
         """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
-        return frame_similarity(query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric)
+        similarities: NDArray[np.float32] = frame_similarity(
+            query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
+        )
+        return similarities
 
-    def learned_map(self, frame_map: NDArray[np.floating]) -> NDArray[np.floating]:
+    def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
         """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
         learned = frame_map if self._network is None else map_in_blocks(self._network, frame_map)
         return np.clip(learned, -1, 1)
 
-    def video_score(self, learned_map: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Scores [...] in [-1, 1] of learned maps [..., Tq', Tt']."""
-        return temporal_chamfer(
-            learned_map,
-            temporal_share=self.config.temporal_share,
-            symmetric=self.config.symmetric,
-            longest=self.config.temporal_span or None,
+    def video_score(self, learned_map: NDArray[np.float32]) -> float:
+        """Score in [-1, 1] of a learned map [Tq', Tt']."""
+        return float(
+            temporal_chamfer(
+                learned_map,
+                temporal_share=self.config.temporal_share,
+                symmetric=self.config.symmetric,
+                longest=self.config.temporal_span or None,
+            )
         )
 
 
-def map_in_blocks(network: MapFunction, frame_map: NDArray[np.floating], *, side: int = 1024) -> NDArray[np.float32]:
+def map_in_blocks(network: MapFunction, frame_map: NDArray[np.float32], *, side: int = 1024) -> NDArray[np.float32]:
     """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
 
     Equal to the network's result for the whole map except for rounding: a block is computed together with the
@@ -235,19 +240,20 @@ def _attend(
     context: NDArray[np.float32],
     values: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    attention: NDArray[np.float32] = np.tanh(values @ transform + bias) @ context
-    return values / (1 + np.exp(-attention))[..., None]
+    attention = np.tanh(values @ transform + bias) @ context
+    weighed: NDArray[np.float32] = values / (1 + np.exp(-attention))[..., None]
+    return weighed
 
 
 def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
-    cosine: NDArray[np.float32] = values @ direction
-    return values * (cosine / 2 + np.float32(0.5))[..., None]
+    weighed: NDArray[np.float32] = values * ((values @ direction) / 2 + np.float32(0.5))[..., None]
+    return weighed
 
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
     # Scaling to length 1 first, as in training, does not change a sign.
-    signs: NDArray[np.float32] = np.sign(values @ projection)
-    return signs / np.float32(values.shape[-1] ** 0.5)
+    signs = np.sign(values @ projection)
+    return (signs / values.shape[-1] ** 0.5).astype(np.float32)
 
 
 # A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.

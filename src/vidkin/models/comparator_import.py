@@ -289,17 +289,17 @@ def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
         try:
             _check_arrays(os.path.expanduser(name))
             with np.load(os.path.expanduser(name), allow_pickle=False) as arrays:
-                parts = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
+                parts = {key: arrays[key] for key in arrays.files}
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise InvalidArgumentError(f"{name}: cannot be read as a whitening: {error}") from error
     else:
-        parts = _read_torch(path)
+        parts = {key: np.asarray(value) for key, value in _read_torch(path).items()}
     if not {"mean", "d", "V"} <= set(parts):
         raise InvalidArgumentError(
             f"{name}: a published whitening must hold mean, d and V, got {', '.join(sorted(parts)[:6])}"
         )
     values, vectors = parts["d"].real, parts["V"].real
-    largest = values.argsort(descending=True)[:dimension]
+    largest = np.argsort(-values, kind="stable")[:dimension]
     # Vectors are scaled to length 1 afterwards, so it does not matter that d holds eigenvalues of the scatter matrix.
     Whitening.from_eigen(parts["mean"], vectors[:, largest], values[largest]).save(target)
     return target

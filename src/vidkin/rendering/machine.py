@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -132,9 +133,7 @@ def _extras() -> list[Finding]:
         match = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
         if match:
             packages.setdefault(match[2], []).append(match[1])
-    return [
-        _try(f"extra {name}", lambda name=name: _extra(name, packages.get(name, ())), needed=False) for name in EXTRAS
-    ]
+    return [_try(f"extra {name}", partial(_extra, name, packages.get(name, ())), needed=False) for name in EXTRAS]
 
 
 def _extra(name: str, packages: Sequence[str]) -> str:

@@ -152,7 +152,10 @@ def pool_map(
     Returns:
         The cells [rows, columns] in [0, 1], and the times at which rows (query) and columns (target) start, seconds.
     """
-    values, rows, columns = comparison.map, comparison.query_times, comparison.target_times
+    values = comparison.map
+    rows, columns = (
+        times.astype(np.float64, copy=False) for times in (comparison.query_times, comparison.target_times)
+    )
     row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
     column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)

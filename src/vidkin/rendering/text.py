@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -75,8 +74,19 @@ def printable(text: str) -> str:
         text = "".join(
             char if char < "\ud800" or "\udc80" <= char <= "\udcff" or char > "\udfff" else "�" for char in text
         )
-        text = os.fsencode(text).decode("utf-8", "replace")
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def command_line(words: Sequence[str]) -> str:
+    """A command to copy into a shell of this system, with quotes where it needs them."""
+    if sys.platform == "win32":
+        from subprocess import list2cmdline
+
+        return list2cmdline(words)
+    import shlex
+
+    return shlex.join(words)
 
 
 # Results as JSON: one schema, which ``--json`` writes to standard output and the HTTP API answers with.

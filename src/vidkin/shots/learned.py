@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, write_text
-from vidkin._base.registry import load_attribute
 from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import fit_to_square
 from vidkin.media.time import SAME_TIME
+from vidkin.models import open_encoder, read_model_info
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.critical import FittedRule, TrendTest, critical_score, fit_rule, fit_trend
 from vidkin.shots.shot_windows import (
@@ -314,10 +314,10 @@ _BATCH = 16
 
 
 class ShotModel(Protocol):
-    """The clip encoder that the learned detector needs, NumPy arrays in and out."""
+    """The clip encoder that the learned detector needs (:class:`vidkin.models.EncoderNetwork`)."""
 
-    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Features [N, F] of square images [N, S, S, 3]."""
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features [N, F] of square images [N, 3, S, S] with values from 0 to 1."""
         ...
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -382,7 +382,7 @@ class LearnedDetector:
 
     def _encode_waiting(self) -> None:
         if self._waiting:
-            self._features.append(self._model.frame_features(np.stack(self._waiting)))
+            self._features.append(self._model.frame_features(network_input(np.stack(self._waiting))))
             self._waiting.clear()
 
 
@@ -392,12 +392,18 @@ def open_learned(model: PathLike) -> LearnedDetector:
     Raises:
         InvalidArgumentError: The folder holds no rules, or no clip encoder.
         UnknownExtractorError: The folder holds no model.
+        MissingPartError: The folder was written before models ran without torch, and torch is not installed.
     """
-    network, config = load_attribute("vidkin.shots.training.clips:open_shot_network")(model)
-    return LearnedDetector(
-        network,
-        ShotRules.load(model),
-        size=config.size,
-        fit=config.fit,
-        name=f"learned:{os.fspath(model)}",
-    )
+    config = read_model_info(model).config
+    if config.kind != "clip":
+        raise InvalidArgumentError(
+            f"{os.fspath(model)}: the model must be of kind 'clip' to detect shots, got {config.kind!r}"
+        )
+    rules = ShotRules.load(model)
+    network = open_encoder(model, device="cpu")
+    return LearnedDetector(network, rules, size=config.size, fit=config.fit, name=f"learned:{os.fspath(model)}")
+
+
+def network_input(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Square images [N, S, S, 3] as a network takes them: [N, 3, S, S] with values from 0 to 1."""
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)

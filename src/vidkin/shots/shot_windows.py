@@ -17,9 +17,9 @@ from vidkin.shots.critical import FittedRule
 
 # T frames, F length of a frame's features, W frames per window, D length of an embedding, B clips in a batch.
 
-Array = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 
-Encode = Callable[[Array], Array]
+Encode = Callable[[FloatArray], FloatArray]
 
 """Function from clips of frame features [B, W, F] to embeddings [B, D]."""
 
@@ -50,10 +50,10 @@ class ShotWindows:
             t.
     """
 
-    features: Array
+    features: FloatArray
     window: int
     encode: Encode
-    embeddings: Array = field(init=False)
+    embeddings: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or len(self.features) == 0:
@@ -67,7 +67,7 @@ class ShotWindows:
     def __len__(self) -> int:
         return len(self.features)
 
-    def restart(self, start: int) -> Array:
+    def restart(self, start: int) -> FloatArray:
         """Embeddings [min(W - 1, T - start), D] of windows that end at start, start + 1, ... and see nothing before
         ``start``.
 
@@ -146,7 +146,7 @@ class ShotWindows:
         pair = pair / np.maximum(np.linalg.norm(pair, axis=1, keepdims=True), 1e-12)
         return _length(pair[1] - pair[0])
 
-    def _across(self, frame: int, start: int, restarted: Array) -> float:
+    def _across(self, frame: int, start: int, restarted: FloatArray) -> float:
         """Distance between both sides of ``frame`` in a shot from ``start``."""
         distances = []
         for gap in _GAPS:
@@ -156,7 +156,7 @@ class ShotWindows:
             distances.append(_length(before - self.embeddings[begins + self.window - 1]))
         return min(distances)
 
-    def _encode_windows(self, frames: Array) -> Array:
+    def _encode_windows(self, frames: FloatArray) -> FloatArray:
         """Embeddings [N - W + 1, D] of all windows of consecutive frames [N, F]."""
         clips = np.lib.stride_tricks.sliding_window_view(frames, self.window, axis=0).transpose(0, 2, 1)
         parts = [self.encode(clips[first : first + _BATCH].copy()) for first in range(0, len(clips), _BATCH)]
@@ -180,7 +180,7 @@ class _Recent:
         return math.log1p(abs(value - middle) / (spread + _FLOOR))
 
 
-def _length(row: Array) -> float:
+def _length(row: FloatArray) -> float:
     return math.sqrt(float(np.dot(row, row)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_maps import (
-    Array,
+    AnyArray,
     check_top_share,
     frame_similarity,
     frame_similarity_many,
@@ -23,15 +23,15 @@ _MAP_BYTES = 128 << 20
 
 
 def video_similarity(
-    query: Array,
-    target: Array,
+    query: AnyArray,
+    target: AnyArray,
     *,
     spatial_share: float | None = None,
     temporal_share: float | None = None,
     symmetric: bool = False,
     precision: Any = None,
     block_bytes: int | None = None,
-) -> Array:
+) -> AnyArray:
     """Similarity of two videos: frame_similarity, then temporal_chamfer with the same ``symmetric``.
 
     Args:
@@ -58,15 +58,15 @@ def video_similarity(
 
 
 def video_similarity_pairwise(
-    queries: Sequence[Array],
-    targets: Sequence[Array],
+    queries: Sequence[AnyArray],
+    targets: Sequence[AnyArray],
     *,
     spatial_share: float | None = None,
     temporal_share: float | None = None,
     symmetric: bool = False,
     precision: Any = None,
     block_bytes: int | None = None,
-) -> Array:
+) -> AnyArray:
     """Similarity of every query with every target, [Q, G], for videos of any length.
 
     Args:
@@ -89,7 +89,7 @@ def video_similarity_pairwise(
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
     rows = []
     # Neighboring queries with the same regions, together no longer than ``most_frames`` if possible.
-    groups: list[list[Array]] = []
+    groups: list[list[AnyArray]] = []
     size = 0
     for item in queries:
         if groups and size + item.shape[0] <= most_frames and item.shape[1:] == groups[-1][0].shape[1:]:
@@ -114,12 +114,12 @@ def video_similarity_pairwise(
 
 
 def _pairwise_chamfer(
-    whole: Array,
+    whole: AnyArray,
     query_lengths: Sequence[int],
     target_lengths: Sequence[int],
     share: float | None,
     symmetric: bool,
-) -> Array:
+) -> AnyArray:
     """Scores [Q, G] from the map [sum of query lengths, sum of target lengths]; pairs of equal lengths are batched."""
     xp = namespace_of(whole)
     query_kinds = _by_length(query_lengths, whole)
@@ -138,7 +138,7 @@ def _pairwise_chamfer(
     return xp.concat(rows)[order[0]][:, order[1]]
 
 
-def _by_length(lengths: Sequence[int], whole: Array) -> list[tuple[int, Array, Array]]:
+def _by_length(lengths: Sequence[int], whole: AnyArray) -> list[tuple[int, AnyArray, AnyArray]]:
     """For each distinct length, the frames of its videos in the joined line, and the numbers of these videos; where
     ``whole`` is."""
     xp = namespace_of(whole)
@@ -158,14 +158,14 @@ def _by_length(lengths: Sequence[int], whole: Array) -> list[tuple[int, Array, A
 
 
 def temporal_chamfer(
-    similarity: Array,
+    similarity: AnyArray,
     *,
     temporal_share: float | None = None,
     symmetric: bool = False,
-    query_mask: Array | None = None,
-    target_mask: Array | None = None,
+    query_mask: AnyArray | None = None,
+    target_mask: AnyArray | None = None,
     longest: int | None = None,
-) -> Array:
+) -> AnyArray:
     """Similarity of two videos from their map: for each query time the best target times, averaged.
 
     ``score = mean over query times x of the mean of the k largest of map[x, :]`` with ``k = max(1,
@@ -211,18 +211,18 @@ def temporal_chamfer(
     return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask, longest)) / 2
 
 
-def length_mask(lengths: Array, size: int) -> Array:
+def length_mask(lengths: AnyArray, size: int) -> AnyArray:
     """Boolean [..., size], True below each of lengths [...]: the mask of padded videos."""
     return namespace_of(lengths).arange(size, device=lengths.device) < lengths[..., None]
 
 
 def _one_way(
-    similarity: Array,
+    similarity: AnyArray,
     share: float | None,
-    query_mask: Array | None,
-    target_mask: Array | None,
+    query_mask: AnyArray | None,
+    target_mask: AnyArray | None,
     longest: int | None,
-) -> Array:
+) -> AnyArray:
     valid = None if target_mask is None else target_mask[..., None, :]
     best = mean_of_largest(similarity, dim=similarity.ndim - 1, share=share, valid=valid, longest=longest)
     return mean_of_valid(best, dim=best.ndim - 1, valid=query_mask)

@@ -1,6 +1,6 @@
 """From two videos' descriptors to one number that means the same for every pair, and to segments.
 
-Shapes: Tq, Tt frames of query and target; P pairs of views.
+Shapes: Tq, Tt frames of query and target; n frames whose parts were described; P parts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from vidkin.similarity.alignment import align
 from vidkin.similarity.evidence import (
     ROUNDING,
+    ComparedVideo,
     Evidence,
     PairMaps,
     ScoreSettings,
     compare_changes,
+    compare_views,
     find_news,
     match_frames,
-    pair_maps,
+    similarities_from,
     split_by_changes,
     stretch_score,
 )
@@ -44,30 +46,18 @@ _MOVING = 1.25
 # How much more a part of a picture must score than the whole.
 _PART_MARGIN = 0.02
 
-# One view of query and target (None for the whole picture), and their map [Tq, Tt].
-_ViewPair = tuple[FrameFeatures | None, FrameFeatures | None, NDArray[np.float32]]
 
-
-class _ComparedVideo(NamedTuple):
-    """One of two videos, with what every pair of views needs.
+class _ViewPair(NamedTuple):
+    """One view of query and target, and their map over the frames in which these views are described.
 
     Attributes:
-        features: Features in all views.
-        whole: Features of the whole picture only.
-        described: [T] bool, frames in which parts of the picture were described; elsewhere nothing is known about
-            parts.
-        frames_a_part: Number of frames per frame with described parts.
+        query, target: Features of the frames in the view; None for whole pictures, which have all frames.
+        frame_map: [nq, nt] float32, calibrated similarities.
     """
 
-    features: FrameFeatures
-    whole: FrameFeatures
-    described: NDArray[np.bool_]
-    frames_a_part: float
-
-    @classmethod
-    def of(cls, features: FrameFeatures) -> _ComparedVideo:
-        described = features.described_parts
-        return cls(features, features.views([0]), described, len(features) / max(int(described.sum()), 1))
+    query: FrameFeatures | None
+    target: FrameFeatures | None
+    frame_map: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +87,20 @@ class CopyScorer:
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
-        maps = pair_maps(query, targets, spatial_share=self.settings.spatial_share)
-        side = _ComparedVideo.of(query)
-        return [
-            _ComparedPair(side, _ComparedVideo.of(target), pairs, self.settings, mirrored).best()
-            for target, pairs in zip(targets, maps, strict=True)
-        ]
+        side = ComparedVideo(query)
+        return [self._score(side, ComparedVideo(target), mirrored) for target in targets]
+
+    def _score(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore:
+        pairs = compare_views(query, target, spatial_share=self.settings.spatial_share)
+        return _ComparedPair(query, target, pairs, self.settings, mirrored).best()
 
 
 @dataclass(frozen=True, slots=True)
 class _ComparedPair:
     """Two videos and the maps of their views."""
 
-    query: _ComparedVideo
-    target: _ComparedVideo
+    query: ComparedVideo
+    target: ComparedVideo
     pairs: PairMaps
     settings: ScoreSettings
     mirrored: bool
@@ -119,22 +109,20 @@ class _ComparedPair:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
         of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
-        rows, columns = self.query.described, self.target.described
         for first, second, frame_map in self._candidates():
             if best is not None and best.score >= 1.0 - _PART_MARGIN:
                 break  # nothing can be better by the margin
-            of_part = first is not None or second is not None
-            one = self.query.whole if first is None else first.frames(rows)
-            other = self.target.whole if second is None else second.frames(columns)
-            if first is not None:
-                frame_map = frame_map[rows]
-            if second is not None:
-                frame_map = frame_map[:, columns]
-            result = self._one_pair_of_views(one, other, frame_map, of_parts if of_part else self.settings)
+            result = self._one_pair_of_views(
+                first or self.query.whole,
+                second or self.target.whole,
+                frame_map,
+                self.settings if first is None and second is None else of_parts,
+            )
             if best is None or result.score > best.score + _PART_MARGIN:
-                shown = _of_every_frame(
-                    result.map, rows if first is not None else None, columns if second is not None else None
-                )
+                shown = result.map
+                for axis, (view, side) in enumerate(((first, self.query), (second, self.target))):
+                    if view is not None:
+                        shown = _of_every_frame(shown, axis, side.described, len(side.whole))
                 best = replace(result, map=shown)
         assert best is not None  # the pair of whole pictures is always examined
         return best
@@ -159,67 +147,93 @@ class _ComparedPair:
         return PairScore(result.score, placed, frame_map)
 
     def _candidates(self) -> list[_ViewPair]:
-        """Pairs of views worth aligning, each with its map: whole pictures (None) first, then promising parts."""
-        if len(self.pairs.maps) == 1:
-            return [(None, None, self.pairs.maps[0])]
-        promise = self._promise(self.pairs.maps, self.pairs.views)
-        ranked = np.argsort(-promise[1:], kind="stable")[:_PARTS_ALIGNED] + 1
-        least = max(float(promise[0]), _LEAST_PROMISE)
-        candidates: list[_ViewPair] = [(None, None, self.pairs.maps[0])]
-        for place in ranked.tolist():
-            if float(promise[place]) > least:
-                first, second = self.pairs.views[place]
-                candidates.append(
-                    (
-                        self.query.features.views([first]) if first else None,
-                        self.target.features.views([second]) if second else None,
-                        self.pairs.maps[place],
-                    )
-                )
-        return candidates + self._moving(promise, least)
-
-    def _moving(self, promise: NDArray[np.float32], least: float) -> list[_ViewPair]:
-        """Windows that move over one of the pictures and are clearly more promising than each of their places."""
-        candidates: list[_ViewPair] = []
-        for side, features in enumerate((self.query.features, self.target.features)):
-            of_side = [at for at, pair in enumerate(self.pairs.views) if pair[side]]
-            if not of_side or float(promise[of_side].max()) <= _LEAST_PROMISE:
-                continue
-            for views in side_by_side(features):
-                places = [at for at in of_side if self.pairs.views[at][side] in views]
-                maps = self.pairs.maps[places] if side == 0 else self.pairs.maps[places].transpose(0, 2, 1)
-                window, frame_map = follow_window(features, [self.pairs.views[at][side] for at in places], maps)
-                frame_map = frame_map if side == 0 else np.ascontiguousarray(frame_map.T)
-                view = (1, 0) if side == 0 else (0, 1)
-                moving = float(self._promise(frame_map[None], [view])[0])
-                if moving > max(least, _MOVING * float(promise[places].max())):
-                    candidates.append((window, None, frame_map) if side == 0 else (None, window, frame_map))
+        """Pairs of views worth aligning, each with its map: whole pictures first, then promising parts."""
+        candidates = [_ViewPair(None, None, self.pairs.whole)]
+        of_query = self._promise_of_parts(self.pairs.query_parts, self.query, self.target)
+        of_target = self._promise_of_parts(self.pairs.target_parts, self.target, self.query)
+        promise = np.concatenate([of_query, of_target])
+        if not (promise > _LEAST_PROMISE).any():
+            return candidates
+        least = max(self._promise_of_whole(), _LEAST_PROMISE)
+        for place in np.argsort(-promise, kind="stable")[:_PARTS_ALIGNED].tolist():
+            if promise[place] > least:
+                side, view = (0, place) if place < len(of_query) else (1, place - len(of_query))
+                compared, distances = self._side(side)
+                shown = compared.features.views([view + 1]).frames(compared.described)
+                candidates.append(_view_pair(side, shown, similarities_from(distances[view])))
+        for side, promises in enumerate((of_query, of_target)):
+            if len(promises) and promises.max() > _LEAST_PROMISE:
+                candidates += self._moving(side, promises, least)
         return candidates
 
-    def _promise(self, maps: NDArray[np.float32], views: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
-        """Upper bound [P] on the seconds of similarity above the threshold in maps [P, Tq, Tt]."""
-        excess = np.maximum(maps - self.settings.threshold, 0)
+    def _moving(self, side: int, promise: NDArray[np.float32], least: float) -> list[_ViewPair]:
+        """Windows that move over one of the pictures and are clearly more promising than each of their places."""
+        candidates: list[_ViewPair] = []
+        compared, distances = self._side(side)
+        other = self._side(1 - side)[0]
+        for views in side_by_side(compared.features):
+            places = np.array(views) - 1
+            maps = np.zeros((len(views), len(compared.whole), len(other.whole)), np.float32)
+            maps[:, compared.described] = similarities_from(distances[places])
+            window, frame_map = follow_window(compared.features, views, maps)
+            frame_map = frame_map[compared.described]
+            moving = self._promise(frame_map - self.settings.threshold, compared, other)
+            if moving > max(least, _MOVING * float(promise[places].max())):
+                candidates.append(_view_pair(side, window.frames(compared.described), frame_map))
+        return candidates
+
+    def _side(self, side: int) -> tuple[ComparedVideo, NDArray[np.float32]]:
+        """The query (0) or the target (1), and the distances of its parts."""
+        return (self.target, self.pairs.target_parts) if side else (self.query, self.pairs.query_parts)
+
+    def _promise_of_whole(self) -> float:
+        """Upper bound on the seconds of similarity above the threshold in the map of whole pictures."""
+        excess = self.pairs.whole - self.settings.threshold
         excess *= np.minimum(self.query.whole.information[:, None], self.target.whole.information)
-        promise = np.minimum(
-            excess.max(2).sum(1) * self.query.whole.period, excess.max(1).sum(1) * self.target.whole.period
-        )
-        # If parts were described in every second frame, each of these frames counts for two.
-        of_query, of_target = self.query.frames_a_part, self.target.frames_a_part
-        promise *= np.array([of_query if i else of_target if j else 1.0 for i, j in views])
-        return np.asarray(promise, np.float32)
+        return float(_least_seconds(excess, self.query.whole.period, self.target.whole.period))
+
+    def _promise_of_parts(
+        self, distances: NDArray[np.float32], one: ComparedVideo, other: ComparedVideo
+    ) -> NDArray[np.float32]:
+        """The same for each of the P parts of a video, from their distances [P, n, T] to the other video."""
+        promise = np.zeros(len(distances), np.float32)
+        if len(distances):
+            # Most parts have no cell above the threshold.
+            farthest = 1 - self.settings.threshold
+            alive = np.flatnonzero(distances.min((1, 2)) < farthest)
+            if len(alive):
+                promise[alive] = self._promise(farthest - distances[alive], one, other)
+        return promise
+
+    def _promise(self, excess: NDArray[np.float32], one: ComparedVideo, other: ComparedVideo) -> NDArray[np.float32]:
+        """Upper bounds [...] on the seconds of similarity above the threshold, from what is above it in the described
+        frames of one video and all of the other [..., n, T]. If parts were described in every second frame, each of
+        these frames counts for two."""
+        excess *= np.minimum(one.whole.information[one.described, None], other.whole.information)
+        seconds = _least_seconds(excess, one.whole.period, other.whole.period)
+        return np.asarray(seconds * np.float32(one.part_weight))
+
+
+def _least_seconds(excess: NDArray[np.float32], period: float, other_period: float) -> NDArray[np.float32]:
+    """The smaller of two sums over evidence [..., n, T]: the best cells of rows and of columns, in seconds."""
+    rows = np.maximum(excess.max(-1), 0).sum(-1) * np.float32(period)
+    columns = np.maximum(excess.max(-2), 0).sum(-1) * np.float32(other_period)
+    return np.asarray(np.minimum(rows, columns))
+
+
+def _view_pair(side: int, shown: FrameFeatures, frame_map: NDArray[np.float32]) -> _ViewPair:
+    """A view of the query (side 0) or the target (1), and its map [n, T] to the whole picture of the other."""
+    return _ViewPair(shown, None, frame_map) if side == 0 else _ViewPair(None, shown, np.ascontiguousarray(frame_map.T))
 
 
 def _of_every_frame(
-    frame_map: NDArray[np.float32], rows: NDArray[np.bool_] | None, columns: NDArray[np.bool_] | None
+    frame_map: NDArray[np.float32], axis: int, described: NDArray[np.int64], count: int
 ) -> NDArray[np.float32]:
-    """The map [Tq, Tt] in which frames that were not described ([T] bool; None: all were) repeat the nearest described
-    one."""
-    for axis, described in enumerate((rows, columns)):
-        if described is not None and not described.all():
-            there = np.flatnonzero(described)
-            nearest = np.abs(np.arange(len(described))[:, None] - there).argmin(1)
-            frame_map = frame_map.take(nearest, axis)
-    return frame_map
+    """The map with all ``count`` frames along an axis: those not described repeat the nearest described one."""
+    if len(described) == count:
+        return frame_map
+    nearest = np.abs(np.arange(count)[:, None] - described).argmin(1)
+    return np.asarray(frame_map.take(nearest, axis))
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:

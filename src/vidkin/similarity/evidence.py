@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.frame_features import FrameFeatures, Segment
-from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
+from vidkin.similarity.frame_maps import frame_similarity
 
 # Tolerance in seconds for rounding of computed times.
 ROUNDING = 1e-6
@@ -362,92 +362,111 @@ _MOST_COSINES = 1 << 21
 _PART_FLOOR = 0.15
 
 
-@dataclass(frozen=True, slots=True)
-class PairMaps:
-    """Calibrated maps of one pair of videos.
+class ComparedVideo:
+    """One of two videos, with what every comparison of its views needs.
 
     Attributes:
-        views: P pairs (view of the query, view of the target), the pair of whole pictures first.
-        maps: [P, Tq, Tt] float32 in [0, 1].
+        features: Features in all views.
+        whole: Features of the whole picture only.
+        described: [n] frames in which parts of the picture were described; elsewhere nothing is known about parts.
+        part_weight: Number of frames per frame with described parts.
     """
 
-    views: tuple[tuple[int, int], ...]
-    maps: NDArray[np.float32]
+    def __init__(self, features: FrameFeatures) -> None:
+        self.features, self.whole = features, features.views([0])
+        values = np.asarray(features.values, np.float32)
+        if values.shape[1] > 1:
+            self.described = np.flatnonzero(np.logical_or.reduce(values[:, 1:], (1, 2, 3)))
+        else:
+            self.described = np.zeros(0, np.int64)
+        self.part_weight = len(features) / max(len(self.described), 1)
+        self.whole_values = np.ascontiguousarray(values[:, 0])  # [T, R, D]
+        # [V - 1, n, R, D], none if no parts were described.
+        parts = slice(1, None if len(self.described) else 1)
+        self.part_values = np.ascontiguousarray(values[self.described, parts].swapaxes(0, 1))
+        stretch = (1.0 / (1.0 - features.baselines)).astype(np.float32)
+        self.whole_stretch = stretch[:, 0]  # [T]
+        self.part_stretch = stretch[self.described, parts].T  # [V - 1, n]
 
 
-def pair_maps(
-    query: FrameFeatures, targets: Sequence[FrameFeatures], *, spatial_share: float | None = None
-) -> list[PairMaps]:
-    """Maps of every view of the query with the whole target, and of the whole query with every view of the target.
+@dataclass(frozen=True, slots=True)
+class PairMaps:
+    """Calibrated maps of one pair of videos: of the whole pictures, and of each part with the other's whole picture.
+
+    Parts have distances ``(1 - s) / (1 - b)`` instead of similarities, as most of them are only looked through.
+
+    Attributes:
+        whole: [Tq, Tt] float32 in [0, 1].
+        query_parts: [Vq - 1, nq, Tt] float32, distances of views 1, 2... of the query's described frames.
+        target_parts: [Vt - 1, nt, Tq] float32, the same for the target.
+    """
+
+    whole: NDArray[np.float32]
+    query_parts: NDArray[np.float32]
+    target_parts: NDArray[np.float32]
+
+
+def compare_views(query: ComparedVideo, target: ComparedVideo, *, spatial_share: float | None = None) -> PairMaps:
+    """Compare every view of the query with the whole target, and the whole query with every view of the target.
 
     Every map is calibrated by both sides' baselines in the compared views: ``clamp((s - b) / (1 - b), 0, 1)``
     with b the larger baseline. The best of many parts is similar by chance, so for parts b is raised by .15 (1 - b).
 
     Args:
-        query: [Tq, Vq, R, D], features of the query.
-        targets: Features of the targets, each [Tt, Vt, R, D].
+        query, target: The two videos.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
     """
-    if not targets:
-        return []
-    whole = _compare(query.values, [target.values[:, :1] for target in targets], spatial_share)
-    parts: list[NDArray[np.float32] | None] = [None] * len(targets)
-    seen = [at for at, target in enumerate(targets) if target.values.shape[1] > 1]
-    compared = _compare(query.values[:, :1], [targets[at].values[:, 1:] for at in seen], spatial_share)
-    for at, similarities in zip(seen, compared, strict=True):
-        parts[at] = similarities
-    results = []
-    for target, of_query, of_target in zip(targets, whole, parts, strict=True):
-        raw = of_query[:, 0] if of_target is None else np.concatenate([of_query[:, 0], of_target[0]])
-        query_views, target_views = query.values.shape[1], target.values.shape[1]
-        views = (
-            *((view, 0) for view in range(query_views)),
-            *((0, view) for view in range(1, target_views)),
-        )
-        first, second = ([view[side] for view in views] for side in (0, 1))
-        baseline = np.maximum(query.baselines.T[first, :, None], target.baselines.T[second, None, :])
-        baseline[1:] += _PART_FLOOR * (1 - baseline[1:])
-        results.append(PairMaps(views, np.clip((raw - baseline) / (1 - baseline), 0, 1)))
-    return results
+    whole = _compare(query.whole_values, target.whole_values, spatial_share)
+    floor = 1.0 / (1.0 - _PART_FLOOR)
+    return PairMaps(
+        similarities_from(_stretched(whole, query.whole_stretch, target.whole_stretch)),
+        *(
+            _stretched(
+                _compare(one.part_values, other.whole_values, spatial_share),
+                one.part_stretch * np.float32(floor),
+                other.whole_stretch * np.float32(floor),
+            )
+            for one, other in ((query, target), (target, query))
+        ),
+    )
+
+
+def similarities_from(distances: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Calibrated similarities in [0, 1] from distances."""
+    result = 1 - distances
+    np.clip(result, 0, 1, out=result)
+    return result
+
+
+def _stretched(
+    similarities: NDArray[np.float32], first: NDArray[np.float32], second: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Distances ``(1 - s) / (1 - b)``, in the memory of similarities [..., n, T], where first [..., n] and second [T]
+    are ``1 / (1 - b)`` with the baselines b of both sides."""
+    np.subtract(1, similarities, out=similarities)
+    similarities *= np.maximum(first[..., None], second)
+    return similarities
 
 
 def _compare(
-    query: NDArray[np.floating], targets: Sequence[NDArray[np.floating]], spatial_share: float | None
-) -> list[NDArray[np.float32]]:
-    """Similarities [Vq, Vt, Tq, Tt] of every view [Tq, Vq, R, D] with every view [Tt, Vt, R, D]."""
-    if not targets:
-        return []
-    rows = query.reshape(-1, *query.shape[2:])
-    columns = [target.astype(query.dtype).reshape(-1, *target.shape[2:]) for target in targets]
-    maps = frame_similarity_many(
-        rows,
-        columns,
-        symmetric=True,
-        spatial_share=spatial_share,
-        query_mask=content(rows),
-        target_masks=contents(columns),
+    views: NDArray[np.float32], frames: NDArray[np.float32], spatial_share: float | None
+) -> NDArray[np.float32]:
+    """Similarities [..., n, T] of views [..., n, R, D] with whole pictures [T, R, D]."""
+    rows = views.reshape(-1, *views.shape[-2:])
+    if not len(rows):
+        return np.zeros((*views.shape[:-2], len(frames)), np.float32)
+    # Empty regions of a single one need no mask: their product is 0.
+    masks = (None, None) if rows.shape[1] == frames.shape[1] == 1 else (content(rows), content(frames))
+    similarities: NDArray[np.float32] = frame_similarity(
+        rows, frames, symmetric=True, spatial_share=spatial_share, query_mask=masks[0], target_mask=masks[1]
     )
-    return [
-        raw.reshape(*query.shape[:2], *target.shape[:2]).transpose(1, 3, 0, 2)
-        for raw, target in zip(maps, targets, strict=True)
-    ]
+    return similarities.reshape(*views.shape[:-2], len(frames))
 
 
 def content(values: NDArray[np.floating]) -> NDArray[np.bool_] | None:
     """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
     there = np.logical_or.reduce(values, -1)
     return None if there.all() else there
-
-
-def contents(targets: Sequence[NDArray[np.floating]]) -> list[NDArray[np.bool_]] | None:
-    """The masks of :func:`content`; None if no target has an empty region."""
-    masks = [content(values) for values in targets]
-    if all(mask is None for mask in masks):
-        return None
-    return [
-        np.ones(values.shape[:2], np.bool_) if mask is None else mask
-        for values, mask in zip(targets, masks, strict=True)
-    ]
 
 
 # Calibration: how similar unrelated frames are, and frame maps with that baseline removed.

@@ -16,7 +16,7 @@ import numpy as np
 
 from vidkin.errors import InvalidArgumentError
 
-Array = Any
+AnyArray = Any
 """A NumPy array or a torch tensor."""
 
 _MEBIBYTE = 1 << 20
@@ -30,7 +30,7 @@ _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
 _SMALLEST_BLOCK = 4
 
 
-def namespace_of(values: Array) -> Any:
+def namespace_of(values: AnyArray) -> Any:
     """The array API namespace of an array: NumPy itself, or that of ``array_api_compat`` for other libraries."""
     if isinstance(values, np.ndarray):
         # NumPy 2 follows the standard; array_api_compat.numpy would import f2py and unittest: .15 s and 20 MB.
@@ -41,16 +41,16 @@ def namespace_of(values: Array) -> Any:
 
 
 def frame_similarity(
-    query: Array,
-    target: Array,
+    query: AnyArray,
+    target: AnyArray,
     *,
     spatial_share: float | None = None,
     symmetric: bool = False,
-    query_mask: Array | None = None,
-    target_mask: Array | None = None,
+    query_mask: AnyArray | None = None,
+    target_mask: AnyArray | None = None,
     precision: Any = None,
     block_bytes: int | None = None,
-) -> Array:
+) -> AnyArray:
     """Similarity of every query frame with every target frame, TopK-Chamfer over their regions.
 
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
@@ -93,17 +93,17 @@ def frame_similarity(
 
 
 def frame_similarity_many(
-    query: Array,
-    targets: Array,
+    query: AnyArray,
+    targets: AnyArray,
     *,
     lengths: Sequence[int] | None = None,
     spatial_share: float | None = None,
     symmetric: bool = False,
-    query_mask: Array | None = None,
-    target_masks: Sequence[Array] | None = None,
+    query_mask: AnyArray | None = None,
+    target_masks: Sequence[AnyArray] | None = None,
     precision: Any = None,
     block_bytes: int | None = None,
-) -> list[Array]:
+) -> list[AnyArray]:
     """Maps of one query with many targets of any length, in one pass; exact re-ranking uses it.
 
     Args:
@@ -130,7 +130,7 @@ def frame_similarity_many(
     return [whole[:, columns] for columns in _stretches([part.shape[0] for part in parts])]
 
 
-def split_targets(targets: Array, lengths: Sequence[int] | None) -> Sequence[Array]:
+def split_targets(targets: AnyArray, lengths: Sequence[int] | None) -> Sequence[AnyArray]:
     """The targets as separate arrays, whether they were given joined or one by one."""
     if isinstance(targets, list | tuple):
         if lengths is not None:
@@ -160,7 +160,7 @@ class _Options:
     precision: Any
     block_bytes: int | None
 
-    def product_type(self, values: Array) -> Any:
+    def product_type(self, values: AnyArray) -> Any:
         """Type of the products; NumPy computes in float32 or float64."""
         if isinstance(values, np.ndarray):
             return np.result_type(self.precision or values.dtype, np.float32)
@@ -168,7 +168,7 @@ class _Options:
 
 
 # The arguments of _block_similarity: a part of the query, a few target frames, their masks, and the options.
-_Pair = tuple[Array, Array, Array | None, Array | None, _Options]
+_Pair = tuple[AnyArray, AnyArray, AnyArray | None, AnyArray | None, _Options]
 
 
 class _Blocks:
@@ -177,10 +177,10 @@ class _Blocks:
 
     def __init__(
         self,
-        query: Array,
-        targets: Sequence[Array],
-        query_mask: Array | None,
-        target_masks: Sequence[Array] | None,
+        query: AnyArray,
+        targets: Sequence[AnyArray],
+        query_mask: AnyArray | None,
+        target_masks: Sequence[AnyArray] | None,
         options: _Options,
     ) -> None:
         self.query, self.targets = query, targets
@@ -222,13 +222,13 @@ class _Blocks:
                 yield (rows, columns), (part, _typed(values, self.product_type), valid, mask, self.options)
                 first = columns.stop
 
-    def target_blocks(self, most: int) -> Iterator[tuple[Array, Array | None]]:
+    def target_blocks(self, most: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
         """Cut the line of all target frames into blocks [bt, Rt, D] of at most ``most`` frames, each with its mask.
 
         A block inside one target is a view of it. Only short targets are joined, as joining copies them.
         """
-        held: list[Array] = []
-        held_masks: list[Array] = []
+        held: list[AnyArray] = []
+        held_masks: list[AnyArray] = []
         size = 0
         for number, target in enumerate(self.targets):
             position = 0
@@ -247,12 +247,12 @@ class _Blocks:
 
 
 def _similarity_map(
-    query: Array,
-    targets: Sequence[Array],
-    query_mask: Array | None,
-    target_masks: Sequence[Array] | None,
+    query: AnyArray,
+    targets: Sequence[AnyArray],
+    query_mask: AnyArray | None,
+    target_masks: Sequence[AnyArray] | None,
     options: _Options,
-) -> Array:
+) -> AnyArray:
     check_top_share("spatial_share", options.spatial_share)
     _check_features("query", query, query, query_mask)
     for number, target in enumerate(targets):
@@ -274,7 +274,7 @@ def _similarity_map(
             return _map_without_gradient(blocks)
     from torch.utils.checkpoint import checkpoint
 
-    stripes: list[list[Array]] = []
+    stripes: list[list[AnyArray]] = []
     for (_, columns), pair in blocks.pairs():
         if columns.start == 0:
             stripes.append([])
@@ -287,12 +287,12 @@ def _similarity_map(
     return torch.cat([torch.cat(stripe).T for stripe in stripes])
 
 
-def _product_map(blocks: _Blocks) -> Array:
+def _product_map(blocks: _Blocks) -> AnyArray:
     """The map of videos with one region a frame: a matrix product, as both directions and every k are the same."""
     query, kind = blocks.query, blocks.product_type
     rows = _typed(query[:, 0], kind)
     if isinstance(query, np.ndarray):
-        result: Array = np.empty((query.shape[0], blocks.total), kind)
+        result: AnyArray = np.empty((query.shape[0], blocks.total), kind)
         first = 0
         # Few descriptors at a time: float16 is converted in the cache, and short targets are joined there.
         for values, _ in blocks.target_blocks(max(1, _BLOCK_BYTES_CPU // (4 * query.shape[2] * kind.itemsize))):
@@ -310,7 +310,7 @@ def _product_map(blocks: _Blocks) -> Array:
     return result
 
 
-def _map_without_gradient(blocks: _Blocks) -> Array:
+def _map_without_gradient(blocks: _Blocks) -> AnyArray:
     if blocks.is_single and len(blocks.targets) == 1:
         ((_, pair),) = blocks.pairs()
         return _contiguous(_block_similarity(*pair).T)
@@ -326,13 +326,13 @@ def _map_without_gradient(blocks: _Blocks) -> Array:
 
 
 def _block_similarity(
-    query: Array,
-    target: Array,
-    query_mask: Array | None,
-    target_mask: Array | None,
+    query: AnyArray,
+    target: AnyArray,
+    query_mask: AnyArray | None,
+    target_mask: AnyArray | None,
     options: _Options,
-    scratch: Array | None = None,
-) -> Array:
+    scratch: AnyArray | None = None,
+) -> AnyArray:
     """Similarities [bt, bq] of a part of the query with target frames [bt, Rt, D], as yielded by _Blocks.pairs().
 
     Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
@@ -362,22 +362,22 @@ def _block_similarity(
     return (forward + backward) / 2
 
 
-def _join(parts: list[Array]) -> Array:
+def _join(parts: list[AnyArray]) -> AnyArray:
     return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts)
 
 
-def _typed(values: Array, kind: Any) -> Array:
+def _typed(values: AnyArray, kind: Any) -> AnyArray:
     """The values with a type, contiguous; the same array if it has both."""
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values, kind)
     return values.to(kind).contiguous()
 
 
-def _contiguous(values: Array) -> Array:
+def _contiguous(values: AnyArray) -> AnyArray:
     return _typed(values, values.dtype)
 
 
-def _check_features(name: str, values: Array, query: Array, mask: Array | None) -> None:
+def _check_features(name: str, values: AnyArray, query: AnyArray, mask: AnyArray | None) -> None:
     xp = namespace_of(values)
     if values.ndim != 3 or not xp.isdtype(values.dtype, "real floating"):
         raise InvalidArgumentError(f"{name} must be [T, R, D] floating point, got {list(values.shape)} {values.dtype}")
@@ -423,13 +423,13 @@ def check_top_share(name: str, share: float | None) -> None:
 
 
 def mean_of_largest(
-    values: Array,
+    values: AnyArray,
     *,
     dim: int,
     share: float | None,
-    valid: Array | None = None,
+    valid: AnyArray | None = None,
     longest: int | None = None,
-) -> Array:
+) -> AnyArray:
     """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, where n values are valid.
 
     Args:
@@ -453,7 +453,7 @@ def mean_of_largest(
             return mean_of_valid(values, dim=dim)
         if count * size <= _SELECTION_PASSES:
             # Keep the largest in order while the slices along ``dim`` pass: elementwise, so fast for few.
-            best: list[Array] = []
+            best: list[AnyArray] = []
             for item in xp.moveaxis(values, dim, 0):
                 for place, held in enumerate(best):
                     best[place] = xp.maximum(held, item)
@@ -477,7 +477,7 @@ def mean_of_largest(
     return xp.sum(kept, axis=dim, dtype=_mean_type(values)) / _typed(wanted.squeeze(dim), _mean_type(values))
 
 
-def mean_of_valid(values: Array, *, dim: int, valid: Array | None = None) -> Array:
+def mean_of_valid(values: AnyArray, *, dim: int, valid: AnyArray | None = None) -> AnyArray:
     """Mean along ``dim`` of the valid values, 0 where nothing is valid; float64 for float64, float32 otherwise."""
     xp, kind = namespace_of(values), _mean_type(values)
     if valid is None:
@@ -486,7 +486,7 @@ def mean_of_valid(values: Array, *, dim: int, valid: Array | None = None) -> Arr
     return total / _typed(xp.clip(xp.sum(valid, axis=dim), 1, None), kind)
 
 
-def _largest(values: Array, count: int, dim: int, *, in_order: bool) -> Array:
+def _largest(values: AnyArray, count: int, dim: int, *, in_order: bool) -> AnyArray:
     """The ``count`` largest values along ``dim``; in descending order if asked for. Not in the array API."""
     if not isinstance(values, np.ndarray):
         return values.topk(count, dim=dim, sorted=in_order).values
@@ -496,6 +496,6 @@ def _largest(values: Array, count: int, dim: int, *, in_order: bool) -> Array:
     return np.moveaxis(largest[::-1] if in_order else largest, 0, dim)
 
 
-def _mean_type(values: Array) -> Any:
+def _mean_type(values: AnyArray) -> Any:
     xp = namespace_of(values)
     return xp.float64 if values.dtype == xp.float64 else xp.float32

@@ -50,7 +50,7 @@ class LineSearch:
         self._evidence = evidence
         excess = evidence.excess
         lines = _Lines.of(evidence, speeds)
-        self._is_exact = excess.size <= _MANY or np.count_nonzero(excess > 0) <= max(_MANY, _DENSE * excess.size)
+        self._is_exact = excess.size <= _MANY or _count_positive(excess) <= max(_MANY, _DENSE * excess.size)
         # Only cells nearer than half a period belong to a line.
         nearer, bounds = _bounds(evidence, lines) if self._is_exact else 2 * (_swept(evidence, lines),)
         kept = np.flatnonzero(nearer >= least)
@@ -144,6 +144,12 @@ class _Lines:
         return cls(each[0], offsets, each[3], slopes, starts, lowest)
 
 
+def _count_positive(excess: NDArray[np.float32]) -> int:
+    """Number of cells above 0, counted in pieces that stay in the cache."""
+    cells = excess.reshape(-1)
+    return sum(int(np.count_nonzero(cells[start : start + _CELLS] > 0)) for start in range(0, len(cells), _CELLS))
+
+
 def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of the positive cells of all lines, weighted by speed, [L] float64, and upper bounds of their runs.
 
@@ -157,10 +163,11 @@ def _bounds(evidence: EvidenceMap, lines: _Lines) -> tuple[NDArray[np.float64], 
     rows = max(1, _CELLS // excess.shape[1])
     for start in range(0, excess.shape[0], rows):
         part = excess[start : start + rows]
-        row, column = np.nonzero(part > 0)
-        if not row.size:
+        places = np.flatnonzero(part > 0)
+        if not places.size:
             continue
-        values = part[row, column].astype(np.float64)
+        values = part.reshape(-1)[places].astype(np.float64)
+        row, column = np.divmod(places, excess.shape[1])
         from_target, from_query = evidence.target_times[column], evidence.query_times[row + start]
         # Process as many speeds at once as fit in the cache.
         group = max(1, _POSITIONS // row.size)

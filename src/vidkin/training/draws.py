@@ -154,7 +154,7 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
             f"{name}: relevance must be [{size}, {size}] numbers of at least 0, one row for each training item, got "
             f"{given}"
         )
-    return matrix.float()
+    return torch.as_tensor(matrix).float()
 
 
 def _scale(labels: Tensor, relevance: Tensor | None) -> float:

@@ -55,7 +55,7 @@ def test_a_shard_scores_as_the_store_does(collection: Collection, most_bytes: in
     videos, held = shard.held()
     assert videos == (5 if most_bytes > 1 else 0)
     sizes = [index.store.read(video_id).values for video_id in ids]
-    assert held == (sum(values.numel() * values.element_size() for values in sizes) if most_bytes > 1 else 0)
+    assert held == (sum(values.nbytes for values in sizes) if most_bytes > 1 else 0)
 
 
 def test_a_shard_returns_that_a_video_is_gone(collection: Collection) -> None:

@@ -12,7 +12,7 @@ from PIL import Image as PILImage
 from tests.support.videos import Image, encode, pan, photograph
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.doubts import find_doubt, picture_agreement
+from vidkin.index.duplicates.doubts import find_doubt, picture_agreement, template_correlation
 from vidkin.similarity import Segment
 
 RATE, COUNT, SECONDS = 10, 50, 5.0
@@ -119,3 +119,24 @@ def test_agreement_of_pictures_is_a_correlation() -> None:
     assert picture_agreement(ramp, 100 + ramp) == pytest.approx(1.0)
     assert picture_agreement(ramp, 200 - ramp) == pytest.approx(-1.0)
     assert picture_agreement(ramp, np.full_like(ramp, 7)) == 0.0
+
+
+@pytest.mark.parametrize(("height", "width"), [(40, 60), (1, 7), (96, 128), (95, 31)])
+def test_templates_are_placed_as_scikit_image_places_them(height: int, width: int) -> None:
+    feature = pytest.importorskip("skimage.feature")
+    small = PILImage.fromarray(photograph("coffee")).convert("L")
+    picture = np.asarray(small.resize((128, 96)), dtype=np.float64)
+    picture[:50, :70] = 120.0  # nothing to compare with
+    template = np.asarray(small.resize((width, height), box=(100, 80, 400, 300)), dtype=np.float64)
+    here, there = template_correlation(picture, template), feature.match_template(picture, template)
+    assert here.shape == (97 - height, 129 - width)
+    # Where nothing can be compared, rounding decides what scikit-image says.
+    flat = np.abs(here) < 1e-9
+    np.testing.assert_allclose(here[~flat], there[~flat], atol=1e-6)
+
+
+def test_a_flat_template_or_picture_correlates_with_nothing() -> None:
+    noise = np.random.default_rng(0).random((20, 30))
+    assert not template_correlation(noise, np.full((5, 6), 0.1)).any()
+    assert not template_correlation(np.full((20, 30), 0.1), noise[:5, :6]).any()
+    assert template_correlation(noise, noise[3:9, 4:14])[3, 4] == pytest.approx(1.0)

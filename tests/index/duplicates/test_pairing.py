@@ -11,7 +11,7 @@ from vidkin.index import MemoryStore, VideoRecord
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.query.common import CommonFrames
-from vidkin.similarity import CopyScorer, Segment
+from vidkin.similarity import CopyScorer, FrameFeatures, Segment
 
 RECORDS = [
     VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name * 32, duration=20.0, frames=20, id=place)
@@ -32,6 +32,9 @@ class Watched:
     def finest(self, record: VideoRecord, *, mirrored: bool) -> Any:
         self.read.append(record.path)
         raise NotIndexedError(record.path)
+
+    def predict_flipped(self, features: FrameFeatures) -> None:
+        return None
 
     def flipped(self, record: VideoRecord) -> None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,16 @@ def test_a_folder_is_not_added_a_second_time_by_a_link_to_it(tmp_path: Path) -> 
     report = index.add([tmp_path / "link"], workers=1)
     assert (len(report.added), len(report.unchanged)) == (0, 1)
     assert [record.path for record in index] == [str(tmp_path / "real/a.mp4")]
+
+
+def test_a_name_in_other_letters_adds_no_file_twice_where_the_system_ignores_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, again, other = tmp_path / "Film.mp4", tmp_path / "film.MP4", tmp_path / "FILM.mp4"
+    for path in (known, again, other):
+        path.write_bytes(b"x")
+    # Here they are files of their own.
+    assert [file.path for file in use_known_names(scan([again]), [str(known)]).files] == [str(again)]
+    monkeypatch.setattr(os.path, "samefile", lambda path, name: {path, name} == {str(known), str(again)})
+    assert [file.path for file in use_known_names(scan([again]), [str(known)]).files] == [str(known)]
+    assert [file.path for file in use_known_names(scan([other]), [str(known)]).files] == [str(other)]

@@ -76,6 +76,8 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     # Nothing but the detector is left in the folder.
     assert sorted(path.name for path in (tmp_path / "model").glob("[!.]*")) == [
         "config.toml",
+        "head.onnx",
+        "model.onnx",
         "model.safetensors",
         "shots.json",
     ]

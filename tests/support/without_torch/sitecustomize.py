@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
@@ -15,4 +16,5 @@ def _find(name: str, *places: Any, **settings: Any) -> ModuleSpec | None:
     return None if name.partition(".")[0] in _MISSING else _find_spec(name, *places, **settings)
 
 
-PathFinder.find_spec = _find  # type: ignore[method-assign, assignment]
+# Not a function, which would become a method where pytest keeps it in a class.
+PathFinder.find_spec = partial(_find)  # type: ignore[method-assign, assignment]

@@ -94,7 +94,7 @@ class ComparatorSystem:
             return self._finder.compare(query, targets, segments=True)
         comparator, weighed = self._comparator, self._comparator.weigh(query.whole)
         maps = [comparator.frame_map(weighed, comparator.weigh(target.whole)) for target in targets]
-        return [(float(comparator.video_score(comparator.learned_map(frame_map))), ()) for frame_map in maps]
+        return [(comparator.video_score(comparator.learned_map(frame_map)), ()) for frame_map in maps]
 
 
 class ScorerSystem:

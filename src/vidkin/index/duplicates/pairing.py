@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
 from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import Query, Readings, query_from_stored, weigh_features
-from vidkin.index.query.stages import find_candidates, score_pair
+from vidkin.index.query.query import Query, Readings, weigh_features
+from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
@@ -21,8 +22,15 @@ _DOUBTFUL = 0.3
 # From this score and this share of the shorter video on, a finer reading makes no visible difference.
 _SURE = 0.97
 _SHOWN_WHOLE = 0.95
+# A pair this far above the threshold of groups, shown nearly whole on both sides, stays what it is however finely it is
+# read.
+_CLEAR = 0.15
+# Score of the predicted mirror image from which on the pair is read, and how far it may be below the true one.
+_PROMISING, _PREDICTED_LESS = 0.12, 0.25
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
+# Bytes of features that are held, in single precision.
+_MOST_HELD = 128 << 20
 
 
 @dataclass(slots=True)
@@ -44,6 +52,10 @@ class PairSearch:
     readings: Readings | None = None
     mirrored: bool = True
     neighbors: int = 20
+    _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
+    _held_bytes: int = field(default=0, init=False)
+    _flips: set[tuple[str, str]] = field(default_factory=set, init=False)
+    _predicted: set[str] = field(default_factory=set, init=False)
 
     def run(
         self,
@@ -83,11 +95,13 @@ class PairSearch:
             for record in turning:
                 self._search_flipped(record, by_content)
                 advance()
-            doubtful = self._doubtful(by_content, min(_DOUBTFUL, threshold / 2))
+            doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
-            for first, second, flipped in doubtful:
-                self._refine(first, second, flipped)
+            for reading in doubtful:
+                self._refine(reading, threshold)
                 advance()
+            # Only now: a pair that was not read is found again by the next run.
+            self.known.flipped |= self._predicted
         finally:
             self.known.save()
 
@@ -96,53 +110,79 @@ class PairSearch:
         contents = content_of(first), content_of(second)
         result = self.known.get(*contents)
         if result is None:
-            one, other = self._weighed(first), self._weighed(second)
-            result = _result(score_pair(Query(one), Query(other), self.scorer), one, other)
-            self.known.put(*contents, result)
+            self._compare_many(first, [second])
             # As the next run gets it, to the last digit: what depends on it is stored, too.
-            result = self.known.get(*contents) or result
+            result = self.known.get(*contents)
+            assert result is not None
         return result
 
     def _search(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
         for _ in range(_MOST_READINGS):
             try:
-                query = query_from_stored(self.store.read(record.id), self.common)
-                for other in self._neighbors(query, record, others):
-                    self.compare(record, other)
+                query = Query(self._weighed(record))
+                self._compare_many(record, self._neighbors(query, record, others))
             except NotIndexedError:
-                self.store.refresh()  # It, or one of those nearest to it, was removed by another process meanwhile.
+                # It, or one of those nearest to it, was removed by another process meanwhile.
+                self.store.refresh()
                 continue
             self.known.searched.add(content_of(record))
             return
 
+    def _compare_many(self, record: VideoRecord, others: Sequence[VideoRecord]) -> None:
+        """Compare a video with others by stored features, where that is not known yet."""
+        content = content_of(record)
+        others = [other for other in others if self.known.get(content, content_of(other)) is None]
+        one, targets = self._weighed(record), self._weighed_many(others)
+        for other, target, score in zip(others, targets, self.scorer.score(one, targets), strict=True):
+            best = score
+            # As in score_pair: the other direction may find a line that this one misses by a frame. Where nothing at
+            # all is similar, there is none.
+            if score.map.max(initial=0.0) > 0:
+                best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
+            self.known.put(content, content_of(other), _result(best, one, target))
+
     def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
         assert self.readings is not None  # run() looks for mirrored copies only with readings
-        features = self.readings.flipped(record)
-        if features is None:
-            return
         try:
-            for other in self._neighbors(Query(features), record, others):
-                result = self.known.get(content_of(record), content_of(other))
-                target = self._weighed(other)
-                score = self.scorer.score(features, [target], mirrored=True)[0]
-                # Takes of one scene look alike either way; a mirrored copy is more similar when flipped.
-                if score.score >= _DOUBTFUL and (result is None or score.score > result.score):
-                    self.known.put(content_of(record), content_of(other), _result(score, features, target, fine=False))
+            predicted = self.readings.predict_flipped(self._weighed(record))
+            features = self.readings.flipped(record) if predicted is None else predicted
+            if features is None:
+                return
+            neighbors = self._neighbors(Query(features), record, others)
+            targets = self._weighed_many(neighbors)
         except NotIndexedError:
             self.store.refresh()
             return
-        self.known.flipped.add(content_of(record))
+        content = content_of(record)
+        for other, target, score in zip(
+            neighbors, targets, self.scorer.score(features, targets, mirrored=True), strict=True
+        ):
+            result = self.known.get(content, content_of(other))
+            known = 0.0 if result is None else result.score
+            # Takes of one scene look alike either way; a mirrored copy is more similar when flipped.
+            if predicted is not None:
+                if score.score >= _PROMISING and score.score + _PREDICTED_LESS > known:
+                    first, second = sorted((content, content_of(other)))
+                    self._flips.add((first, second))
+            elif score.score >= _DOUBTFUL and (result is None or score.score > known):
+                self.known.put(content, content_of(other), _result(score, features, target, fine=False))
+        (self.known.flipped if predicted is None else self._predicted).add(content)
 
-    def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> Iterable[VideoRecord]:
+    def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
         by_id = {other.id: other for other in others.values()}
         candidates = find_candidates(self.store, query, self.neighbors + 1)
         return [by_id[other] for other in candidates if other in by_id and other != record.id]
 
-    def _doubtful(self, others: dict[str, VideoRecord], floor: float) -> list[tuple[VideoRecord, VideoRecord, bool]]:
-        """Pairs to read again, and whether to flip one of the two."""
+    def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[_Reading]:
+        """Pairs to read again."""
         if self.readings is None:
             return []
-        doubtful = []
+        flips = Counter(content for pair in self._flips for content in pair)
+        doubtful = {
+            (first, second): _Reading(others[first], others[second], (flips[first] < flips[second]) + 1)
+            for first, second in self._flips
+        }
+        floor = min(_DOUBTFUL, threshold / 2)
         for first, second, result in self.known.pairs():
             if first not in others or second not in others or result.fine or not floor <= result.score:
                 continue
@@ -150,24 +190,62 @@ class PairSearch:
             stored = self.readings.is_stored_as_finely(one) and self.readings.is_stored_as_finely(other)
             # Frames of an excerpt fall between those of the film, so stored features may miss part of the match.
             is_sure = result.score >= _SURE and max(result.covered) >= _SHOWN_WHOLE
-            if result.mirrored or not (stored or is_sure):
-                doubtful.append((one, other, result.mirrored))
-        return doubtful
+            is_clear = result.score >= threshold + _CLEAR and min(result.covered) >= _SHOWN_WHOLE
+            if result.mirrored:
+                doubtful.setdefault((first, second), _Reading(one, other, 3))
+            elif not (stored or is_sure or is_clear):
+                doubtful.setdefault((first, second), _Reading(one, other, 0))
+        return [doubtful[pair] for pair in sorted(doubtful)]
 
-    def _refine(self, first: VideoRecord, second: VideoRecord, flipped: bool) -> None:
+    def _refine(self, reading: _Reading, threshold: float) -> None:
         assert self.readings is not None  # else no pair is doubtful
+        sides = reading.flipped
         try:
-            # Both mirror images, as in `vidkin match`: a crop may be found from one side and missed from the other.
-            one = self.readings.finest(first, mirrored=flipped)
-            other = self.readings.finest(second, mirrored=flipped)
+            score, one, other = self._read(reading, sides)
+            if sides in (1, 2) and score.score < threshold:
+                # As in `vidkin match`: a crop may be found from one side and missed from the other.
+                score, one, other = self._read(reading, 3)
         except NotIndexedError:
             return  # removed by another process meanwhile
-        score = score_pair(one, other, self.scorer)
         result = _result(score, one.plain, other.plain, fine=True)
-        self.known.put(content_of(first), content_of(second), result)
+        self.known.put(content_of(reading.first), content_of(reading.second), result)
+
+    def _read(self, reading: _Reading, sides: int) -> tuple[PairScore, Query, Query]:
+        assert self.readings is not None
+        one = self.readings.finest(reading.first, mirrored=bool(sides & 1))
+        other = self.readings.finest(reading.second, mirrored=bool(sides & 2))
+        return score_pair(one, other, self.scorer), one, other
 
     def _weighed(self, record: VideoRecord) -> FrameFeatures:
-        return weigh_features(self.store.read(record.id), self.common, record.duration)
+        return self._weighed_many([record])[0]
+
+    def _weighed_many(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
+        """Features ready for scoring; those read last are held."""
+        missing = [record for record in records if record.id not in self._held]
+        found = {record.id: self._held[record.id] for record in records if record.id in self._held}
+        for record, features in zip(missing, self.store.read_many([each.id for each in missing]), strict=True):
+            weighed = weigh_features(features, self.common, record.duration)
+            self._held[record.id] = found[record.id] = weighed
+            self._held_bytes += weighed.values.nbytes
+        for record in records:
+            self._held.move_to_end(record.id)
+        while self._held_bytes > _MOST_HELD and len(self._held) > 1:
+            self._held_bytes -= self._held.popitem(last=False)[1].values.nbytes
+        return [found[record.id] for record in records]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A pair to read again.
+
+    Attributes:
+        first, second: The videos.
+        flipped: Which of them to flip as well: 0 none, 1 the first, 2 the second, 3 both.
+    """
+
+    first: VideoRecord
+    second: VideoRecord
+    flipped: int
 
 
 def _result(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:

@@ -22,6 +22,7 @@ from PIL import Image, ImageOps
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
+from vidkin.features.contracts import PredictsTurns
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.storage.contract import VectorStore
@@ -487,9 +488,11 @@ class Readings:
         if self.is_stored_as_finely(record) and not mirrored:
             return self._stored(record)
         key = (record.id, mirrored)
+        if not mirrored and (record.id, True) in self._held:
+            key = (record.id, True)
         if key in self._held:
             self._held.move_to_end(key)
-            return self._held[key]
+            return self._held[key] if mirrored else Query(self._held[key].plain)
         query = None
         if _is_unchanged(record):
             parts = (self.extractor, self.calibration, self.common)
@@ -503,6 +506,14 @@ class Readings:
         if len(self._held) > _MOST_HELD:
             self._held.popitem(last=False)
         return query
+
+    def predict_flipped(self, features: FrameFeatures) -> FrameFeatures | None:
+        """About what the extractor would see in a video flipped left to right, from its features and without reading
+        it; None if it cannot tell."""
+        if not isinstance(self.extractor, PredictsTurns):
+            return None
+        predicted = self.extractor.predict_turned(features, "mirrored")
+        return None if predicted is None else self.calibration.calibrate(predicted)
 
     def flipped(self, record: VideoRecord) -> FrameFeatures | None:
         """Features of about 16 frames flipped left to right; None if the file is gone, changed or broken."""

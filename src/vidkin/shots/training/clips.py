@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +22,8 @@ from vidkin.metric.sampling import (
     sample_critical_quadlets,
     sample_shot_triplets,
 )
-from vidkin.models import ClipEncoder, EncoderConfig, load_model
+from vidkin.models import ClipEncoder
+from vidkin.shots.learned import network_input
 from vidkin.shots.shot_windows import Encode
 from vidkin.shots.video_frames import VideoFrames, iter_squares
 
@@ -193,11 +193,10 @@ class ShotNetwork:
     def __init__(self, model: ClipEncoder) -> None:
         self._model = model
 
-    def frame_features(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Features [N, F] of square images [N, S, S, 3] uint8."""
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features [N, F] of square images [N, 3, S, S] from 0 to 1."""
         with torch.inference_mode():
-            inputs = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
-            features: NDArray[np.float32] = self._model.frame_features(inputs).float().cpu().numpy()
+            features: NDArray[np.float32] = self._model.frame_features(torch.from_numpy(images)).float().cpu().numpy()
         return features
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -205,21 +204,6 @@ class ShotNetwork:
         with torch.inference_mode():
             embeddings: NDArray[np.float32] = self._model.head(torch.from_numpy(features)).float().cpu().numpy()
         return embeddings
-
-
-def open_shot_network(folder: PathLike) -> tuple[ShotNetwork, EncoderConfig]:
-    """The clip encoder in a model's folder, and its configuration.
-
-    Raises:
-        InvalidArgumentError: The folder holds another kind of model.
-        UnknownExtractorError: The folder holds no model.
-    """
-    network = load_model(folder)
-    if not isinstance(network, ClipEncoder):
-        raise InvalidArgumentError(
-            f"{os.fspath(folder)}: the model must be of kind 'clip' to detect shots, got {network.config.kind!r}"
-        )
-    return ShotNetwork(network), network.config
 
 
 def encode_with(model: ClipEncoder) -> Encode:
@@ -268,7 +252,7 @@ def video_features(
     rows, numbers, times = [], [], []
     frames = 0
     for squares in iter_squares(path, size=size, fit=fit, rate=rate):
-        rows.append(network.frame_features(squares.images))
+        rows.append(network.frame_features(network_input(squares.images)))
         numbers.append(squares.numbers)
         times.append(squares.times)
         frames = squares.read

@@ -1,0 +1,104 @@
+"""Trained models are used where torch is not installed: to index, search, compare, describe and cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.models.conftest import small
+from tests.support.comparators import passing
+from tests.support.videos import encode, pan
+from vidkin.features import open_extractor
+from vidkin.models import save_model
+from vidkin.models.comparator_folder import save_comparator
+from vidkin.models.config import ComparatorConfig
+from vidkin.shots.critical import FittedRule
+from vidkin.shots.learned import ShotRules
+from vidkin.shots.shot_windows import SLOPE_NUMBERS
+
+pytestmark = pytest.mark.process
+
+WITHOUT = Path(__file__).parents[1] / "support" / "without_torch"
+USE = """
+import sys
+import vidkin
+from vidkin.features import open_extractor
+from vidkin.shots.detect import detect
+
+work = sys.argv[1]
+for name in ("image", "clip", "comparator", "frame_encoder"):
+    model = f"{work}/{name}"
+    print(name, open_extractor(model).fingerprint)
+    with vidkin.Index.open(f"{work}/{name}.vidkin", extractor=model, create=True) as index:
+        report = index.add([f"{work}/videos"])
+        assert (len(report.added), len(report.broken)) == (2, 0), report
+        best = index.search(f"{work}/videos/coffee.mp4")[0]
+        assert best.path.endswith("coffee.mp4") and best.score > 0.99, (name, best)
+    assert vidkin.compare(f"{work}/videos/coffee.mp4", f"{work}/videos/coffee.mp4", extractor=model).score > 0.99
+print("cuts", len(detect(f"{work}/videos/coffee.mp4", f"learned:{work}/clip").cuts))
+assert "torch" not in sys.modules
+"""
+OLD = """
+import sys
+from vidkin.errors import MissingPartError
+from vidkin.features import open_extractor
+try:
+    open_extractor(sys.argv[1])
+except MissingPartError as error:
+    print(error)
+"""
+METRIC = """
+from vidkin.errors import MissingPartError
+try:
+    from vidkin.metric import losses
+except MissingPartError as error:
+    print(error)
+"""
+
+
+def run(code: str, *words: object) -> str:
+    """What a program prints where nothing is found that learning needs."""
+    path = os.pathsep.join([str(WITHOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.large
+def test_trained_models_index_search_compare_and_cut_without_torch(tmp_path: Path) -> None:
+    for name in ("coffee", "rocket"):
+        (tmp_path / "videos").mkdir(exist_ok=True)
+        encode(tmp_path / "videos" / f"{name}.mp4", pan(name, 40))
+    for kind in ("image", "clip"):
+        save_model(small(kind), tmp_path / kind)
+    save_model(small("frame_encoder", size=64), tmp_path / "frame_encoder")
+    save_comparator(passing(ComparatorConfig(unrelated=(-1.0, 0.5))), tmp_path / "comparator")
+    cut = FittedRule(dict.fromkeys(SLOPE_NUMBERS, 1.0), bias=0.0)
+    ShotRules(window=4, cut=cut, method="slope").save(tmp_path / "clip")
+    lines = run(USE, tmp_path).splitlines()
+    fingerprints = {name: open_extractor(str(tmp_path / name)).fingerprint for name in ("image", "clip")}
+    assert lines[0] == f"image {fingerprints['image']}"
+    assert lines[1] == f"clip {fingerprints['clip']}"
+    assert lines[-1].startswith("cuts ")
+
+
+def test_a_folder_without_graphs_names_the_command() -> None:
+    stored = Path(__file__).parents[1] / "fixtures" / "model-0.1"
+    sentence = f"{stored}: has no model.onnx, so it runs only with torch; run `vidkin export {stored} --in-place`"
+    assert run(OLD, stored).strip() == f"{sentence}, which needs torch"
+
+
+def test_losses_say_what_to_install() -> None:
+    assert run(METRIC).strip() == (
+        "vidkin.metric needs torch, which is not installed; install it with: pip install 'vidkin[train]'"
+    )
