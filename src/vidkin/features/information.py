@@ -118,8 +118,9 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     boxes = np.tile(np.array([0, height, 0, width], dtype=np.int64), (len(images), 1))
     # Most frames have no bars: none of their outermost lines has a single color.
     outermost = (images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1])
-    for place in np.flatnonzero(np.any([_flat_lines(lines) for lines in outermost], axis=0)).tolist():
-        boxes[place] = _picture_box(images[place])
+    flat = np.stack([_flat_lines(lines) for lines in outermost], axis=1)
+    for place in np.flatnonzero(flat.any(axis=1)).tolist():
+        boxes[place] = _picture_box(images[place], *flat[place].tolist())
     return boxes
 
 
@@ -146,15 +147,21 @@ class _BarSide:
         return float((lines >= _EDGE_DEVIATION).mean(axis=1).max()) if lines.size else 0.0
 
 
-def _side(lines: NDArray[np.uint8]) -> _BarSide:
-    """The candidate for a side whose lines [N, L, 3] are given from the border inwards."""
+_NO_BAR = _BarSide(0, np.zeros(3), np.zeros((0, 0), dtype=np.int16), 0)
+
+
+def _side(lines: NDArray[np.uint8], flat_border: bool) -> _BarSide:
+    """The candidate for a side whose lines [N, L, 3] are given from the border inwards; ``flat_border`` tells whether
+    the outermost can be of a single color."""
+    if not flat_border:
+        return _NO_BAR
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
     least = max(4, math.ceil(_SMALLEST_BAR * length))
     color = np.median(lines[0], axis=0)
     # Most frames have no bars: their first lines tell.
     if not _flat(lines[:least], color)[0].all():
-        return _BarSide(0, color, np.zeros((0, lines.shape[1]), dtype=np.int16), reach)
+        return _NO_BAR
     flat, deviation = _flat(lines[: int(_LARGEST_BAR * length) + reach + 1], color)
     depth = length if flat.all() else int(np.argmin(flat))
     return _BarSide(depth if depth <= _LARGEST_BAR * length else 0, color, deviation, reach)
@@ -184,12 +191,15 @@ def _flat(lines: NDArray[np.uint8], color: NDArray[np.float64]) -> tuple[NDArray
     return flat, deviation
 
 
-def _picture_box(image: NDArray[np.uint8]) -> tuple[int, int, int, int]:
-    """Top, bottom, left, right of the picture of one frame [H, W, 3]."""
+def _picture_box(
+    image: NDArray[np.uint8], flat_top: bool, flat_bottom: bool, flat_left: bool, flat_right: bool
+) -> tuple[int, int, int, int]:
+    """Top, bottom, left, right of the picture of one frame [H, W, 3], whose outermost lines can be of a single color
+    where this is said."""
     height, width = image.shape[:2]
     columns_first = image.transpose(1, 0, 2)
-    rows = (_side(image), _side(image[::-1]))
-    columns = (_side(columns_first), _side(columns_first[::-1]))
+    rows = (_side(image, flat_top), _side(image[::-1], flat_bottom))
+    columns = (_side(columns_first, flat_left), _side(columns_first[::-1], flat_right))
     # Bars on all four sides hide each other's edges, so each pair is judged within the other one ...
     top, bottom = _pair(rows, _interior(columns, width), height)
     left, right = _pair(columns, _interior(rows, height), width)
