@@ -7,7 +7,6 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
