@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ import torch
 from tests.cli.conftest import run
 from tests.conftest import missing_part
 from tests.models.conftest import clips, small
-from vidkin.models import load_model, save_model
+from vidkin.features.frame_encoder import FrameEncoder, save_frame_encoder
+from vidkin.features.square_encoder import open_square_encoder
+from vidkin.models import load_model, open_encoder, save_model
+from vidkin.models.extractor import OnnxEncoder
 
 STORED = Path(__file__).parents[1] / "fixtures" / "model-0.1"
 
@@ -44,9 +48,29 @@ def test_a_torch_program_gives_the_same_embeddings(tmp_path: Path) -> None:
     torch.testing.assert_close(embeddings, model.embed(images), atol=1e-6, rtol=0)
 
 
+def test_a_model_of_version_0_1_gets_its_onnx_files_in_place(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(STORED, tmp_path / "model"))
+    outcome = run("export", folder, "--in-place")
+    assert outcome.out.replace("\n", "").count(": written") == 2
+    assert isinstance(open_encoder(folder), OnnxEncoder)
+    assert run("export", folder, "--in-place", "--json").json["outputs"] == [
+        str(folder / "model.onnx"),
+        str(folder / "head.onnx"),
+    ]
+
+
+def test_weights_of_a_frame_encoder_get_their_onnx_file(tmp_path: Path) -> None:
+    weights = save_frame_encoder(FrameEncoder(), tmp_path / "own.safetensors")
+    found = run("export", weights, "-o", tmp_path / "own.onnx", "--json").json
+    assert (found["kind"], found["size"], found["dimension"]) == ("frame_encoder", 64, 128)
+    assert open_square_encoder(weights).digest == open_square_encoder(tmp_path / "own.onnx").digest
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["{stored}"], "use either --output or --in-place"),
+        (["{stored}", "-o", "{tmp}/m.onnx", "--in-place"], "use either --output or --in-place"),
         (["nowhere", "-o", "{tmp}/m.onnx"], "nowhere: holds no model"),
         (["{stored}", "-o", "{tmp}/missing/m.onnx"], "missing: no such folder; create it first"),
         (["{stored}", "-o", "{stored}/model.safetensors"], "is also an input; choose another output file"),
