@@ -18,6 +18,9 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
+from vidkin.index.duplicates.comparisons import Comparisons, present_files
+from vidkin.index.ingest.scan import scan
+from vidkin.index.ingest.update import remove_records, update_index
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -190,8 +193,6 @@ class Index:
             IngestInterrupted: On Ctrl-C, with the report so far.
         """
         from vidkin.index.ingest.processes import ProcessExecutor
-        from vidkin.index.ingest.scan import scan
-        from vidkin.index.ingest.update import update_index
 
         self._check_writable()
         if executor is None:
@@ -227,8 +228,6 @@ class Index:
             NotIndexedError: One of the paths is not in the index; then nothing is removed.
             CollectionLockedError: Another process is writing.
         """
-        from vidkin.index.ingest.update import remove_records
-
         self._check_writable()
         names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         with self.place.exclusive(wait):
@@ -351,7 +350,6 @@ class Index:
             InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
         """
-        from vidkin.index.duplicates.comparisons import Comparisons, present_files
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
 

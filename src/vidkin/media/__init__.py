@@ -1,17 +1,14 @@
 """Times, probing, decoding, encoding, edits and splitting of video files.
 
-What every reader of frames needs is imported here; the rest is imported when it is first used.
+Everything is imported when it is first used: times need no decoder.
 """
 
 from typing import TYPE_CHECKING
 
 from vidkin._base.registry import lazy_names
-from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
-from vidkin.media.frames import Frames
-from vidkin.media.probe import ProbedVideo, VideoInfo, open_probed, probe, time_in
-from vidkin.media.time import Time
 
 if TYPE_CHECKING:
+    from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
     from vidkin.media.edits import (
         EDITS,
         Edit,
@@ -24,12 +21,15 @@ if TYPE_CHECKING:
         steady_frames,
     )
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
+    from vidkin.media.frames import Frames
     from vidkin.media.matroska import find_matroska_damage
     from vidkin.media.picture_edits import EditSetting
     from vidkin.media.pieces import Piece, SplitReport
     from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
+    from vidkin.media.probing import ProbedVideo, VideoInfo, open_probed, probe, time_in
     from vidkin.media.split_at_keys import split_video
     from vidkin.media.split_exactly import Span, split_exactly
+    from vidkin.media.time import Time
 else:
     __getattr__ = lazy_names(__name__)
 

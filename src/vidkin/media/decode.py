@@ -17,7 +17,7 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.convert import Converter, Orienter, clean_aspect
 from vidkin.media.frames import Frames, join_frames
-from vidkin.media.probe import ProbedVideo, open_at_start
+from vidkin.media.probing import ProbedVideo, open_at_start
 from vidkin.media.reader import PictureReader
 from vidkin.media.sampling import ChosenSampler, Sampler, Samples, SkippingDecoder
 

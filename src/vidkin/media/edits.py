@@ -67,7 +67,7 @@ from vidkin.media.picture_edits import (
     unchanged,
     values,
 )
-from vidkin.media.probe import probe
+from vidkin.media.probing import probe
 from vidkin.media.time import is_before
 
 # What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or

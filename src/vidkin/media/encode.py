@@ -20,7 +20,7 @@ from vidkin._base.values import check_positive
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.convert import is_high_definition
 from vidkin.media.decode import iter_frames, thumbnail
-from vidkin.media.probe import probe
+from vidkin.media.probing import probe
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

@@ -19,7 +19,7 @@ from vidkin.media.container import open_video
 from vidkin.media.exact_plan import LostFrameError, PieceStretch, iter_material, plan_piece
 from vidkin.media.piece_writer import PieceWriter, SoundReader, encoder_of
 from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, piece_paths
-from vidkin.media.probe import probe
+from vidkin.media.probing import probe
 from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
 
 OnSplitProgress = Callable[[float, float | None], None]
