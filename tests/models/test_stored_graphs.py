@@ -21,12 +21,11 @@ from vidkin.media import Frames
 from vidkin.models import Encoder, load_model, model_digest, open_encoder, save_model
 from vidkin.models.comparator import build_comparator
 from vidkin.models.comparator_extractor import ComparatorExtractor
-from vidkin.models.comparator_folder import comparator_digest, load_comparator, save_comparator
+from vidkin.models.comparator_folder import comparator_digest, export_in_place, load_comparator, save_comparator
 from vidkin.models.config import ComparatorConfig
 from vidkin.models.encoder import TorchEncoder
 from vidkin.models.export import ExportError, write_graph
 from vidkin.models.extractor import OnnxEncoder
-from vidkin.models.model_folder import export_in_place
 
 STORED = Path(__file__).parents[1] / "fixtures" / "model-0.1"
 

@@ -63,7 +63,7 @@ def export(
 
 
 def _export_in_place(model: Path, json: bool) -> None:
-    from vidkin.models.model_folder import export_in_place
+    from vidkin.models.comparator_folder import export_in_place
 
     written = export_in_place(model)
     if json:

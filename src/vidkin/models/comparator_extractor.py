@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
-from vidkin._base.registry import parse_name
+from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import (
     ClipExtractor,
@@ -216,9 +216,10 @@ def _open_comparator(folder: Path, config: ComparatorConfig) -> ArrayComparator:
             raise
         if (folder / GRAPH_FILE).exists():
             _log.warning("%s", error)
-    from vidkin.models.comparator import build_comparator
-
-    return build_comparator(config, weights=folder / WEIGHTS_FILE).on_arrays()
+    # Named rather than imported, so that this module stays without torch.
+    build = load_attribute("vidkin.models.comparator:build_comparator")
+    comparator: ArrayComparator = build(config, weights=folder / WEIGHTS_FILE).on_arrays()
+    return comparator
 
 
 def _weighing(config: ComparatorConfig, weights: Mapping[str, NDArray[Any]]) -> Weigh:
@@ -246,14 +247,14 @@ def _attend(
 
 
 def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
-    weighed: NDArray[np.float32] = values * ((values @ direction) / 2 + np.float32(0.5))[..., None]
+    weighed: NDArray[np.float32] = np.multiply(values, ((values @ direction) / 2 + np.float32(0.5))[..., None])
     return weighed
 
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
     # Scaling to length 1 first, as in training, does not change a sign.
-    signs = np.sign(values @ projection)
-    return (signs / values.shape[-1] ** 0.5).astype(np.float32)
+    signs: NDArray[np.float32] = np.sign(values @ projection)
+    return np.multiply(signs, np.float32(values.shape[-1] ** -0.5))
 
 
 # A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.

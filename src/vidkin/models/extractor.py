@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
-from vidkin._base.registry import parse_name
+from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information
 from vidkin.features.frame_extractor import FrameEncoderExtractor
@@ -191,10 +191,10 @@ def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
                 raise
             if (path / GRAPH_FILE).exists():
                 _log.warning("%s", error)
-    from vidkin.models.encoder import TorchEncoder
-    from vidkin.models.model_folder import load_model
-
-    return TorchEncoder(load_model(path), device=device)
+    # Named rather than imported, so that this module stays without torch.
+    model = load_attribute("vidkin.models.model_folder:load_model")(path)
+    network: EncoderNetwork = load_attribute("vidkin.models.encoder:TorchEncoder")(model, device=device)
+    return network
 
 
 # Chunks are always full, so that results do not depend on how the frames arrive.

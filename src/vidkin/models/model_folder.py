@@ -18,7 +18,7 @@ from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork
 from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.config import COMPARATOR, PLAIN_MEAN, PLAIN_STD, EncoderConfig
+from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
 from vidkin.models.encoder import Encoder, model_digest
 from vidkin.models.export import ExportError, write_encoder_graphs
 from vidkin.models.frame_model import FrameEncoderModel
@@ -31,7 +31,6 @@ from vidkin.models.stored import (
     GRAPH_FILE,
     HEAD_FILE,
     WEIGHTS_FILE,
-    read_model_document,
     read_model_info,
 )
 from vidkin.models.two_head import TwoHeadNetwork, open_map_network
@@ -140,24 +139,6 @@ def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encod
     load_weights(model, path / WEIGHTS_FILE, label=f"the model in {path}")
     model.class_names = info.class_names
     return model.eval().to(device)
-
-
-def export_in_place(folder: PathLike) -> list[Path]:
-    """Write the ONNX files of a model of any kind into its own folder, so that it runs without torch; for folders of
-    version 0.1, and those whose writing was interrupted. Returns the files; none if it needs none.
-
-    Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged or cannot be written.
-        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
-    """
-    path = Path(folder).expanduser()
-    if read_model_document(path)[1]["model"].get("kind") == COMPARATOR:
-        from vidkin.models.comparator_folder import load_comparator, write_comparator_graphs
-
-        return write_comparator_graphs(load_comparator(path), path)
-    model = load_model(path)
-    return write_encoder_graphs(model, path, model_digest(model))
 
 
 def write_model_folder(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-from vidkin._base.registry import Registry, parse_name
+from vidkin._base.registry import Registry, load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import PlanesDetector, ShotDetector
 
@@ -106,8 +106,7 @@ def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
     prefix, folder = parsed.prefix, parsed.address
     factory = _DETECTORS.find(prefix)
     if factory is None and parsed.path and (Path(parsed.path) / _MODEL_FILE).is_file():
-        from vidkin.models import read_model_info
-
+        read_model_info = load_attribute("vidkin.models.stored:read_model_info")
         prefix, folder = "learned", parsed.path
         if read_model_info(folder).config.kind == "deep_sbd":
             prefix = "deepsbd"
