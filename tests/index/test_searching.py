@@ -13,8 +13,9 @@ import pytest
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
-from vidkin.index import Index, SerialExecutor, collection
+from vidkin.index import Index, SerialExecutor
 from vidkin.index.query import query as parts
+from vidkin.index.query import query as query_module
 from vidkin.media import container
 
 
@@ -50,14 +51,14 @@ def test_a_query_that_vanishes_once_it_is_read_is_searched(
 ) -> None:
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(path_of(index, "coffee").read_bytes())
-    describe = collection.describe_query
+    describe = query_module.describe_query
 
     def describe_and_delete(*arguments: Any, **options: Any) -> Any:
         query = describe(*arguments, **options)
         clip.unlink()
         return query
 
-    monkeypatch.setattr(collection, "describe_query", describe_and_delete)
+    monkeypatch.setattr(query_module, "describe_query", describe_and_delete)
     assert Path(index.search(clip)[0].path).stem == "coffee"
 
 

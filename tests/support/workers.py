@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Index, ProcessExecutor, SerialExecutor, WorkerSpec
+from vidkin.index import ProcessExecutor, SerialExecutor, WorkerSpec
 
 __all__ = ["ExecutorHere", "index_in_processes", "index_in_this_process"]
 
@@ -27,7 +27,7 @@ class ExecutorHere(SerialExecutor):
 def index_in_this_process() -> Iterator[None]:
     """``Index.add`` without an executor, and so `vidkin index`, starts no processes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[Index.__module__], "ProcessExecutor", ExecutorHere)
+        patch.setattr(sys.modules[ProcessExecutor.__module__], "ProcessExecutor", ExecutorHere)
         yield
 
 
@@ -35,5 +35,5 @@ def index_in_this_process() -> Iterator[None]:
 def index_in_processes() -> Iterator[None]:
     """Undo :func:`index_in_this_process` for a while."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[Index.__module__], "ProcessExecutor", ProcessExecutor)
+        patch.setattr(sys.modules[ProcessExecutor.__module__], "ProcessExecutor", ProcessExecutor)
         yield

@@ -280,7 +280,7 @@ def _gradients(votes: NDArray[np.float32]) -> NDArray[np.float32]:
 def _color(means: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Brightness relative to the region, [T, R, 9], and color, [T, R, 18], of means of L, a, b [T, R, 3, 9]."""
     brightness = means[:, :, 0] - means[:, :, 0].mean(axis=-1, keepdims=True)
-    color: NDArray[np.float32] = _joined(means[:, :, 1:]) / 60
+    color: NDArray[np.float32] = _joined(means[:, :, 1:]) / np.float32(60)
     return _scaled(brightness, 6), color
 
 
@@ -343,7 +343,8 @@ def _linear_levels() -> NDArray[np.float32]:
 def _pooling(side: int) -> NDArray[np.float32]:
     """[12, side]: the product with it is the mean over the rows of each cell."""
     length = side // CELLS
-    return np.kron(np.eye(CELLS, dtype=np.float32), np.full((1, length), 1 / length, np.float32))
+    means: NDArray[np.float32] = np.repeat(np.eye(CELLS, dtype=np.float32), length, axis=1) / np.float32(length)
+    return means
 
 
 @cache

@@ -17,7 +17,7 @@ Edges = tuple[int, int, int, int]
 """Left, top, right, bottom of a part of planes, pixels."""
 
 # First output, first input, weights [outputs, inputs].
-_Block = tuple[int, int, NDArray[np.float32]]
+_ResizedBlock = tuple[int, int, NDArray[np.float32]]
 
 # Outputs a product: few, because most weights of a longer row are zeros; enough to fill the registers.
 _BLOCK = 16
@@ -104,7 +104,7 @@ def _resize_rows(planes: NDArray[np.float32], *, out: NDArray[np.float32]) -> No
     out += _HALF
 
 
-def _multiply_columns(blocks: Sequence[_Block], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+def _multiply_columns(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """Lines [N, W] times the weights [W', W]: [N, W']."""
     for first, start, weights in blocks:
         count, length = weights.shape
@@ -114,7 +114,7 @@ def _multiply_columns(blocks: Sequence[_Block], lines: NDArray[np.float32], out:
             np.matmul(inputs, weights.T, out=out[row : row + step, first : first + count])
 
 
-def _multiply_rows(blocks: Sequence[_Block], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+def _multiply_rows(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """The weights [H', H] times lines [H, N]: [H', N]."""
     for first, start, weights in blocks:
         count, length = weights.shape
@@ -125,7 +125,7 @@ def _multiply_rows(blocks: Sequence[_Block], lines: NDArray[np.float32], out: ND
 
 
 @lru_cache(maxsize=512)
-def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[_Block, ...]:
+def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[_ResizedBlock, ...]:
     """The weights [size, length] in blocks of outputs, without the inputs that no output of a block uses."""
     weights = _bilinear_weights(length, size) if kind == "bilinear" else _area_weights(length, size)
     blocks = []

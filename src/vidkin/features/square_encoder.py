@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
+from vidkin._base.registry import load_attribute
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features.sessions import check_device, has_cuda, open_session
@@ -156,11 +157,13 @@ def _open_onnx(path: Path, device: str) -> SquareEncoder:
 def _open_with_torch(path: Path, device: str) -> SquareEncoder:
     """The encoder of a safetensors file as a network of torch."""
     try:
-        from vidkin.features.frame_encoder import load_frame_encoder
+        # Named rather than imported: the network of torch is built on this module.
+        load_frame_encoder = load_attribute("vidkin.features.frame_encoder:load_frame_encoder")
     except ImportError as error:
         file = path.with_suffix(".onnx")
         raise MissingPartError(
             f"{path} needs torch, which is not installed, or {file.name} beside it; where torch is installed, write "
             f"that file with: vidkin export {path} --output {file}"
         ) from error
-    return load_frame_encoder(path).on_squares(device)
+    encoder: SquareEncoder = load_frame_encoder(path).on_squares(device)
+    return encoder

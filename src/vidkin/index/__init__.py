@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Idle,
         SerialExecutor,
         Unreadable,
-        WorkerSpec,
         describe_video,
     )
     from vidkin.index.ingest.processes import ProcessExecutor
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from vidkin.index.storage.decisions import Decision
     from vidkin.index.storage.files import is_gone
     from vidkin.index.storage.lance import LanceStore
-    from vidkin.index.storage.manifest import FolderRules
+    from vidkin.index.storage.manifest import FolderRules, WorkerSpec
     from vidkin.index.storage.records import (
         Entry,
         VideoRecord,

@@ -6,7 +6,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vidkin._base.values import Result
 from vidkin.errors import (
@@ -16,25 +18,6 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
-from vidkin.index.duplicates.comparisons import Comparisons, present_files
-from vidkin.index.duplicates.find import DuplicateGroup, find_duplicates
-from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.ingest.executor import Executor, WorkerSpec
-from vidkin.index.ingest.processes import ProcessExecutor
-from vidkin.index.ingest.report import IngestReport, OnProgress
-from vidkin.index.ingest.scan import scan
-from vidkin.index.ingest.update import remove_records, update_index
-from vidkin.index.query.query import Query, QuerySource, SearchParts, describe_query, query_file
-from vidkin.index.query.stage_recall import RecallReport, measure_recall
-from vidkin.index.query.stages import (
-    Comparison,
-    Match,
-    Ranker,
-    compare_pair,
-    find_identical,
-    find_matches,
-    put_identical_first,
-)
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -48,11 +31,19 @@ from vidkin.index.storage.decisions import (
 )
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import Manifest, create_manifest
+from vidkin.index.storage.manifest import Manifest, WorkerSpec, create_manifest
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import Scorer
+
+if TYPE_CHECKING:
+    from vidkin.index.duplicates.find import DuplicateGroup
+    from vidkin.index.ingest.executor import Executor
+    from vidkin.index.ingest.report import IngestReport, OnProgress
+    from vidkin.index.query.query import Query, QuerySource, SearchParts
+    from vidkin.index.query.stage_recall import RecallReport
+    from vidkin.index.query.stages import Comparison, Match, Ranker
 
 PathLike = str | os.PathLike[str]
 
@@ -81,7 +72,6 @@ class Index:
         self.worker_spec = spec
         self._read_only = read_only
         self._ranker: Ranker | None = None
-        self._parts = SearchParts(place, manifest, store, lambda: open_index_extractor(place, manifest, spec))
 
     @classmethod
     def open(
@@ -131,6 +121,16 @@ class Index:
             if not read_only:
                 index.manifest = remember_places(place, manifest, spec)
         return index
+
+    @cached_property
+    def _parts(self) -> SearchParts:
+        # Reading an index needs neither a decoder nor an extractor.
+        from vidkin.index.query.query import SearchParts
+
+        def opened() -> FrameExtractor:
+            return open_index_extractor(self.place, self.manifest, self.worker_spec)
+
+        return SearchParts(self.place, self.manifest, self.store, opened)
 
     @property
     def path(self) -> Path:
@@ -189,6 +189,10 @@ class Index:
             CollectionLockedError: Another process is writing.
             IngestInterrupted: On Ctrl-C, with the report so far.
         """
+        from vidkin.index.ingest.processes import ProcessExecutor
+        from vidkin.index.ingest.scan import scan
+        from vidkin.index.ingest.update import update_index
+
         self._check_writable()
         if executor is None:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
@@ -223,6 +227,8 @@ class Index:
             NotIndexedError: One of the paths is not in the index; then nothing is removed.
             CollectionLockedError: Another process is writing.
         """
+        from vidkin.index.ingest.update import remove_records
+
         self._check_writable()
         names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         with self.place.exclusive(wait):
@@ -262,6 +268,9 @@ class Index:
             MediaError: The query cannot be read.
             InvalidArgumentError: A number is out of its range.
         """
+        from vidkin.index.query.query import query_file
+        from vidkin.index.query.stages import find_identical, find_matches, put_identical_first
+
         if offset < 0:
             raise InvalidArgumentError(f"offset must be at least 0, got {offset}")
         most = limit + offset if limit > 0 else limit
@@ -307,6 +316,8 @@ class Index:
             MediaError: The query cannot be read.
             NotIndexedError: The target is not in the index; :func:`vidkin.compare` takes any two files.
         """
+        from vidkin.index.query.stages import compare_pair
+
         self.refresh()
         record = find_records(self.store, target)[0]
         described = self._describe(query, start, end, mirrored)
@@ -340,6 +351,10 @@ class Index:
             InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
         """
+        from vidkin.index.duplicates.comparisons import Comparisons, present_files
+        from vidkin.index.duplicates.find import find_duplicates
+        from vidkin.index.duplicates.pairing import PairSearch
+
         if not self.scorer.has_segments:
             raise CollectionMismatchError(
                 f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
@@ -385,6 +400,8 @@ class Index:
             seed: Seed of the random choice of queries.
             on_progress: Callback that receives (queries done, total number of queries).
         """
+        from vidkin.index.query.stage_recall import measure_recall
+
         self.refresh()
         return measure_recall(
             self.store,
@@ -472,6 +489,8 @@ class Index:
         return f"Index({self.place.uri!r}, extractor={self.manifest.extractor!r}, videos={len(self)})"
 
     def _describe(self, path: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
+        from vidkin.index.query.query import describe_query
+
         rate = self.manifest.sampling_rate
         return describe_query(path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored)
 

@@ -216,9 +216,9 @@ def _open_comparator(folder: Path, config: ComparatorConfig) -> ArrayComparator:
             raise
         if (folder / GRAPH_FILE).exists():
             _log.warning("%s", error)
-    # Named rather than imported, so that this module stays without torch.
-    build = load_attribute("vidkin.models.comparator:build_comparator")
-    comparator: ArrayComparator = build(config, weights=folder / WEIGHTS_FILE).on_arrays()
+    # Named rather than imported: the network of torch is built on this module.
+    build_comparator = load_attribute("vidkin.models.comparator:build_comparator")
+    comparator: ArrayComparator = build_comparator(config, weights=folder / WEIGHTS_FILE).on_arrays()
     return comparator
 
 
@@ -241,20 +241,20 @@ def _attend(
     context: NDArray[np.float32],
     values: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    attention = np.tanh(values @ transform + bias) @ context
-    weighed: NDArray[np.float32] = values / (1 + np.exp(-attention))[..., None]
+    attention: NDArray[np.float32] = np.tanh(values @ transform + bias) @ context
+    weighed: NDArray[np.float32] = values / (np.float32(1) + np.exp(-attention))[..., None]
     return weighed
 
 
 def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
-    weighed: NDArray[np.float32] = np.multiply(values, ((values @ direction) / 2 + np.float32(0.5))[..., None])
+    weighed: NDArray[np.float32] = values * ((values @ direction) / np.float32(2) + np.float32(0.5))[..., None]
     return weighed
 
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
     # Scaling to length 1 first, as in training, does not change a sign.
-    signs: NDArray[np.float32] = np.sign(values @ projection)
-    return np.multiply(signs, np.float32(values.shape[-1] ** -0.5))
+    signs: NDArray[np.float32] = np.sign(values @ projection) / np.float32(values.shape[-1] ** 0.5)
+    return signs
 
 
 # A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.

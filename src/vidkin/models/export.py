@@ -111,14 +111,14 @@ def write_encoder_graphs(model: Encoder, folder: Path, digest: str) -> list[Path
     with evaluation_mode(model):
         return [
             write_graph(
-                _Part(model, "frame_features").eval(),
+                _CalledMethod(model, "frame_features").eval(),
                 (_noise(model, 2, 3, size, size),),
                 folder / GRAPH_FILE,
                 {"pictures": {0: "batch"}, "features": {0: "batch"}},
                 metadata={"vidkin": _about(model), **entry},
             ),
             write_graph(
-                _Part(model, "head").eval(),
+                _CalledMethod(model, "head").eval(),
                 (_noise(model, 2, 3, model.feature_dimension),),
                 folder / HEAD_FILE,
                 {"features": {0: "batch", 1: "time"}, "embedding": {0: "batch"}},
@@ -257,7 +257,7 @@ class _Exported(nn.Module):
         return self.model.embed(inputs, lengths)
 
 
-class _Part(nn.Module):
+class _CalledMethod(nn.Module):
     """One method of a network as a network."""
 
     def __init__(self, network: nn.Module, name: str) -> None:

@@ -191,9 +191,9 @@ def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
                 raise
             if (path / GRAPH_FILE).exists():
                 _log.warning("%s", error)
-    # Named rather than imported, so that this module stays without torch.
-    model = load_attribute("vidkin.models.model_folder:load_model")(path)
-    network: EncoderNetwork = load_attribute("vidkin.models.encoder:TorchEncoder")(model, device=device)
+    # Named rather than imported: the networks of torch are built on this module.
+    of_torch = load_attribute("vidkin.models.encoder:TorchEncoder")
+    network: EncoderNetwork = of_torch(load_attribute("vidkin.models.model_folder:load_model")(path), device=device)
     return network
 
 

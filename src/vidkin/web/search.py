@@ -60,29 +60,29 @@ class SearchQuery(BaseModel):
                 raise InvalidArgumentError("a search must have a box or a stretch, not both")
 
 
-class Place(BaseModel):
+class PlaceInLine(BaseModel):
     """Where a search is in the line."""
 
     position: int = Field(description="1 is the next; 0 has begun.")
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _Caller:
     """Who asks, and the name by which the place in the line can be asked for."""
 
     client: str
     ticket: str
 
 
-def _turn(
+def _caller(
     request: Request,
     tab: Annotated[str, Header(alias="X-Vidkin-Tab", max_length=_TICKET)] = "",
     ticket: Annotated[str, Header(alias="X-Vidkin-Ticket", max_length=_TICKET)] = "",
-) -> _Turn:
-    return _Turn(f"{request.client.host if request.client else ''} {tab}", ticket)
+) -> _Caller:
+    return _Caller(f"{request.client.host if request.client else ''} {tab}", ticket)
 
 
-Turn = Annotated[_Turn, Depends(_turn)]
+Caller = Annotated[_Caller, Depends(_caller)]
 
 
 class Search(SearchQuery):
@@ -142,24 +142,24 @@ async def show_search(
 
 
 @router.post("/api/search", response_model=SearchResult)
-async def search(site: CurrentSite, query: Search, request: Request, turn: Turn) -> ResultResponse:
+async def search(site: CurrentSite, query: Search, request: Request, caller: Caller) -> ResultResponse:
     """The videos of the index that match, best first; a video does not match itself."""
     query.check()
-    return ResultResponse(await _in_line(site, request, turn, partial(_search, site, query)))
+    return ResultResponse(await _in_line(site, request, caller, partial(_search, site, query)))
 
 
-@router.get("/api/searches/{ticket}", response_model=Place)
-async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_TICKET)]) -> Place:
+@router.get("/api/searches/{ticket}", response_model=PlaceInLine)
+async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_TICKET)]) -> PlaceInLine:
     """Where a search or a match is in the line: the one that was sent with this ``X-Vidkin-Ticket``."""
     position = site.searches.position(ticket)
     if position is None:
         raise HTTPException(404, "there is no such search (any more)")
-    return Place(position=position)
+    return PlaceInLine(position=position)
 
 
-async def _in_line(site: Site, request: Request, turn: _Turn, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+async def _in_line(site: Site, request: Request, caller: _Caller, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Do the work when its turn comes, unless whoever asked has left."""
-    task = asyncio.ensure_future(site.searches.run(work, client=turn.client, ticket=turn.ticket))
+    task = asyncio.ensure_future(site.searches.run(work, client=caller.client, ticket=caller.ticket))
     try:
         while not (await asyncio.wait([task], timeout=_LOOK_EVERY))[0]:
             if await request.is_disconnected():
@@ -273,12 +273,12 @@ async def show_match(
 
 
 @router.post("/api/match", response_model=MatchResult)
-async def match(site: CurrentSite, pair: Pair, request: Request, turn: Turn) -> ResultResponse:
+async def match(site: CurrentSite, pair: Pair, request: Request, caller: Caller) -> ResultResponse:
     """One video (or dropped file) against one video of the index."""
     pair.check()
     if pair.box is not None:
         raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
-    return ResultResponse(await _in_line(site, request, turn, partial(_match, site, pair)))
+    return ResultResponse(await _in_line(site, request, caller, partial(_match, site, pair)))
 
 
 def _match(site: Site, pair: Pair) -> dict[str, Any]:

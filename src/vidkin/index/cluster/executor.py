@@ -21,8 +21,9 @@ from vidkin.features import FrameExtractor, Phase
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.features.sessions import set_threads
 from vidkin.index.cluster.connection import check_address, connect, import_ray
-from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec, describe_video
+from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, describe_video
 from vidkin.index.ingest.worker import Alive, Failed
+from vidkin.index.storage.manifest import WorkerSpec
 
 # Seconds for which events are collected before they are sent.
 _GATHER = 0.25

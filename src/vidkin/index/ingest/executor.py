@@ -1,7 +1,7 @@
 """The contract of executors, which turn files into features, and the events that they report.
 
-An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`WorkerSpec` to each worker,
-open the extractor there once with :meth:`WorkerSpec.open`, and relay the events of
+An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`~vidkin.index.WorkerSpec` to
+each worker, open the extractor there once with :meth:`~vidkin.index.WorkerSpec.open`, and relay the events of
 :func:`~vidkin.index.ingest.executor.describe_video` for each path. Everything that is sent can be pickled.
 """
 
@@ -14,35 +14,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vidkin.errors import MediaError
-from vidkin.features import FrameExtractor, Phase, describe_file, open_extractor
+from vidkin.features import FrameExtractor, Phase, describe_file
+from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
 from vidkin.media import VideoInfo, find_matroska_damage, open_probed
 from vidkin.similarity import FrameFeatures
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSpec:
-    """Everything that a worker needs to extract features.
-
-    Attributes:
-        extractor: Name for :func:`vidkin.features.open_extractor`.
-        weights, whitening: Files, or None.
-        base_rate: Frames per second of ordinary videos, see :func:`vidkin.index.storage.records`.
-        open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
-            registry's, for extractors that are not in it; a function at the top of an importable module.
-    """
-
-    extractor: str
-    weights: str | None = None
-    whitening: str | None = None
-    base_rate: float = 1.0
-    open_extractor: Callable[..., FrameExtractor] | None = None
-
-    def open(self) -> FrameExtractor:
-        """Open the extractor."""
-        if self.open_extractor is not None:
-            return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
-        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from typing import IO, Any
 
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.describe import HANG_TIMEOUT, Silence
-from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, WorkerSpec
+from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable
 from vidkin.index.ingest.worker import Alive, Channel, Failed, share_socket
+from vidkin.index.storage.manifest import WorkerSpec
 
 _TICK = 0.25
 # Allows for loading libraries and network weights; does not count against any file.

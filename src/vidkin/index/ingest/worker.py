@@ -18,7 +18,8 @@ from typing import Any
 from vidkin.errors import VidkinError
 from vidkin.features import Phase
 from vidkin.features.sessions import set_threads
-from vidkin.index.ingest.executor import WorkerSpec, describe_video
+from vidkin.index.ingest.executor import describe_video
+from vidkin.index.storage.manifest import WorkerSpec
 
 _LENGTH = struct.Struct("!Q")
 

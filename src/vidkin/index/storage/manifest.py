@@ -6,7 +6,7 @@ import fnmatch
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from types import NoneType
@@ -23,6 +23,7 @@ from vidkin.errors import (
     CollectionNotFoundError,
     InvalidArgumentError,
 )
+from vidkin.features import FrameExtractor, open_extractor
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.lance import VIDEOS_TABLE
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
@@ -286,3 +287,31 @@ def _matches(path: str, pattern: str, is_folder: bool) -> bool:
     if "/" not in pattern:
         return fnmatch.fnmatchcase(os.path.basename(path), pattern)
     return fnmatch.fnmatchcase(path, pattern if pattern.startswith("/") else f"*/{pattern}")
+
+
+# What an executor needs to make features for an index.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """Everything that a worker needs to extract features.
+
+    Attributes:
+        extractor: Name for :func:`vidkin.features.open_extractor`.
+        weights, whitening: Files, or None.
+        base_rate: Frames per second of ordinary videos, see :func:`vidkin.index.storage.records`.
+        open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
+            registry's, for extractors that are not in it; a function at the top of an importable module.
+    """
+
+    extractor: str
+    weights: str | None = None
+    whitening: str | None = None
+    base_rate: float = 1.0
+    open_extractor: Callable[..., FrameExtractor] | None = None
+
+    def open(self) -> FrameExtractor:
+        """Open the extractor."""
+        if self.open_extractor is not None:
+            return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
+        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
