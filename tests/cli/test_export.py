@@ -53,6 +53,8 @@ def test_a_model_of_version_0_1_gets_its_onnx_files_in_place(tmp_path: Path) -> 
     outcome = run("export", folder, "--in-place")
     assert outcome.out.replace("\n", "").count(": written") == 2
     assert isinstance(open_encoder(folder), OnnxEncoder)
+    for words in ([], ["--in-place", "-o", tmp_path / "m.onnx"]):
+        assert "use either --output or --in-place" in run("export", folder, *words, status=2).err
     assert run("export", folder, "--in-place", "--json").json["outputs"] == [
         str(folder / "model.onnx"),
         str(folder / "head.onnx"),
@@ -69,8 +71,6 @@ def test_weights_of_a_frame_encoder_get_their_onnx_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["{stored}"], "use either --output or --in-place"),
-        (["{stored}", "-o", "{tmp}/m.onnx", "--in-place"], "use either --output or --in-place"),
         (["nowhere", "-o", "{tmp}/m.onnx"], "nowhere: holds no model"),
         (["{stored}", "-o", "{tmp}/missing/m.onnx"], "missing: no such folder; create it first"),
         (["{stored}", "-o", "{stored}/model.safetensors"], "is also an input; choose another output file"),

@@ -17,6 +17,8 @@ from tests.models.conftest import small
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
+from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
+from vidkin.features.square_encoder import open_square_encoder
 from vidkin.media import Frames
 from vidkin.models import Encoder, load_model, model_digest, open_encoder, save_model
 from vidkin.models.comparator import build_comparator
@@ -239,3 +241,11 @@ def test_a_trained_frame_encoder_is_the_extractor_of_its_network(tmp_path: Path)
     assert extractor.fingerprint.startswith(f"frame-encoder-1-{model.square_digest[:12]}")
     assert found.values.shape == (2, 1, 1, model.dimension)
     np.testing.assert_allclose(np.linalg.norm(found.values, axis=-1), 1, atol=1e-5)
+
+
+def test_the_encoder_of_an_older_comparator_gets_its_graph(tmp_path: Path) -> None:
+    weights = save_frame_encoder(load_frame_encoder(), tmp_path / "own.safetensors")
+    folder = save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path / "model", weights=weights)
+    assert not (folder / "extractor.onnx").exists()
+    assert export_in_place(folder) == [folder / "model.onnx", folder / "extractor.onnx"]
+    assert open_square_encoder(folder / "extractor.onnx").digest == load_frame_encoder().digest()

@@ -52,7 +52,11 @@ def test_labels_become_a_detector(labels: list[VideoAnnotation], tmp_path: Path)
     assert 0 <= report.right <= 1
     assert told[0] == ("film.mp4", 0, 1)
     assert [done for _, done, total in told[1:]] == [1, 2, 3, 4]
-    assert sorted(path.name for path in report.output.glob("[!.]*")) == ["config.toml", "model.safetensors"]
+    assert sorted(path.name for path in report.output.glob("[!.]*")) == [
+        "config.toml",
+        "model.onnx",
+        "model.safetensors",
+    ]
     # The folder alone is the name of the detector.
     detection = detect(labels[0].video, str(report.output))
     assert detection.curve is not None

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from vidkin._base.files import PathLike, replace_file
+from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.frame_encoder import export_frame_encoder, load_frame_encoder
 from vidkin.models.comparator import Comparator, build_comparator
 from vidkin.models.comparator_extractor import (
     EXTRACTOR_WEIGHTS_FILE,
@@ -135,7 +137,12 @@ def export_in_place(folder: PathLike) -> list[Path]:
     """
     path = Path(folder).expanduser()
     if read_model_document(path)[1]["model"].get("kind") == COMPARATOR:
-        return write_comparator_graphs(load_comparator(path), path)
+        written = write_comparator_graphs(load_comparator(path), path)
+        info = read_comparator_info(path)
+        if info.weights is not None and parse_name(info.config.extractor).path == "vidkin":
+            encoder = load_frame_encoder(info.weights)
+            written.append(export_frame_encoder(encoder, info.weights.with_suffix(".onnx")))
+        return written
     model = load_model(path)
     return write_encoder_graphs(model, path, model_digest(model))
 

@@ -68,9 +68,6 @@ class Nothing:
 
 def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
     """The colors of a picture on a grid of 4 x 4."""
-    import torch
-    from torch.nn import functional
-
     from vidkin.features.views import features_of_views
 
     class Levels:
@@ -81,9 +78,9 @@ def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
 
         def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
             def describe(images: Any) -> Any:
-                pixels = torch.from_numpy(np.array(images)).permute(0, 3, 1, 2).float()
-                grid = functional.adaptive_avg_pool2d(pixels, 4).flatten(1) - 100.0
-                return functional.normalize(grid, dim=1)[:, None]
+                bands = [band for rows in np.array_split(images, 4, axis=1) for band in np.array_split(rows, 4, axis=2)]
+                grid = np.concatenate([band.mean(axis=(1, 2), dtype=np.float32) for band in bands], axis=1) - 100
+                return (grid / np.linalg.norm(grid, axis=1, keepdims=True))[:, None]
 
             return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
 
