@@ -360,8 +360,11 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
     assert "3 shots" in outcome.out
     assert len(list((tmp_path / "fits").glob("*.mp4"))) == 3
     longest = long.rename(tmp_path / f"{'x' * 251}.mp4")
-    outcome = run(longest, "--thumbnails", tmp_path / "pictures", "--edl", tmp_path / "x.edl", status=1)
-    assert "cannot be written: File name too long" in outcome.err
+    run(longest, "--thumbnails", tmp_path / "pictures", "--edl", tmp_path / "x.edl")
+    # The names that we give leave room for what is added to them.
+    pictures = [path.name for path in (tmp_path / "pictures").iterdir()]
+    assert len(pictures) == 3
+    assert all(len(name) <= 255 and name.startswith("x" * 190) for name in pictures)
     assert (tmp_path / "x.edl").exists()
     assert "the file cannot be reached" in run("x" * 300, "--edl", "y" * 300, status=3).err
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from vidkin.features import open_extractor
+from vidkin.datasets.labeled_samples import photograph
+from vidkin.features import background, open_extractor
 from vidkin.index.query import common as calibration
 from vidkin.index.query.common import Calibration
 from vidkin.index.storage.opening import open_place
 
 
+@pytest.fixture
+def originals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The photographs as they come with scikit-image, which the descriptors that ship are of."""
+    monkeypatch.setattr(background, "open_photograph", lambda name: Image.fromarray(photograph(name)))
+    background.background_frames.cache_clear()
+    yield
+    background.background_frames.cache_clear()
+
+
+@pytest.mark.usefixtures("originals")
 @pytest.mark.parametrize("name", ["vidkin", "classical"])
 def test_the_shipped_background_is_the_measured_one(name: str) -> None:
     extractor = open_extractor(name)
