@@ -7,19 +7,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import skimage
 from PIL import Image
 
-from vidkin.datasets.labeled_samples import photograph
 from vidkin.features import background, open_extractor
 from vidkin.index.query import common as calibration
 from vidkin.index.query.common import Calibration
 from vidkin.index.storage.opening import open_place
 
+# Files of scikit-image with names of their own.
+ORIGINALS = {"hubble": "hubble_deep_field", "motorcycle": "motorcycle_left"}
+
+
+def open_original(name: str) -> Image.Image:
+    """A photograph as a file of scikit-image."""
+    (path,) = Path(skimage.__file__).with_name("data").glob(f"{ORIGINALS.get(name, name)}.*")
+    return Image.open(path).convert("RGB")
+
 
 @pytest.fixture
 def originals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The photographs as they come with scikit-image, which the descriptors that ship are of."""
-    monkeypatch.setattr(background, "open_photograph", lambda name: Image.fromarray(photograph(name)))
+    monkeypatch.setattr(background, "open_photograph", open_original)
     background.background_frames.cache_clear()
     yield
     background.background_frames.cache_clear()
