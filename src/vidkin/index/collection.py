@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result
 from vidkin.errors import (
     CollectionError,
@@ -20,7 +21,6 @@ from vidkin.errors import (
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
 from vidkin.index.ingest.scan import scan
-from vidkin.index.ingest.update import remove_records, update_index
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -193,6 +193,7 @@ class Index:
             IngestInterrupted: On Ctrl-C, with the report so far.
         """
         from vidkin.index.ingest.processes import ProcessExecutor
+        from vidkin.index.ingest.update import update_index
 
         self._check_writable()
         if executor is None:
@@ -228,11 +229,14 @@ class Index:
             NotIndexedError: One of the paths is not in the index; then nothing is removed.
             CollectionLockedError: Another process is writing.
         """
+        from vidkin.index.ingest.update import remove_records
+
         self._check_writable()
         names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         with self.place.exclusive(wait):
             return remove_records(self.place, self.store, names)
 
+    @one_blas_thread()
     def search(
         self,
         query: QuerySource,
@@ -291,6 +295,7 @@ class Index:
                 matches = put_identical_first(matches, find_identical(records, path), most)
         return [replace(match, missing=is_gone(match.path)) for match in matches[offset:]]
 
+    @one_blas_thread()
     def match(
         self,
         query: PathLike,
@@ -324,6 +329,7 @@ class Index:
         again = mirrored and not readings.is_stored_as_finely(record)
         return compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
 
+    @one_blas_thread()
     def duplicates(
         self,
         *,

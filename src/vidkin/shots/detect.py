@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -39,6 +40,7 @@ from vidkin.shots.registry import open_detector
 _SINGLE_FRAME = 1.0 / 25.0
 
 
+@one_blas_thread()
 def detect(
     path: PathLike,
     detector: str | ShotDetector | PlanesDetector = "default",

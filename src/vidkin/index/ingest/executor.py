@@ -17,7 +17,8 @@ from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
-from vidkin.media import VideoInfo, find_matroska_damage, open_probed
+from vidkin.media.matroska import find_matroska_damage
+from vidkin.media.probing import VideoInfo, open_probed
 from vidkin.similarity import FrameFeatures
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.features import open_extractor
@@ -540,6 +541,7 @@ def swap_sides(result: PairScore) -> PairScore:
 # Compare two files without an index.
 
 
+@one_blas_thread()
 def compare(
     query: str | os.PathLike[str],
     target: str | os.PathLike[str],
