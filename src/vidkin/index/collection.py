@@ -347,7 +347,7 @@ class Index:
         Args:
             threshold: Score from which on two videos belong together, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
-            mirrored: Also find copies that were flipped left to right; reads some frames of every video once.
+            mirrored: Also find copies that were flipped left to right; reads the files that may be such copies once.
             keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
                 folder whose files come first. ``best`` has the most detail, no logo and its colors.
             on_progress: Callback that receives (steps done, total number of steps).
