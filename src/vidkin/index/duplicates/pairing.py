@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,8 +25,8 @@ _SHOWN_WHOLE = 0.95
 # A pair this far above the threshold of groups, shown nearly whole on both sides, stays what it is however finely it is
 # read.
 _CLEAR = 0.15
-# Score of the predicted mirror image from which on the pair is read, and how far it may be below the true one.
-_PROMISING, _PREDICTED_LESS = 0.12, 0.25
+# How far the score of a predicted mirror image may be below that of the true one.
+_PREDICTED_LESS = 0.25
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
 # Bytes of features that are held, in single precision.
@@ -93,7 +93,7 @@ class PairSearch:
                 self._search(record, by_content)
                 advance()
             for record in turning:
-                self._search_flipped(record, by_content)
+                self._search_flipped(record, by_content, threshold)
                 advance()
             doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
@@ -141,7 +141,7 @@ class PairSearch:
                 best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
             self.known.put(content, content_of(other), _result(best, one, target))
 
-    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
+    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> None:
         assert self.readings is not None  # run() looks for mirrored copies only with readings
         try:
             predicted = self.readings.predict_flipped(self._weighed(record))
@@ -159,12 +159,15 @@ class PairSearch:
         ):
             result = self.known.get(content, content_of(other))
             known = 0.0 if result is None else result.score
+            if score.score < _DOUBTFUL:
+                continue
             # Takes of one scene look alike either way; a mirrored copy is more similar when flipped.
             if predicted is not None:
-                if score.score >= _PROMISING and score.score + _PREDICTED_LESS > known:
+                # A pair that is in one group as it is needs no other reason.
+                if known < min(threshold, score.score + _PREDICTED_LESS):
                     first, second = sorted((content, content_of(other)))
                     self._flips.add((first, second))
-            elif score.score >= _DOUBTFUL and (result is None or score.score > known):
+            elif score.score > known:
                 self.known.put(content, content_of(other), _result(score, features, target, fine=False))
         (self.known.flipped if predicted is None else self._predicted).add(content)
 
@@ -195,7 +198,9 @@ class PairSearch:
                 doubtful.setdefault((first, second), _Reading(one, other, 3))
             elif not (stored or is_sure or is_clear):
                 doubtful.setdefault((first, second), _Reading(one, other, 0))
-        return [doubtful[pair] for pair in sorted(doubtful)]
+        # Family by family, so that what was read of a file is still held when its next pair comes.
+        family = _families(doubtful)
+        return [doubtful[pair] for pair in sorted(doubtful, key=lambda pair: (family[pair[0]], pair))]
 
     def _refine(self, reading: _Reading, threshold: float) -> None:
         assert self.readings is not None  # else no pair is doubtful
@@ -232,6 +237,21 @@ class PairSearch:
         while self._held_bytes > _MOST_HELD and len(self._held) > 1:
             self._held_bytes -= self._held.popitem(last=False)[1].values.nbytes
         return [found[record.id] for record in records]
+
+
+def _families(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """For each content a name of all that are connected with it by pairs: the first of them."""
+    names: dict[str, str] = {}
+
+    def name(content: str) -> str:
+        while (parent := names.setdefault(content, content)) != content:
+            content = parent
+        return content
+
+    for pair in pairs:
+        first, second = sorted(map(name, pair))
+        names[second] = first
+    return {content: name(content) for content in names}
 
 
 @dataclass(frozen=True, slots=True)
