@@ -23,7 +23,7 @@ def test_the_map_is_that_of_the_library(library: Library, client: TestClient) ->
     cells = np.frombuffer(base64.b64decode(found["map"]["cells"]), np.uint8)
     shape = (found["map"]["rows"], found["map"]["columns"])
     assert shape == tuple(right.map.shape)
-    assert np.abs(cells.reshape(shape) / 255 - right.map.numpy()).max() <= 0.5 / 255 + 1e-6
+    assert np.abs(cells.reshape(shape) / 255 - right.map).max() <= 0.5 / 255 + 1e-6
     assert found["map"]["query_times"] == pytest.approx(right.query_times.tolist())
 
 
