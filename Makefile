@@ -28,7 +28,9 @@ test: lint
 test-lanes: $(DEV_STAMP)
 	$(BIN)/python -m pytest -m "$(LANES)" -n 2 --dist worksteal
 
+# Fuzzing needs Atheris, which has wheels for Linux and the Pythons of now only.
 test-all: test test-lanes
+	$(PIP) atheris
 	$(BIN)/python -m pytest -m "slow and not bench" -n 2 --dist worksteal
 
 # All of that once, with the coverage of the product, which is reported at the end.
