@@ -70,10 +70,13 @@ def public_rooms() -> dict[str, list[str]]:
 
     A package whose names its parent exports, too, has no page of its own.
     """
-    modules = {*public_names().values(), *(_module(path) for path in SOURCE.rglob("__init__.py"))}
+    origins = public_names()
+    modules = {*origins.values(), *(_module(path) for path in SOURCE.rglob("__init__.py"))}
     rooms: dict[str, list[str]] = {}
     for module in sorted(modules):
         names = _exported(module)
+        if not names and module in origins.values():  # no package, and so without a list of its own
+            names = _defined(module)
         again = set(names) <= set(rooms.get(module.rpartition(".")[0], []))
         if names and not again and not module.startswith("vidkin.cli"):
             rooms[module] = names
@@ -113,6 +116,11 @@ def _exported(module: str) -> list[str]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [name for name in ast.literal_eval(node.value) if not name.startswith("__")]
     return []
+
+
+def _defined(module: str) -> list[str]:
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    return [node.name for node in _tree(module).body if isinstance(node, kinds) and not node.name.startswith("_")]
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
