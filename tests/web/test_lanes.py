@@ -123,6 +123,25 @@ def test_clients_take_turns_and_each_knows_its_place() -> None:
     asyncio.run(ask())
 
 
+def test_a_call_that_is_not_begun_in_time_is_turned_away() -> None:
+    lane, gate = Lane("test", workers=1, waiting=4, seconds=0.3), threading.Event()
+
+    async def ask() -> None:
+        first = asyncio.create_task(lane.run(gate.wait))
+        await asyncio.sleep(0.2)
+        # The stuck one is given up before this one, and its place is taken by a call that is as slow.
+        second, third = (asyncio.create_task(lane.run(gate.wait)) for _ in range(2))
+        with pytest.raises(StuckError):
+            await first
+        with pytest.raises(StuckError):
+            await second
+        with pytest.raises(BusyError, match=r"not begun in 0\.3 s; try again in a moment"):
+            await third
+        gate.set()
+
+    asyncio.run(ask())
+
+
 def test_one_client_does_not_fill_the_line() -> None:
     lane, gate = Lane("test", workers=1, waiting=8, seconds=5, of_client=2), threading.Event()
 

@@ -165,7 +165,8 @@ def test_a_search_knows_its_place_in_the_line(client: TestClient, monkeypatch: p
         gate.set()
         assert [answer.result() for answer in answers] == [200, 200, 200]
     assert places == [0, 0, 1]
-    assert client.get("/api/searches/one").status_code == 404
+    gone = client.get("/api/searches/one")
+    assert (gone.status_code, gone.json()["detail"]) == (404, "there is no such search (any more)")
 
 
 def wait_for(happened: Callable[[], bool]) -> None:

@@ -33,7 +33,7 @@ def predict_turned(features: FrameFeatures, turn: Turn, *, encoder: str) -> Fram
     """Features of whole pictures as they would be after the turn; None if nobody fitted that for this encoder.
 
     A vector v becomes ``v M / |v M|``. For footage that the matrices were not fitted to, the median cosine with the
-    true vector is about .86 (mirrored), and with those of other videos about .1: enough to choose the pairs that
+    true vector is about .88 (mirrored), and with those of other videos about .1: enough to choose the pairs that
     deserve a look, not to score them.
 
     Args:
