@@ -320,4 +320,5 @@ def research_hint(noun: str = "entries") -> str:
     """
     if importlib.util.find_spec("vidkin_research") is not None:
         return ""
-    return f"more {noun} come with the package vidkin-research: run pip install vidkin-research"
+    install = "run pip install vidkin-research (in a checkout: pip install ./research)"
+    return f"more {noun} come with the package vidkin-research: {install}"
