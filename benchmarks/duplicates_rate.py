@@ -1,11 +1,13 @@
 """What `vidkin duplicates` costs in a library with many edited copies, and what it finds.
 
-    python benchmarks/duplicates_rate.py [--python NAME=VENV/bin/python ...] [--work FOLDER] [--output FILE.json]
+    python benchmarks/duplicates_rate.py [--python NAME=VENV/bin/python ...] [--shared] [--work FOLDER] [--output FILE.json]
 
-The library is made from the measurement data (VIDKIN_DATA or --data), seed 0: 28 films of 16 s, each of four stretches
-of 4 s of different videos, with six edited copies each, and 72 other videos: 268 files, about 48 minutes. Each
-environment (an older checkout's first) indexes it and looks for duplicates twice. Printed are processor time and
-seconds by the clock, peak memory, copies that are in the group of their film, and groups that join different films.
+The library is made from the videos of unrelated_videos.txt, which share no footage (VIDKIN_DATA or --data), seed 0: 28
+films of 16 s, each of four stretches of 4 s that no other film has, with six edited copies each, and the 72 shortest of
+these videos as they are: 268 files, about 55 minutes. With --shared the stretches are of any videos of the data, many
+of which are copies of others, so that films share footage with each other and with the rest. Each environment (an older
+checkout's first) indexes it and looks for duplicates twice. Printed are processor time and seconds by the clock, peak
+memory, copies that are in the group of their film, and groups that join different films.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def main() -> None:
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-duplicates-"))
     library = work / "library"
     if not library.is_dir():
-        make_library(given.data, library)
+        make_library(given.data, library, shared=given.shared)
     environments = dict(entry.split("=", 1) for entry in given.python) or {"this": sys.executable}
     figures = {name: measure(python, library, work / name) for name, python in environments.items()}
     for name, found in figures.items():
@@ -49,22 +51,19 @@ def main() -> None:
         given.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def make_library(data: Path, folder: Path) -> None:
+def make_library(data: Path, folder: Path, *, shared: bool) -> None:
     """Films named ``film-NN.mp4``, copies ``film-NN-EDIT.mp4``, others ``other-NN.mp4``."""
     random = np.random.default_rng(0)
     partial = folder.with_name("library.partial")
     partial.mkdir(parents=True)
-    sources = sorted(path for path in data.rglob("*") if path.suffix in (".mp4", ".mkv", ".webm") and is_film(path))
-    random.shuffle(sources)
-    films, others = sources[: FILMS * STRETCHES], sources[FILMS * STRETCHES :][:OTHERS]
+    stretches, others = shared_footage(data, random) if shared else unrelated_footage(data, random)
     for number in range(FILMS):
-        stretches = films[number * STRETCHES : (number + 1) * STRETCHES]
         film = partial / f"film-{number:02d}.mp4"
         count = round(SECONDS * RATE)
         frames = (
             covering(image, WIDTH, HEIGHT)
-            for path in stretches
-            for image in steady_frames(path, 0.0, 1 / RATE, count, HEIGHT, 0)
+            for path, start in stretches[number::FILMS]
+            for image in steady_frames(path, start, 1 / RATE, count, HEIGHT, 0)
         )
         write_video(film, frames, rate=RATE)
         for edit in EDITS:
@@ -73,6 +72,28 @@ def make_library(data: Path, folder: Path) -> None:
         frames = steady_frames(path, 0.0, 1 / RATE, round(probe(path).duration * RATE), HEIGHT, 0)
         write_video(partial / f"other-{number:02d}.mp4", frames, rate=RATE)
     partial.rename(folder)
+
+
+def unrelated_footage(data: Path, random: np.random.Generator) -> tuple[list[tuple[Path, float]], list[Path]]:
+    """Stretches, as files and seconds, and other videos; no two show the same."""
+    listed = Path(__file__).with_name("unrelated_videos.txt").read_text(encoding="utf-8").split()
+    durations = {data / name: probe(data / name).duration for name in listed}
+    by_length = sorted(durations, key=lambda path: (durations[path], path.name))
+    stretches = [
+        (path, number * SECONDS)
+        for path in by_length[OTHERS:]
+        for number in range(int(durations[path] / SECONDS))
+    ]
+    chosen = [stretches[place] for place in random.permutation(len(stretches))[: FILMS * STRETCHES]]
+    return chosen, by_length[:OTHERS]
+
+
+def shared_footage(data: Path, random: np.random.Generator) -> tuple[list[tuple[Path, float]], list[Path]]:
+    """The same from all videos, whatever they share."""
+    sources = sorted(path for path in data.rglob("*") if path.suffix in (".mp4", ".mkv", ".webm") and is_film(path))
+    random.shuffle(sources)
+    count = FILMS * STRETCHES
+    return [(path, 0.0) for path in sources[:count]], sources[count:][:OTHERS]
 
 
 def is_film(path: Path) -> bool:
@@ -114,6 +135,7 @@ def measure(python: str, library: Path, work: Path) -> dict[str, Any]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument("--shared", action="store_true", help="films that share footage")
     parser.add_argument("--work", type=Path, help="folder for the library and the indexes; kept")
     parser.add_argument("--python", action="append", default=[], metavar="NAME=PYTHON", help="an environment")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")

@@ -12,7 +12,7 @@ from vidkin.similarity.evidence import ScoreSettings, background_baseline, calib
 from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
 from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
 from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
-from vidkin.similarity.scorer import UNRELATED, PairScore, Scorer, fingerprint_of_scores
+from vidkin.similarity.scorer import UNRELATED, PairScore, PromisingScorer, Scorer, fingerprint_of_scores
 from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "KindScorer",
     "LearnedScorer",
     "PairScore",
+    "PromisingScorer",
     "ScoreSettings",
     "Scorer",
     "Segment",

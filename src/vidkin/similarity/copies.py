@@ -90,9 +90,23 @@ class CopyScorer:
         side = ComparedVideo(query)
         return [self._score(side, ComparedVideo(target), mirrored) for target in targets]
 
+    def promise(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> NDArray[np.float32]:
+        """Seconds [targets] of similarity above the threshold that a match can have at most, over all views.
+
+        Each second of either video counts once, with the best moment of the other, in whatever order; a fifth of the
+        time of :meth:`score`. Copies as a whole promise a share of their length, other videos hardly any.
+        """
+        side = ComparedVideo(query)
+        return np.array(
+            [self._compared(side, ComparedVideo(target), False).promise() for target in targets], np.float32
+        )
+
     def _score(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore:
+        return self._compared(query, target, mirrored).best()
+
+    def _compared(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> _ComparedPair:
         pairs = compare_views(query, target, spatial_share=self.settings.spatial_share)
-        return _ComparedPair(query, target, pairs, self.settings, mirrored).best()
+        return _ComparedPair(query, target, pairs, self.settings, mirrored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,14 @@ class _ComparedPair:
     pairs: PairMaps
     settings: ScoreSettings
     mirrored: bool
+
+    def promise(self) -> float:
+        """See :meth:`CopyScorer.promise`."""
+        parts = (
+            self._promise_of_parts(self.pairs.query_parts, self.query, self.target),
+            self._promise_of_parts(self.pairs.target_parts, self.target, self.query),
+        )
+        return max(self._promise_of_whole(), *(float(promise.max(initial=0.0)) for promise in parts))
 
     def best(self) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""

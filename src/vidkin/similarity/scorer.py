@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,14 @@ class Scorer(Protocol):
             targets: Features of the targets, of any length.
             mirrored: Whether the query's frames were flipped left to right; only recorded in the segments.
         """
+
+
+@runtime_checkable
+class PromisingScorer(Scorer, Protocol):
+    """A scorer that knows what a pair cannot reach, in less time than its score takes."""
+
+    def promise(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> NDArray[np.float32]:
+        """Seconds of match [targets] that each pair can have at most."""
 
 
 def fingerprint_of_scores(features: str, scorer: Scorer) -> str:

@@ -17,6 +17,7 @@ RECORDS = [
     VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name * 32, duration=20.0, frames=20, id=place)
     for place, name in enumerate("ab")
 ]
+FLIPPED = (Segment(0, 9, 0, 9, 0.9, mirrored=True),)
 
 
 class Watched:
@@ -48,13 +49,11 @@ class Watched:
         (PairResult(0.1, covered=(1.0, 1.0)), False, False),  # unrelated
         (PairResult(0.8, True, (1.0, 1.0)), False, False),  # was read already
         (PairResult(0.99, covered=(1.0, 0.4)), False, False),  # an excerpt, all of which is shown
-        (PairResult(0.99, covered=(0.75, 0.4)), False, True),  # how much of it is shown is open
-        (PairResult(0.99, covered=(0.75, 0.4)), True, False),
-        (
-            PairResult(0.99, covered=(1.0, 1.0), segments=(Segment(0, 9, 0, 9, 0.9, mirrored=True),)),
-            True,
-            True,
-        ),
+        (PairResult(0.99, covered=(0.75, 0.6)), False, True),  # how much of it is shown is open
+        (PairResult(0.99, covered=(0.75, 0.6)), True, False),
+        (PairResult(0.8, covered=(1.0, 1.0), segments=FLIPPED), True, True),
+        (PairResult(0.99, covered=(1.0, 1.0), segments=FLIPPED), True, False),  # no reading would part the two
+        (PairResult(0.8, covered=(1.0, 0.3)), False, False),  # no reading would make them copies as a whole
     ],
 )
 def test_what_is_in_doubt_is_read_again(result: PairResult, stored_finely: bool, is_read: bool) -> None:

@@ -68,6 +68,23 @@ class PairResult:
         )
 
 
+Relation = str
+
+"""``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
+other way round; ``overlaps``: they share a part."""
+
+# A video counts as shown whole if at least this share of its informative frames is: its ends may be cut off.
+WHOLE = 0.7
+
+
+def relation_of(result: PairResult) -> Relation:
+    """Relation of the first video of a pair to the second."""
+    first, second = (share >= WHOLE for share in result.covered)
+    if first and second:
+        return "whole"
+    return "excerpt" if first else "contains" if second else "overlaps"
+
+
 @dataclass(slots=True)
 class Comparisons:
     """Results for pairs of contents; a content is identified by the hash of its bytes.
@@ -75,7 +92,8 @@ class Comparisons:
     Attributes:
         place: Place of the index; None stores nothing.
         state: Identifies what the results depend on besides the two files. Results of another state are dropped.
-        searched: Contents whose neighbors were looked up.
+        searched: Contents whose neighbors were compared, unless they cannot be copies as a whole.
+        searched_parts: Contents whose neighbors were compared, unless they cannot even share a part.
         flipped: Contents whose mirror images were looked up.
         keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
             :func:`vidkin.index.duplicates.keeper.choose_keeper`).
@@ -88,6 +106,7 @@ class Comparisons:
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
     keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    searched_parts: set[str] = field(default_factory=set)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -125,6 +144,8 @@ class Comparisons:
                 {names[at] for at in table["flipped"]},
                 # An older version stored none.
                 {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
+                # An older version compared with all neighbors.
+                {names[at] for at in table.get("searched_parts", table["searched"])},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -140,13 +161,16 @@ class Comparisons:
         """Write whole or not at all; a failure only costs time later."""
         if self.place is None:
             return
-        names = sorted({name for pair in self._pairs for name in pair} | self.searched | self.flipped)
+        names = sorted(
+            {name for pair in self._pairs for name in pair} | self.searched | self.searched_parts | self.flipped
+        )
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
             "doubts": _DOUBT_REVISION,
             "contents": names,
             "searched": sorted(places[name] for name in self.searched),
+            "searched_parts": sorted(places[name] for name in self.searched_parts),
             "flipped": sorted(places[name] for name in self.flipped),
             "keepers": self.keepers,
             "pairs": [

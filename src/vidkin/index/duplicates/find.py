@@ -8,7 +8,7 @@ from typing import Any
 
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
+from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
 from vidkin.index.duplicates.doubts import find_doubt
 from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
 from vidkin.index.duplicates.pairing import PairSearch
@@ -109,27 +109,11 @@ class DuplicateGroup(Result):
 # Group copies by the scores of pairs, without chains of weak links and without pairs that the user rejected.
 
 
-Relation = str
-
-"""``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
-other way round; ``overlaps``: they share a part."""
-
-# A video counts as shown whole if at least this share of its informative frames is: its ends may be cut off.
-WHOLE = 0.7
-
 # Two groups are joined if their videos reach this share of the threshold on average.
 _MEAN_SHARE = 0.7
 
 # Number of videos of each group that are compared before two groups are joined.
 _MOST_COMPARED = 6
-
-
-def relation_of(result: PairResult) -> Relation:
-    """Relation of the first video of a pair to the second."""
-    first, second = (share >= WHOLE for share in result.covered)
-    if first and second:
-        return "whole"
-    return "excerpt" if first else "contains" if second else "overlaps"
 
 
 @dataclass(slots=True)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from vidkin.errors import NotIndexedError
-from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
+from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings, weigh_features
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
-from vidkin.similarity import FrameFeatures, PairScore, Scorer
+from vidkin.similarity import FrameFeatures, PairScore, PromisingScorer, Scorer
 
 # With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3
@@ -25,12 +25,45 @@ _SHOWN_WHOLE = 0.95
 # A pair this far above the threshold of groups, shown nearly whole on both sides, stays what it is however finely it is
 # read.
 _CLEAR = 0.15
+# Least share of the longer video that two copies as a whole can have in common, by `PromisingScorer.promise`; and least
+# share of the shorter one, or of two seconds, for a part. None of 1,104 copies as a whole was below, and one of 2,900
+# pairs that share anything.
+_LEAST_OF_WHOLE, _LEAST_OF_PART = 0.04, 0.06
+_SECONDS_OF_PART = 2.0
+# A pair of which less is shown, by stored features, is no copy as a whole however finely it is read.
+_MAYBE_WHOLE = 0.4
+# With how many files of one family a family is compared: one that was cropped may look less like the other.
+_MOST_OF_FAMILY = 2
 # How far the score of a predicted mirror image may be below that of the true one.
 _PREDICTED_LESS = 0.25
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
 # Bytes of features that are held, in single precision.
 _MOST_HELD = 128 << 20
+
+
+class Families:
+    """Contents that belong together for certain, each family with a name: one of its contents."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+
+    def name(self, content: str) -> str:
+        """Name of a content's family; its own if it is alone."""
+        while (parent := self._parents.setdefault(content, content)) != content:
+            # Half the way to the name, so that the next look is shorter.
+            self._parents[content] = content = self._parents[parent]
+        return content
+
+    def join(self, first: str, second: str) -> None:
+        """Make one family of two."""
+        one, other = sorted((self.name(first), self.name(second)))
+        self._parents[other] = one
+
+    def pair(self, first: str, second: str) -> tuple[str, str]:
+        """Names of the families of two contents, in one order; equal if they are in one."""
+        one, other = sorted((self.name(first), self.name(second)))
+        return one, other
 
 
 @dataclass(slots=True)
@@ -42,6 +75,7 @@ class PairSearch:
         known: Receives the results; known pairs are not compared again.
         readings: Reads files again; None compares stored features only, and finds no mirrored copies.
         mirrored: Also look for copies that were flipped left to right.
+        parts: Also look for excerpts, and for videos that share a part.
         neighbors: Number of videos that each one is compared with.
     """
 
@@ -51,11 +85,15 @@ class PairSearch:
     known: Comparisons
     readings: Readings | None = None
     mirrored: bool = True
+    parts: bool = False
     neighbors: int = 20
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
-    _flips: set[tuple[str, str]] = field(default_factory=set, init=False)
+    _flips: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     _predicted: set[str] = field(default_factory=set, init=False)
+    _families: Families = field(default_factory=Families, init=False)
+    _met: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
+    _unlike: set[tuple[str, str]] = field(default_factory=set, init=False)
 
     def run(
         self,
@@ -74,10 +112,12 @@ class PairSearch:
         """
         by_content = {content_of(record): record for record in videos}
         flipping = by_content if self.mirrored and self.readings is not None else {}
-        searching = [record for content, record in by_content.items() if content not in self.known.searched]
+        known = self.known.searched_parts if self.parts else self.known.searched
+        searching = [record for content, record in by_content.items() if content not in known]
         turning = [record for content, record in flipping.items() if content not in self.known.flipped]
         total = len(by_content) + len(flipping)
         done = total - len(searching) - len(turning)
+        self._families = self._certain(by_content, threshold)
         if on_progress is not None and done:
             on_progress(done, total)
 
@@ -90,15 +130,16 @@ class PairSearch:
 
         try:
             for record in searching:
-                self._search(record, by_content)
+                self._search(record, by_content, threshold)
                 advance()
             for record in turning:
                 self._search_flipped(record, by_content, threshold)
                 advance()
             doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
+            tried: Counter[tuple[str, str]] = Counter()
             for reading in doubtful:
-                self._refine(reading, threshold)
+                self._settle(reading, threshold, tried)
                 advance()
             # Only now: a pair that was not read is found again by the next run.
             self.known.flipped |= self._predicted
@@ -116,17 +157,92 @@ class PairSearch:
             assert result is not None
         return result
 
-    def _search(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
+    def refine(self, first: VideoRecord, second: VideoRecord) -> PairResult:
+        """The result of a pair by reading both files as finely as queries, unless that is known or impossible."""
+        result = self.compare(first, second)
+        if self.readings is None or result.fine or self._is_stored_finely(first, second):
+            return result
+        self._refine(_Reading(first, second, 3 if result.mirrored else 0), 0.0)
+        return self.compare(first, second)
+
+    def _certain(self, others: Mapping[str, VideoRecord], threshold: float) -> Families:
+        """Families of copies as a whole, by what is known and stays so."""
+        families = Families()
+        for first, second, result in self.known.pairs():
+            if (
+                first in others
+                and second in others
+                and self._is_final(others[first], others[second], result, threshold)
+            ):
+                families.join(first, second)
+        return families
+
+    def _is_final(self, first: VideoRecord, second: VideoRecord, result: PairResult, threshold: float) -> bool:
+        """Whether two videos are copies as a whole, however finely they are read."""
+        if is_clear(result, threshold):
+            return True
+        is_whole = result.score >= threshold and relation_of(result) == "whole"
+        return is_whole and (result.fine or self._is_stored_finely(first, second))
+
+    def _is_stored_finely(self, first: VideoRecord, second: VideoRecord) -> bool:
+        return self.readings is None or (
+            self.readings.is_stored_as_finely(first) and self.readings.is_stored_as_finely(second)
+        )
+
+    def _search(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> None:
+        content = content_of(record)
         for _ in range(_MOST_READINGS):
             try:
                 query = Query(self._weighed(record))
-                self._compare_many(record, self._neighbors(query, record, others))
+                self._compare_neighbors(record, self._neighbors(query, record, others), threshold)
             except NotIndexedError:
                 # It, or one of those nearest to it, was removed by another process meanwhile.
                 self.store.refresh()
                 continue
-            self.known.searched.add(content_of(record))
+            self.known.searched.add(content)
+            if self.parts:
+                self.known.searched_parts.add(content)
             return
+
+    def _compare_neighbors(self, record: VideoRecord, neighbors: Sequence[VideoRecord], threshold: float) -> None:
+        """Compare a video with those of its neighbors that can be copies and whose family it has not met."""
+        content, one = content_of(record), self._weighed(record)
+        pairs = {content_of(other): tuple(sorted((content, content_of(other)))) for other in neighbors}
+        neighbors = [
+            other
+            for other in neighbors
+            if self.known.get(content, content_of(other)) is None and pairs[content_of(other)] not in self._unlike
+        ]
+        met = []
+        for other, promises in zip(neighbors, self._promise(one, self._weighed_many(neighbors)), strict=True):
+            if promises:
+                met.append(other)
+            else:
+                self._unlike.add(pairs[content_of(other)])
+        for other in met:
+            families = self._families.pair(content, content_of(other))
+            # Those of one family are compared when one of them is chosen to be kept.
+            if families[0] == families[1] or self._met[families] >= _MOST_OF_FAMILY:
+                continue
+            self._compare_many(record, [other])
+            result = self.known.get(content, content_of(other))
+            if result is not None and self._is_final(record, other, result, threshold):
+                self._families.join(content, content_of(other))
+            else:
+                self._met[families] += 1
+
+    def _promise(self, one: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[bool]:
+        """Whether each target can be a copy of the video, or share a part with it, in the eyes of the scorer."""
+        if not isinstance(self.scorer, PromisingScorer):
+            return [True] * len(targets)
+        promising = []
+        for target, seconds in zip(targets, self.scorer.promise(one, targets).tolist(), strict=True):
+            lengths = sorted(float(side.information.sum()) * side.period for side in (one, target))
+            if self.parts:
+                promising.append(seconds >= _LEAST_OF_PART * min(_SECONDS_OF_PART, lengths[0]))
+            else:
+                promising.append(seconds >= _LEAST_OF_WHOLE * lengths[1])
+        return promising
 
     def _compare_many(self, record: VideoRecord, others: Sequence[VideoRecord]) -> None:
         """Compare a video with others by stored features, where that is not known yet."""
@@ -137,26 +253,36 @@ class PairSearch:
             best = score
             # As in score_pair: the other direction may find a line that this one misses by a frame. Where nothing at
             # all is similar, there is none.
-            if score.map.max(initial=0.0) > 0:
+            if score.map.max(initial=0.0) > 0 and score.score < _SURE:
                 best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
             self.known.put(content, content_of(other), _result(best, one, target))
 
     def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> None:
         assert self.readings is not None  # run() looks for mirrored copies only with readings
+        content = content_of(record)
+        # One of a family is enough: what it is a mirror image of, the others are, too.
+        if self._families.name(content) != content:
+            self._predicted.add(content)
+            return
         try:
             predicted = self.readings.predict_flipped(self._weighed(record))
             features = self.readings.flipped(record) if predicted is None else predicted
             if features is None:
                 return
-            neighbors = self._neighbors(Query(features), record, others)
+            neighbors = [
+                other
+                for other in self._neighbors(Query(features), record, others)
+                if self._families.name(content_of(other)) != content
+                and tuple(sorted((content, content_of(other)))) not in self._flips
+            ]
             targets = self._weighed_many(neighbors)
         except NotIndexedError:
             self.store.refresh()
             return
-        content = content_of(record)
-        for other, target, score in zip(
-            neighbors, targets, self.scorer.score(features, targets, mirrored=True), strict=True
-        ):
+        alike = [place for place, promises in enumerate(self._promise(features, targets)) if promises]
+        scores = self.scorer.score(features, [targets[place] for place in alike], mirrored=True)
+        for place, score in zip(alike, scores, strict=True):
+            other = neighbors[place]
             result = self.known.get(content, content_of(other))
             known = 0.0 if result is None else result.score
             if score.score < _DOUBTFUL:
@@ -165,11 +291,21 @@ class PairSearch:
             if predicted is not None:
                 # A pair that is in one group as it is needs no other reason.
                 if known < min(threshold, score.score + _PREDICTED_LESS):
-                    first, second = sorted((content, content_of(other)))
-                    self._flips.add((first, second))
+                    self._keep_flip(record, other, _result(score, features, targets[place]), known, threshold)
             elif score.score > known:
-                self.known.put(content, content_of(other), _result(score, features, target, fine=False))
+                self.known.put(content, content_of(other), _result(score, features, targets[place], fine=False))
         (self.known.flipped if predicted is None else self._predicted).add(content)
+
+    def _keep_flip(
+        self, record: VideoRecord, other: VideoRecord, result: PairResult, known: float, threshold: float
+    ) -> None:
+        """Note what a predicted mirror image says of a pair: it is a copy, or it deserves a reading."""
+        first, second = sorted((content_of(record), content_of(other)))
+        if is_clear(result, threshold) and known <= result.score - _PREDICTED_LESS:
+            self.known.put(content_of(record), content_of(other), result)
+            self._families.join(first, second)
+        elif self.parts or min(result.covered) >= _MAYBE_WHOLE:
+            self._flips[first, second] = max(result.score, self._flips.get((first, second), 0.0))
 
     def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
         by_id = {other.id: other for other in others.values()}
@@ -177,30 +313,49 @@ class PairSearch:
         return [by_id[other] for other in candidates if other in by_id and other != record.id]
 
     def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[_Reading]:
-        """Pairs to read again."""
+        """Pairs to read again if their families are not one by then, the most promising of each family first."""
         if self.readings is None:
             return []
+        doubtful: dict[tuple[str, str], tuple[float, _Reading]] = {}
         flips = Counter(content for pair in self._flips for content in pair)
-        doubtful = {
-            (first, second): _Reading(others[first], others[second], (flips[first] < flips[second]) + 1)
-            for first, second in self._flips
-        }
+        for (first, second), score in self._flips.items():
+            reading = _Reading(others[first], others[second], (flips[first] < flips[second]) + 1)
+            doubtful[first, second] = score, reading
         floor = min(_DOUBTFUL, threshold / 2)
         for first, second, result in self.known.pairs():
             if first not in others or second not in others or result.fine or not floor <= result.score:
                 continue
             one, other = others[first], others[second]
-            stored = self.readings.is_stored_as_finely(one) and self.readings.is_stored_as_finely(other)
             # Frames of an excerpt fall between those of the film, so stored features may miss part of the match.
             is_sure = result.score >= _SURE and max(result.covered) >= _SHOWN_WHOLE
-            is_clear = result.score >= threshold + _CLEAR and min(result.covered) >= _SHOWN_WHOLE
+            if is_clear(result, threshold) or not (self.parts or min(result.covered) >= _MAYBE_WHOLE):
+                continue
             if result.mirrored:
-                doubtful.setdefault((first, second), _Reading(one, other, 3))
-            elif not (stored or is_sure or is_clear):
-                doubtful.setdefault((first, second), _Reading(one, other, 0))
-        # Family by family, so that what was read of a file is still held when its next pair comes.
-        family = _families(doubtful)
-        return [doubtful[pair] for pair in sorted(doubtful, key=lambda pair: (family[pair[0]], pair))]
+                doubtful.setdefault((first, second), (result.score, _Reading(one, other, 3)))
+            elif not (self._is_stored_finely(one, other) or is_sure):
+                doubtful.setdefault((first, second), (result.score, _Reading(one, other, 0)))
+        # Those that are connected after each other, so that what was read of a file is still held when its next pair
+        # comes.
+        connected = Families()
+        for pair in doubtful:
+            connected.join(*pair)
+        return [
+            doubtful[pair][1]
+            for pair in sorted(doubtful, key=lambda pair: (connected.name(pair[0]), -doubtful[pair][0], pair))
+        ]
+
+    def _settle(self, reading: _Reading, threshold: float, tried: Counter[tuple[str, str]]) -> None:
+        """Read a pair again, unless its families are one already or were found to be two."""
+        first, second = content_of(reading.first), content_of(reading.second)
+        families = self._families.pair(first, second)
+        if families[0] == families[1] or tried[families] >= _MOST_OF_FAMILY:
+            return
+        self._refine(reading, threshold)
+        result = self.known.get(first, second)
+        if result is not None and self._is_final(reading.first, reading.second, result, threshold):
+            self._families.join(first, second)
+        else:
+            tried[families] += 1
 
     def _refine(self, reading: _Reading, threshold: float) -> None:
         assert self.readings is not None  # else no pair is doubtful
@@ -239,19 +394,9 @@ class PairSearch:
         return [found[record.id] for record in records]
 
 
-def _families(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """For each content a name of all that are connected with it by pairs: the first of them."""
-    names: dict[str, str] = {}
-
-    def name(content: str) -> str:
-        while (parent := names.setdefault(content, content)) != content:
-            content = parent
-        return content
-
-    for pair in pairs:
-        first, second = sorted(map(name, pair))
-        names[second] = first
-    return {content: name(content) for content in names}
+def is_clear(result: PairResult, threshold: float) -> bool:
+    """Whether a finer reading would leave this pair above the threshold of groups."""
+    return result.score >= threshold + _CLEAR and min(result.covered) >= _SHOWN_WHOLE
 
 
 @dataclass(frozen=True, slots=True)

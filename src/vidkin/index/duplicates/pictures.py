@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from vidkin.features import bar_boxes, find_content_boxes
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_edges
-from vidkin.media import read_frames, thumbnail
+from vidkin.media import iter_frames_at, read_frames
+from vidkin.media.time import SAME_TIME
 from vidkin.similarity import Box
 
 _WHOLE_PICTURE = 0.8
@@ -150,7 +151,7 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
     Raises:
         MediaError: The file cannot be read.
     """
-    images = np.stack([thumbnail(path, time, short_side=None) for time in times])
+    images = _images_at(path, times)
     height, width = images.shape[1:3]
     content = list(cut_bars(images))
     inner = _without_blurred_borders(np.stack(content))
@@ -164,6 +165,17 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
     if mirrored:
         content = [image[:, ::-1] for image in content]
     return Pictures(tuple(np.ascontiguousarray(image) for image in content), share)
+
+
+def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
+    """The pictures [T, H, W, 3] on screen at these times, in one pass through the file."""
+    wanted = sorted(set(times))
+    frames = list(iter_frames_at(path, wanted)) or [read_frames(path, start=wanted[0], end=wanted[0] + 0.5, batch=1)]
+    # Two times may show one picture, which is read once; what lies after the end shows the last one.
+    shown = np.concatenate([part.timestamps for part in frames])
+    places = np.searchsorted(shown, np.asarray(times) + SAME_TIME, side="right") - 1
+    images: NDArray[np.uint8] = np.concatenate([part.images for part in frames])[np.maximum(places, 0)]
+    return images
 
 
 def read_stretch(
