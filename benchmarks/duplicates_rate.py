@@ -3,8 +3,8 @@
     python benchmarks/duplicates_rate.py [--python NAME=VENV/bin/python ...] [--shared] [--work FOLDER] [--output FILE.json]
 
 The library is made from the videos of unrelated_videos.txt, which share no footage (VIDKIN_DATA or --data), seed 0: 28
-films of 16 s, each of four stretches of 4 s that no other film has, with six edited copies each, and the 72 shortest of
-these videos as they are: 268 files, about 55 minutes. With --shared the stretches are of any videos of the data, many
+films of 12 s, each of six stretches of 2 s that no other film has, with six edited copies each, and the 72 shortest of
+these videos as they are: 268 files, about 42 minutes. With --shared the stretches are of any videos of the data, many
 of which are copies of others, so that films share footage with each other and with the rest. Each environment (an older
 checkout's first) indexes it and looks for duplicates twice. Printed are processor time and seconds by the clock, peak
 memory, copies that are in the group of their film, and groups that join different films.
@@ -30,7 +30,8 @@ from vidkin.media.encode import write_video
 from vidkin.media.picture_edits import covering
 from vidkin.rendering.machine import describe_machine
 
-FILMS, STRETCHES, SECONDS, OTHERS = 28, 4, 4.0, 72
+FILMS, STRETCHES, SECONDS, OTHERS = 28, 6, 2.0, 72
+MOST_OF_ONE = 9
 RATE, WIDTH, HEIGHT = 25, 480, 270
 EDITS = ("crop", "mirror", "faster", "caption", "blurred_borders", "reencode")
 
@@ -82,7 +83,7 @@ def unrelated_footage(data: Path, random: np.random.Generator) -> tuple[list[tup
     stretches = [
         (path, number * SECONDS)
         for path in by_length[OTHERS:]
-        for number in range(int(durations[path] / SECONDS))
+        for number in range(min(MOST_OF_ONE, int(durations[path] / SECONDS)))
     ]
     chosen = [stretches[place] for place in random.permutation(len(stretches))[: FILMS * STRETCHES]]
     return chosen, by_length[:OTHERS]

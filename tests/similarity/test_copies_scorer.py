@@ -176,3 +176,15 @@ def test_the_map_of_a_part_is_over_all_frames() -> None:
     assert np.array_equal(there.map[1::2], there.map[::2])
     assert there.map[::2, ::2].diagonal().tolist() == pytest.approx([1.0] * 6, abs=1e-5)
     assert there.segments[0].query_box == pytest.approx((0.2, 0.2, 0.8, 0.8))
+
+
+def test_a_pair_promises_the_seconds_that_are_similar_above_the_threshold_in_any_order() -> None:
+    values = random_values(12, seed=1)
+    video, other = frame_set(values), frame_set(random_values(12, seed=2))
+    # Calibrated, the same frame is similar by 1, which is .7 above the threshold of .3; others are not similar at all.
+    shuffled = frame_set(values[np.random.default_rng(0).permutation(12)])
+    half = frame_set(values[:6])
+    promises = CopyScorer().promise(video, [video, shuffled, half, other])
+    assert promises.tolist() == pytest.approx([12 * 0.7, 12 * 0.7, 6 * 0.7, 0.0], abs=1e-4)
+    twice = CopyScorer().promise(frame_set(values, rate=2.0), [frame_set(values, rate=2.0)])
+    assert twice.tolist() == pytest.approx([6 * 0.7], abs=1e-4)

@@ -145,7 +145,6 @@ def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatc
             index.duplicates(on_progress=interrupt)
         kept = json.loads((index.path / Comparisons.FILE).read_text())
         assert len(kept["searched"]) == 3
-        assert len(kept["pairs"]) >= 3
         calls = []
         nearest = index.store.nearest
 

@@ -182,7 +182,7 @@ class PairSearch:
         if is_clear(result, threshold):
             return True
         is_whole = result.score >= threshold and relation_of(result) == "whole"
-        return is_whole and (result.fine or self._is_stored_finely(first, second))
+        return is_whole and (result.fine or (not result.mirrored and self._is_stored_finely(first, second)))
 
     def _is_stored_finely(self, first: VideoRecord, second: VideoRecord) -> bool:
         return self.readings is None or (
