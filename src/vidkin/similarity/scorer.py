@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,46 @@ class Scorer(Protocol):
             query: Features of the query.
             targets: Features of the targets, of any length.
             mirrored: Whether the query's frames were flipped left to right; only recorded in the segments.
+        """
+
+
+class BestScores:
+    """The best scores of a search so far; of a video that is scored more than once, its best one counts.
+
+    Args:
+        count: Number of videos that are asked for.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._scores: dict[int, float] = {}
+
+    def add(self, video: int, score: float) -> None:
+        """Note a score of a video, whichever number identifies it."""
+        self._scores[video] = max(score, self._scores.get(video, 0.0))
+
+    @property
+    def least(self) -> float:
+        """What a video needs to be among the best; 0 while there are fewer of them than are asked for."""
+        if len(self._scores) < self._count:
+            return 0.0
+        return heapq.nlargest(self._count, self._scores.values())[-1]
+
+
+@runtime_checkable
+class ScorerOfBest(Scorer, Protocol):
+    """A scorer that leaves out the costly part of scores that cannot be among the best."""
+
+    def score_best(
+        self, query: FrameFeatures, targets: Mapping[int, FrameFeatures], best: BestScores, *, mirrored: bool = False
+    ) -> dict[int, PairScore]:
+        """What :meth:`Scorer.score` returns for the targets, without those that cannot be among the best.
+
+        Args:
+            query: Features of the query.
+            targets: Features of the targets by the number of their video, most promising first.
+            best: The best scores so far, to which those computed are added.
+            mirrored: As for :meth:`Scorer.score`.
         """
 
 
