@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.largest import largest_columns
+from vidkin._base.blas import largest_columns
 from vidkin.similarity.alignment import align
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 from vidkin.similarity.frame_maps import frame_similarity

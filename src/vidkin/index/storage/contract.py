@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.largest import largest_columns
+from vidkin._base.blas import largest_columns
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.similarity import FrameFeatures
@@ -369,6 +369,7 @@ class MemoryStore:
 _MOST_SCORES = 1 << 22
 
 _QUERIES_A_BLOCK = 32
+
 
 @dataclass(frozen=True, slots=True)
 class WindowMatrix:
