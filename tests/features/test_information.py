@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import bar_boxes, frame_information
-from vidkin.features.information import small_luma
+from vidkin.features.information import look_at, remember_look, small_luma
 
 Picture = NDArray[np.uint8]
 
@@ -226,3 +226,19 @@ def test_images_must_be_a_batch_of_uint8_pictures(function: object) -> None:
         function(np.zeros((4, 4, 3), dtype=np.uint8))
     with pytest.raises(InvalidArgumentError, match=r"got \[1, 0, 4, 3\] uint8"):
         function(np.zeros((1, 0, 4, 3), dtype=np.uint8))
+
+
+def test_frames_are_looked_at_once() -> None:
+    bars = plain()
+    bars[40:-40] = next(iter(pan("coffee", 1, width=454, height=176)))
+    images = np.stack([bars, *pan("coffee", 1, width=454, height=256)])
+    look = look_at(images)
+    assert np.array_equal(look.edges, bar_boxes(images)) and look.edges[0].tolist() == [40, 216, 0, 454]
+    assert np.array_equal(look.information, frame_information(images))
+    # Luma is that of the picture between the bars.
+    assert np.array_equal(look.luma, np.concatenate([small_luma(images[:1, 40:216]), small_luma(images[1:])]))
+    assert look_at(images) is look
+    assert look_at(images.copy()) is not look
+    chosen = images[[1]]
+    remember_look(chosen, look.of(np.array([False, True])))
+    assert np.array_equal(look_at(chosen).edges, look.edges[1:])

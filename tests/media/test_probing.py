@@ -268,6 +268,27 @@ def test_a_probed_file_that_starts_late_or_is_damaged_reads_the_same(tmp_path: P
             assert_same(list(iter_frames(video, rate=5, start=0.3)), read_frames(path, rate=5, start=0.3))
 
 
+def test_the_start_of_a_probed_file_is_decoded_once(tmp_path: Path) -> None:
+    """What probing decoded is read on with: packets with the pictures that the decoder made of them, then new ones."""
+    path = encode_with(tmp_path / "a.mp4", pan("coffee", 30, width=96, height=64), rate=10, codec="libx264")
+    expected = read_frames(path, rate=None, threads=1)
+    with open_probed(path, threads=1) as video:
+        begun = video._begun
+        assert begun is not None
+        # B-frames: the decoder needs several packets before it shows a picture.
+        assert [len(pictures) for _, pictures in begun.packets[:-1]] == [0] * (len(begun.packets) - 1)
+        assert len(begun.packets) > 1 and len(begun.packets[-1][1]) == 1
+        following = next(packet for packet in begun.container.demux(begun.stream))
+        assert following.dts == begun.packets[-1][0].dts + begun.packets[-1][0].duration
+    with open_probed(path, threads=1) as video:
+        assert_same(list(iter_frames(video, rate=None)), expected)
+    # A file of one frame shows it only when the decoder is drained.
+    single = encode_with(tmp_path / "b.mp4", pan("coffee", 1, width=96, height=64), rate=10, codec="libx264")
+    with open_probed(single, threads=1) as video:
+        assert video._begun is not None and video._begun.packets == []
+        assert_same(list(iter_frames(video, rate=None)), read_frames(single, rate=None))
+
+
 def test_errors_of_a_probed_file_name_it(tmp_path: Path) -> None:
     path = encode_with(tmp_path / "a.mp4", (flat(i) for i in range(20)), rate=10)
     with (

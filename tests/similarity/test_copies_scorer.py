@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, background_baseline, calibrated_map
+from vidkin.similarity.scorer import BestScores, ScorerOfBest
 
 
 def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> NDArray[np.floating]:
@@ -64,6 +65,41 @@ def test_unrelated_videos_score_zero_and_match_nowhere() -> None:
     result = CopyScorer().score(query, [target])[0]
     assert result.score == 0.0
     assert result.segments == ()
+
+
+def test_scores_that_cannot_be_among_the_best_are_left_out_and_no_others() -> None:
+    """Targets share 24 to 0 of the query's 24 frames, mixed with noise; the best three come first, last or in between."""
+    values = random_values(24, seed=1)
+    query = frame_set(values)
+    targets = []
+    for number in range(13):
+        mixed = unit(values + 0.2 * number * random_values(24, seed=30 + number))
+        mixed[: 2 * number] = random_values(24, seed=60 + number)[: 2 * number]
+        targets.append(frame_set(mixed))
+    scorer = CopyScorer()
+    assert isinstance(scorer, ScorerOfBest)
+    every = [result.score for result in scorer.score(query, targets)]
+    assert every[0] == pytest.approx(1.0, abs=1e-6) and every[12] == 0.0
+    for order in (range(13), range(12, -1, -1), (6, 0, 12, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7)):
+        best = BestScores(3)
+        scored = scorer.score_best(query, {number: targets[number] for number in order}, best)
+        assert {number: result.score for number, result in scored.items()} == {n: every[n] for n in scored}
+        assert sorted(every, reverse=True)[:3] == sorted((scored[n].score for n in scored), reverse=True)[:3]
+        assert best.least == sorted(every)[-3]
+    # The best first: then most of the rest is not aligned.
+    assert len(scorer.score_best(query, dict(enumerate(targets)), BestScores(3))) < 8
+
+
+def test_a_video_scored_twice_counts_once_among_the_best() -> None:
+    best = BestScores(2)
+    best.add(7, 0.9)
+    best.add(7, 0.8)
+    assert best.least == 0.0
+    best.add(3, 0.5)
+    assert best.least == 0.5
+    best.add(3, 0.95)
+    best.add(4, 0.1)
+    assert best.least == 0.9
 
 
 def test_the_order_of_targets_is_kept_and_each_stands_for_itself() -> None:

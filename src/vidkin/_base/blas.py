@@ -1,4 +1,4 @@
-"""Linear algebra on one thread: our products are small, and a thread that waits for them costs more than it saves."""
+"""Arithmetic of arrays where NumPy alone wastes time: linear algebra on one thread, the largest numbers of rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+
+# Numbers a group of which only the largest is looked at first.
+_MOST_A_GROUP = 16
 
 
 @contextmanager
@@ -24,9 +31,34 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    # NumPy first: only libraries that are loaded are found.
-    import numpy as np
+    # Only libraries that are loaded are found, such as that of NumPy.
     from threadpoolctl import ThreadpoolController
 
-    np.zeros(1)
     return ThreadpoolController()
+
+
+def largest_columns(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Columns [Q, min(count, N)] of the largest of each row of [Q, N], best first; equal ones in their order.
+
+    The largest numbers of groups give a bound that at least ``count`` numbers of a row reach and few others do: only
+    these are sorted.
+    """
+    rows, length = values.shape
+    # Twice as many groups as are searched for: with fewer, the bound would let too many pass.
+    size = min(_MOST_A_GROUP, length // (2 * count))
+    if size < 2:
+        order = np.argsort(-values, axis=1, kind="stable")
+        return order[:, :count]
+    # So many groups reach this bound with their largest number, so at least so many numbers do.
+    groups = length // size
+    largest = values[:, : groups * size].reshape(rows, size, groups).max(axis=1)
+    bound = np.partition(largest, groups - count, axis=1)[:, groups - count]
+    found, columns = np.divmod(np.flatnonzero(values >= bound[:, None]), length)
+    counts = np.bincount(found, minlength=rows)
+    places = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
+    few = np.full((rows, counts.max(initial=count)), -np.inf, np.float32)
+    few[found, places] = values[found, columns]
+    chosen = np.zeros(few.shape, np.int64)
+    chosen[found, places] = columns
+    order = np.argsort(-few, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(chosen, order, axis=1)

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from types import FrameType
+
 __all__ = ["main"]
+
+_IMPORT = "<frozen importlib._bootstrap>"
+# As `vidkin.cli.commands.Status.INTERRUPTED`; nothing is imported before this works.
+_INTERRUPTED = 130
 
 
 def main() -> None:
     """Entry point of the ``vidkin`` command."""
-    from vidkin.cli.interrupts import end_at_once_during_imports
-
     end_at_once_during_imports()
     from vidkin.cli.app import run
 
     run()
+
+
+def end_at_once_during_imports() -> None:
+    """Let Ctrl-C end the process at once while a module is being imported; at other times it raises as usual.
+
+    Torch and NumPy swallow what is raised while they are imported, and are left in parts: the program would go on, and
+    fail later without a cause to be seen. No file of ours is left in parts, as by any other sudden end.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        above = frame
+        while above is not None:
+            if above.f_code.co_filename == _IMPORT:
+                os.write(2, b"Interrupted.\n")
+                os._exit(_INTERRUPTED)
+            above = above.f_back
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from vidkin.features.information import bar_boxes, small_luma
+from vidkin.features.information import look_at, small_luma
 
 _SIDE = 128
 _MOST_FRAMES = 24
@@ -55,21 +55,19 @@ def find_content_boxes(
     """
     if len(images) < 2:
         return np.zeros((0, 4), np.float32)
-    chosen = images[np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))]
-    small = _luma_between_bars(chosen) if between_bars else small_luma(chosen)
+    chosen = np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))
+    small = look_at(images).luma[chosen] if between_bars else small_luma(images[chosen])
     across, down = _persistence(small), _persistence(small.transpose(0, 2, 1))
     columns, rows = _spans(_lines(across)), _spans(_lines(down))
-    sides = np.stack(
-        [_coverage(across, columns[:, end], rows) for end in (0, 1)]
-        + [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
-    )
-    inner = np.isfinite(sides).sum(0)
-    least = sides.min(0)
+    sides = [_coverage(across, columns[:, end], rows) for end in (0, 1)]
+    sides += [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
+    least = np.minimum(np.minimum(sides[0], sides[1]), np.minimum(sides[2], sides[3]))
     boxes = []
-    for column, row in np.argwhere((inner > 0) & (least >= _LEAST_COVERAGE)):
+    for column, row in np.argwhere((least >= _LEAST_COVERAGE) & (least < np.inf)).tolist():
         (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
-        certainty = least[column, row] + 0.1 * inner[column, row]
-        if inner[column, row] == 4:
+        inner = sum(math.isfinite(side[column, row]) for side in sides)
+        certainty = least[column, row] + 0.1 * inner
+        if inner == 4:
             certainty += _OF_LARGE * math.sqrt((right - left) * (bottom - top)) / _SIDE
         boxes.append((certainty, (left, top, right, bottom)))
     if not only_lines:
@@ -79,16 +77,6 @@ def find_content_boxes(
         if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME for other in distinct):
             distinct.append(box)
     return np.array(distinct[1:], dtype=np.float32).reshape(-1, 4) / np.float32(_SIDE)
-
-
-def _luma_between_bars(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Luma [T, 128, 128] of the pictures between the bars of images [T, H, W, 3]."""
-    edges = bar_boxes(images)
-    luma = np.empty((len(images), _SIDE, _SIDE), np.float32)
-    for top, bottom, left, right in np.unique(edges, axis=0).tolist():
-        rows = (edges == (top, bottom, left, right)).all(axis=1)
-        luma[rows] = small_luma(images[rows, top:bottom, left:right])
-    return luma
 
 
 def _changing_boxes(luma: NDArray[np.float32]) -> list[tuple[float, tuple[int, int, int, int]]]:
@@ -122,10 +110,14 @@ def _persistence(luma: NDArray[np.float32]) -> NDArray[np.float32]:
         counts[shift:] += 1
         counts[:-shift] += 1
     sums /= counts[:, None]
-    difference = np.abs(np.diff(sums, axis=2))
-    edge = (difference >= _EDGE) & (difference >= _largest_of_three(difference))
+    difference = np.diff(sums, axis=2)
+    np.abs(difference, out=difference)
+    # The largest of the pixel and its two neighbors.
+    edge = difference >= _EDGE
+    edge[..., 1:] &= difference[..., 1:] >= difference[..., :-1]
+    edge[..., :-1] &= difference[..., :-1] >= difference[..., 1:]
     # A line can lie between two columns in one row and be shifted by one column in the next.
-    share = _largest_of_three(edge.mean(axis=0, dtype=np.float32))
+    share = _largest_of_three(np.add.reduce(edge, axis=0, dtype=np.float32) / np.float32(len(edge)))
     return np.pad(share.T, ((1, 1), (0, 0)))
 
 

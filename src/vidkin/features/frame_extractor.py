@@ -14,7 +14,7 @@ from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
-from vidkin.features.information import bar_boxes, detailed_cells, frame_information, information_of_share
+from vidkin.features.information import detailed_cells, information_of_share, look_at
 from vidkin.features.resizing import Edges, resize_parts, resize_planes
 from vidkin.features.square_encoder import SquareEncoder, open_square_encoder
 from vidkin.features.turns import Turn, predict_turned
@@ -98,7 +98,8 @@ class FrameEncoderExtractor:
         for described, prepared in self._prepared:
             if described is frames:
                 return prepared
-        edges = bar_boxes(frames.images)
+        look = look_at(frames.images)
+        edges = look.edges
         canvas = np.empty((_CANVAS, len(frames), 3, _CANVAS), np.uint8)
         for top, bottom, left, right in np.unique(edges, axis=0).tolist():
             alike = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
@@ -108,7 +109,7 @@ class FrameEncoderExtractor:
         prepared = _Prepared(
             canvas,
             detailed_cells(np.einsum("ytcx,c->tyx", canvas, np.array(LUMINANCE, dtype=np.float32))),
-            frame_information(frames.images),
+            look.information,
             shares_of_edges(edges, frames.images.shape),
         )
         self._prepared.append((frames, prepared))

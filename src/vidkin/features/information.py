@@ -6,6 +6,7 @@ Both look at each frame by itself, so that features do not depend on the batch.
 from __future__ import annotations
 
 import math
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,6 +123,54 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     for place in np.flatnonzero(flat.any(axis=1)).tolist():
         boxes[place] = _picture_box(images[place], *flat[place].tolist())
     return boxes
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLook:
+    """What has to be known of T frames before their views are described.
+
+    Attributes:
+        edges: [T, 4], from :func:`bar_boxes`.
+        luma: [T, 128, 128] float32, :func:`small_luma` of the pictures between the bars.
+        information: [T] float32, from :func:`frame_information`.
+    """
+
+    edges: NDArray[np.int64]
+    luma: NDArray[np.float32]
+    information: NDArray[np.float32]
+
+    def of(self, rows: NDArray[np.bool_]) -> FrameLook:
+        """That of some of the frames."""
+        return FrameLook(self.edges[rows], self.luma[rows], self.information[rows])
+
+
+# Of the latest frames: a stretch is looked through for boxes, then described, perhaps in two parts.
+_looks: tuple[tuple[weakref.ref[NDArray[np.uint8]], FrameLook], ...] = ()
+_MOST_LOOKS = 3
+
+
+def look_at(images: NDArray[np.uint8]) -> FrameLook:
+    """Bars and detail of images [T, H, W, 3], computed once for the same array, which must not be written to."""
+    for known, look in _looks:
+        if known() is images:
+            return look
+    edges = bar_boxes(images)
+    is_whole = (edges == (0, images.shape[1], 0, images.shape[2])).all(axis=1)
+    of_whole = small_luma(images)
+    luma = of_whole if is_whole.all() else of_whole.copy()
+    for top, bottom, left, right in np.unique(edges[~is_whole], axis=0).tolist():
+        rows = (edges == (top, bottom, left, right)).all(axis=1)
+        luma[rows] = small_luma(images[rows, top:bottom, left:right])
+    information = information_of_share(detailed_cells(of_whole).mean(axis=(1, 2), dtype=np.float32))
+    look = FrameLook(edges, luma, information)
+    remember_look(images, look)
+    return look
+
+
+def remember_look(images: NDArray[np.uint8], look: FrameLook) -> None:
+    """What :func:`look_at` shall answer for these images, which were chosen from others."""
+    global _looks
+    _looks = ((weakref.ref(images), look), *_looks[: _MOST_LOOKS - 1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
 from vidkin.features.contracts import FrameExtractor, Views
-from vidkin.features.information import bar_boxes, frame_information
+from vidkin.features.information import bar_boxes, frame_information, look_at, remember_look
 from vidkin.similarity import WHOLE, Box, FrameFeatures
 
 if TYPE_CHECKING:
@@ -156,20 +156,21 @@ def features_of_views(
         Features with the boxes as shares of every frame.
     """
     images = np.ascontiguousarray(frames.images[:, :, ::-1]) if mirror else frames.images
-    timestamps, information = frames.timestamps.copy(), frame_information(frames.images)
+    timestamps = frames.timestamps.copy()
     if boxes is None:
-        return FrameFeatures.of_whole(describe(images), timestamps, information, fingerprint)
+        return FrameFeatures.of_whole(describe(images), timestamps, frame_information(frames.images), fingerprint)
     whole = describe(images)
     values = np.zeros((len(images), len(boxes), *whole.shape[1:]), whole.dtype)
     values[:, 0] = whole
-    edges = bar_boxes(images)
+    look = look_at(frames.images)
+    edges = bar_boxes(images) if mirror else look.edges
     for top, bottom, left, right in np.unique(edges, axis=0).tolist():
         rows = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
         pictures = images[rows, top:bottom, left:right]
         for view, box in enumerate(boxes.tolist()[1:], start=1):
             values[rows, view] = describe(np.ascontiguousarray(crop_box(pictures, tuple(box))))
     placed = place_boxes(boxes, shares_of_edges(edges, images.shape))
-    return FrameFeatures(values, timestamps, information, fingerprint, boxes=placed)
+    return FrameFeatures(values, timestamps, look.information, fingerprint, boxes=placed)
 
 
 class ViewPlan:
@@ -188,7 +189,7 @@ class ViewPlan:
         Shares of the picture between black bars.
         """
         if self._grid is None:
-            top, bottom, left, right = bar_boxes(images[:1])[0].tolist() if len(images) else (0, 0, 0, 0)
+            top, bottom, left, right = look_at(images).edges[0].tolist() if len(images) else (0, 0, 0, 0)
             self._grid = GRID if right - left >= bottom - top else _TALL_GRID
         boxes = [tuple(box) for box in find_content_boxes(images, between_bars=True).tolist()]
         places: list[tuple[float, ...] | None] = [None] * MOST_BOXES
@@ -234,7 +235,7 @@ def describe_views(
         Features [T, V, R, D] for each of ``mirrors``; the boxes are shares of the unflipped frame, bars included.
     """
     seen = (np.arange(len(frames)) + begun) % stride == 0
-    stretches = [(rows, frames[rows], parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()]
+    stretches = [(rows, _chosen(frames, rows), parts) for rows, parts in ((seen, True), (~seen, False)) if rows.any()]
     results = []
     for mirror in mirrors:
         places = np.concatenate([boxes[:_MIRRORED], boxes[len(GRID) :]]) if mirror else boxes
@@ -262,3 +263,12 @@ def describe_views(
             values[rows, there if parts else there[:1]] = features.values
         results.append(FrameFeatures(values, frames.timestamps.copy(), information, first.fingerprint, boxes=placed))
     return tuple(results)
+
+
+def _chosen(frames: Frames, rows: NDArray[np.bool_]) -> Frames:
+    """Some of the frames, of which the same is known."""
+    if rows.all():
+        return frames
+    chosen = frames[rows]
+    remember_look(chosen.images, look_at(frames.images).of(rows))
+    return chosen

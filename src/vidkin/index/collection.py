@@ -155,6 +155,7 @@ class Index:
         """What turns two videos into a score."""
         return self._parts.scorer
 
+    @one_blas_thread()
     def add(
         self,
         paths: PathLike | Iterable[PathLike],

@@ -14,7 +14,6 @@ import av.filter
 import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 from numpy.typing import NDArray
-from PIL import Image as PILImage
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -260,6 +259,8 @@ class Orienter:
         return self._known[angle]
 
     def _from_exif(self) -> Orientation | None:
+        from PIL import Image as PILImage
+
         try:
             with warnings.catch_warnings(action="ignore"), PILImage.open(self._name) as image:
                 tag = image.getexif().get(_EXIF_TAG)
@@ -274,6 +275,8 @@ class Orienter:
 def is_too_large(name: str, most: int) -> bool:
     """Whether this is a picture with more pixels than the limit; FFmpeg does not keep the size of one it cannot
     decode."""
+    from PIL import Image as PILImage
+
     try:
         with warnings.catch_warnings(action="ignore"), PILImage.open(name) as image:
             return image.width * image.height > most

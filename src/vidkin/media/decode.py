@@ -160,12 +160,12 @@ def _batches(
     on_damage: Callable[[str], None] | None,
 ) -> Iterator[Frames]:
     name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
-    with open_at_start(source, threads=threads) as (container, stream):
+    with open_at_start(source, threads=threads) as (container, stream, begun):
         orient = Orienter(name, stream.codec_context.codec.canonical_name)
         convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
         images: list[NDArray[np.uint8]] = []
         times: list[float] = []
-        reader = PictureReader(name, container, stream, on_read=on_read, on_damage=on_damage)
+        reader = PictureReader(name, container, stream, begun=begun, on_read=on_read, on_damage=on_damage)
         for seconds, frame in _sampled(reader, make_sampler, every):
             images.append(convert(frame))
             times.append(seconds)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 LUMINANCE = (0.299, 0.587, 0.114)
 
@@ -77,6 +79,8 @@ def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -
         size: Side of the square in pixels.
         fit: ``letterbox``, ``crop`` or ``stretch``.
     """
+    from PIL import Image
+
     if not isinstance(image, Image.Image):
         if image.shape[:2] == (size, size):
             return image

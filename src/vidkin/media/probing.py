@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import av
 import av.error
@@ -18,12 +18,14 @@ from vidkin._base.files import IMAGE_EXTENSIONS, PathLike
 from vidkin._base.values import Result
 from vidkin.media.container import media_error, open_video
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
-from vidkin.media.reader import PacketIdentity, PictureReader, frame_rate, identify
+from vidkin.media.reader import BegunPackets, PacketIdentity, PictureReader, frame_rate, identify, logger
 from vidkin.media.sampling import SEEKABLE
 from vidkin.media.time import Time, is_frame_number
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
 # A frame number counts from this share of a frame before it, because formats such as Matroska round times.
@@ -95,6 +97,14 @@ class VideoInfo(Result):
         return self.stated_duration - self.duration > _margin(self.stated_duration)
 
 
+class BegunVideo(NamedTuple):
+    """An open file of which everything up to the first picture was read and decoded; the next packet follows it."""
+
+    container: InputContainer
+    stream: VideoStream
+    packets: BegunPackets
+
+
 class ProbedVideo:
     """A probed file that is still open: `iter_frames` accepts it in place of a path and continues reading.
 
@@ -104,28 +114,14 @@ class ProbedVideo:
         info: Properties of the file.
     """
 
-    def __init__(self, info: VideoInfo, container: InputContainer, stream: VideoStream, first: PacketIdentity) -> None:
+    def __init__(self, info: VideoInfo, begun: BegunVideo | None) -> None:
         self.info = info
-        self._opened: tuple[InputContainer, VideoStream] | None = (container, stream)
-        self._first = first
+        self._begun = begun
 
-    def rewind(self) -> tuple[InputContainer, VideoStream] | None:
-        """The open file at its first packet; None if it was read already, or if there is no reliable way back to the
-        start."""
-        opened, self._opened = self._opened, None
-        if opened is None or not opened[0].format.name.startswith(SEEKABLE):
-            return None
-        container, stream = opened
-        begin = min(0, self._first[0] or 0)
-        try:
-            container.seek(begin, stream=stream)
-            first = next((packet for packet in container.demux(stream) if packet.size), None)
-            if first is None or identify(first) != self._first:
-                return None
-            container.seek(begin, stream=stream)
-        except av.error.FFmpegError:
-            return None
-        return opened
+    def take(self) -> BegunVideo | None:
+        """The open file, for one reader; None if somebody has it, or if there was no reliable way back to the start."""
+        begun, self._begun = self._begun, None
+        return begun
 
 
 @contextmanager
@@ -144,27 +140,23 @@ def open_probed(
     """
     name = os.fspath(path)
     with open_video(name, threads=threads) as (container, stream):
-        reader = PictureReader(name, container, stream, on_read=on_read)
-        info = _probe(reader)
-        assert reader.first is not None  # a picture was decoded by probing
-        yield ProbedVideo(info, container, stream, reader.first)
+        info, packets = _probe(PictureReader(name, container, stream, on_read=on_read))
+        yield ProbedVideo(info, None if packets is None else BegunVideo(container, stream, packets))
 
 
 @contextmanager
-def open_at_start(source: PathLike | ProbedVideo, *, threads: int) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The container and the video stream of a file at its start, as from `open_video`; a probed file that can be
-    rewound is not reopened."""
-    if not isinstance(source, ProbedVideo):
-        with open_video(source, threads=threads) as opened:
-            yield opened
-    elif (rewound := source.rewind()) is not None:
+def open_at_start(source: PathLike | ProbedVideo, *, threads: int) -> Iterator[BegunVideo]:
+    """A file at its start, opened as by `open_video`; a probed file is not reopened where it can be read on with."""
+    begun = source.take() if isinstance(source, ProbedVideo) else None
+    if begun is not None and isinstance(source, ProbedVideo):
         try:
-            yield rewound
+            yield begun
         except av.error.FFmpegError as error:
             raise media_error(source.info.path, error) from error
     else:
-        with open_video(source.info.path, threads=threads) as opened:
-            yield opened
+        path = source.info.path if isinstance(source, ProbedVideo) else source
+        with open_video(path, threads=threads) as (container, stream):
+            yield BegunVideo(container, stream, ())
 
 
 def probe(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
@@ -199,21 +191,19 @@ def time_in(path: PathLike, moment: float | str) -> float:
     return max(float(Time.parse(moment, rate=rate)) - _EARLIER / rate, 0.0)
 
 
-def _probe(reader: PictureReader) -> VideoInfo:
-    """Properties of a file from which nothing has been read."""
+def _probe(reader: PictureReader) -> tuple[VideoInfo, BegunPackets | None]:
+    """Properties of a file from which nothing has been read, and its start, if reading can go on after it."""
     name, container, stream = reader.name, reader.container, reader.stream
-    first = next(reader.pictures())[1]
-    base = reader.base or 0
-    # The end of the last packet, near the stated end, if seeking works.
-    end = None
-    if container.duration is not None:
-        seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
-        try:
-            container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
-        except av.error.FFmpegError:
-            end = None
-        else:
-            end = _last_end(reader)[0]
+    begun: BegunPackets | None = None
+    if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:
+        # The end before the start: then the decoder stands where the next reader goes on.
+        end = _stated_end(reader)
+        stated = _stated(container, stream)
+        base, first, begun = _begin(reader, identify(opening))
+    else:
+        base, first = next(reader.pictures())
+        end = _stated_end(reader)
+        stated = _stated(container, stream)
     if end is None or end <= base:
         with open_video(name, threads=1) as (whole, same):
             everything = PictureReader(name, whole, same, on_read=reader.on_read)
@@ -225,7 +215,7 @@ def _probe(reader: PictureReader) -> VideoInfo:
     aspect = clean_aspect(stream.sample_aspect_ratio)
     width, height = display_size(first.width, first.height, aspect, turns)
     size = Path(name).stat().st_size
-    return VideoInfo(
+    info = VideoInfo(
         path=name,
         duration=duration,
         width=width,
@@ -245,8 +235,51 @@ def _probe(reader: PictureReader) -> VideoInfo:
         size_bytes=size,
         has_audio=bool(container.streams.audio),
         still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
-        stated_duration=_stated(container, stream),
+        stated_duration=stated,
     )
+    return info, begun
+
+
+def _begin(reader: PictureReader, opening: PacketIdentity) -> tuple[int, VideoFrame, BegunPackets | None]:
+    """Go back to the start of a file and decode its first picture: its time, itself, and what was read for it; None
+    if the way back does not lead to the packet that the file opened with."""
+    name, container, stream = reader.name, reader.container, reader.stream
+    at = min(0, opening[0] or 0)
+    try:
+        container.seek(at, stream=stream)
+        start = PictureReader(name, container, stream, on_read=reader.on_read)
+        packets: list[tuple[Packet[VideoStream], list[VideoFrame]]] = []
+        for packet in start.packets():
+            if start.first != opening:
+                break
+            packets.append((packet, start.feed(packet)))
+            if packets[-1][1]:
+                break
+        pictures = packets[-1][1] or start.feed(None) if packets else []
+        if pictures:
+            if start.failures or not packets[-1][1]:
+                # What was damaged has to be counted by who reads on, and a drained decoder starts again.
+                container.seek(at, stream=stream)
+                packets = []
+            return *next(start.timed(pictures)), packets
+    except av.error.FFmpegError as error:
+        logger.debug("%s: there is no way back to its start: %s", name, error)
+    with open_video(name, threads=1) as (again, same):
+        start = PictureReader(name, again, same, on_read=reader.on_read)
+        return *next(start.pictures()), None
+
+
+def _stated_end(reader: PictureReader) -> int | None:
+    """The end of the last packet, near the stated end; None if seeking does not work."""
+    container = reader.container
+    if container.duration is None:
+        return None
+    seconds = ((container.start_time or 0) + container.duration) / av.time_base - TAIL
+    try:
+        container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
+    except av.error.FFmpegError:
+        return None
+    return _last_end(reader)[0]
 
 
 def _stated(container: InputContainer, stream: VideoStream) -> float:

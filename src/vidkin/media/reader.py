@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import av
@@ -41,6 +41,9 @@ GLUED = 1.0
 PacketIdentity = tuple[int | None, int | None, int | None, int]
 """Times, place and size of a packet."""
 
+BegunPackets = Sequence[tuple["Packet[VideoStream]", "list[VideoFrame]"]]
+"""The first packets of a file up to its first picture, each with the pictures that the decoder returned for it."""
+
 
 class PictureReader:
     """Reads the pictures of one video with strictly increasing times.
@@ -49,6 +52,7 @@ class PictureReader:
         name: Name of the file, for messages.
         container: The open file.
         stream: The file's video stream.
+        begun: What was read and decoded of the file already; nothing is read or decoded twice.
         on_read: Callback for every packet read.
         on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
 
@@ -69,6 +73,7 @@ class PictureReader:
         container: InputContainer,
         stream: VideoStream,
         *,
+        begun: BegunPackets = (),
         on_read: Callable[[], None] = lambda: None,
         on_damage: Callable[[str], None] | None = None,
     ) -> None:
@@ -77,6 +82,9 @@ class PictureReader:
         self.stream = stream
         self.on_read = on_read
         self._on_damage = on_damage
+        self._begun = begun
+        # The packet of those that is read next, with its pictures.
+        self._decoded: tuple[Packet[VideoStream], list[VideoFrame]] | None = None
         self.tick = float(stream.time_base or 1 / 90000)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
         self.first: PacketIdentity | None = None
@@ -128,7 +136,7 @@ class PictureReader:
             MediaError: The system fails to read the file.
         """
         try:
-            for packet in self.container.demux(self.stream):
+            for packet in self._coming():
                 self.on_read()
                 self._count_failure(packet.is_corrupt)
                 if packet.size:
@@ -145,6 +153,8 @@ class PictureReader:
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
         """The pictures the decoder returns for one packet; None drains it."""
+        if self._decoded is not None and packet is self._decoded[0]:
+            return self._decoded[1]
         try:
             return self.stream.codec_context.decode(packet)
         except av.error.EOFError:
@@ -186,6 +196,15 @@ class PictureReader:
         self._repeating = True
         self.container.seek(min(0, self.base or 0), stream=self.stream)
         yield from self._decode_all()
+
+    def _coming(self) -> Iterator[Packet[VideoStream]]:
+        """The packets from where the container stands, after those that were read already."""
+        begun, self._begun = self._begun, ()
+        for decoded in begun:
+            self._decoded = decoded
+            yield decoded[0]
+        self._decoded = None
+        yield from self.container.demux(self.stream)
 
     def _untimed_start(self) -> int:
         """Time of the first picture if the first packets have none: the first time minus the duration of those

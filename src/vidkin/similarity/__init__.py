@@ -1,19 +1,29 @@
-"""From two sequences of descriptors to a score and to matching segments."""
+"""From two sequences of descriptors to a score and to matching segments.
 
-from vidkin.similarity.alignment import align
-from vidkin.similarity.chamfer import (
-    length_mask,
-    temporal_chamfer,
-    video_similarity,
-    video_similarity_pairwise,
-)
-from vidkin.similarity.copies import CopyScorer
-from vidkin.similarity.evidence import ScoreSettings, background_baseline, calibrated_map
+Features and segments are imported here; what compares them is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
 from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
-from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
-from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
-from vidkin.similarity.scorer import UNRELATED, PairScore, PromisingScorer, Scorer, fingerprint_of_scores
-from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
+
+if TYPE_CHECKING:
+    from vidkin.similarity.alignment import align
+    from vidkin.similarity.chamfer import (
+        length_mask,
+        temporal_chamfer,
+        video_similarity,
+        video_similarity_pairwise,
+    )
+    from vidkin.similarity.copies import CopyScorer
+    from vidkin.similarity.evidence import ScoreSettings, background_baseline, calibrated_map
+    from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
+    from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
+    from vidkin.similarity.scorer import UNRELATED, PairScore, Scorer, fingerprint_of_scores
+    from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
+else:
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "LEARNED",
@@ -25,7 +35,6 @@ __all__ = [
     "KindScorer",
     "LearnedScorer",
     "PairScore",
-    "PromisingScorer",
     "ScoreSettings",
     "Scorer",
     "Segment",

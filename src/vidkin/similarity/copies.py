@@ -6,7 +6,7 @@ Shapes: Tq, Tt frames of query and target; n frames whose parts were described; 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -29,7 +29,7 @@ from vidkin.similarity.evidence import (
     stretch_score,
 )
 from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
-from vidkin.similarity.scorer import UNRELATED, PairScore
+from vidkin.similarity.scorer import UNRELATED, BestScores, PairScore
 
 # Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5
@@ -45,6 +45,9 @@ _MOVING = 1.25
 
 # How much more a part of a picture must score than the whole.
 _PART_MARGIN = 0.02
+
+# By how much a mean of numbers in single precision may be above the largest of them.
+_ROUNDING_OF_MEANS = 1e-4
 
 
 class _ViewPair(NamedTuple):
@@ -88,7 +91,7 @@ class CopyScorer:
     ) -> list[PairScore]:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
         side = ComparedVideo(query)
-        return [self._score(side, ComparedVideo(target), mirrored) for target in targets]
+        return [self._compare(side, ComparedVideo(target), mirrored).best() for target in targets]
 
     def promise(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> NDArray[np.float32]:
         """Seconds [targets] of similarity above the threshold that a match can have at most, over all views.
@@ -97,14 +100,22 @@ class CopyScorer:
         time of :meth:`score`. Copies as a whole promise a share of their length, other videos hardly any.
         """
         side = ComparedVideo(query)
-        return np.array(
-            [self._compared(side, ComparedVideo(target), False).promise() for target in targets], np.float32
-        )
+        return np.array([self._compare(side, ComparedVideo(target), False).promise() for target in targets], np.float32)
 
-    def _score(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore:
-        return self._compared(query, target, mirrored).best()
+    def score_best(
+        self, query: FrameFeatures, targets: Mapping[int, FrameFeatures], best: BestScores, *, mirrored: bool = False
+    ) -> dict[int, PairScore]:
+        """Scores of the targets that can be among the best; see :class:`vidkin.similarity.scorer.ScorerOfBest`."""
+        side = ComparedVideo(query)
+        scores = {}
+        for video, target in targets.items():
+            pair = self._compare(side, ComparedVideo(target), mirrored)
+            if pair.most() >= best.least:
+                scores[video] = pair.best()
+                best.add(video, scores[video].score)
+        return scores
 
-    def _compared(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> _ComparedPair:
+    def _compare(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> _ComparedPair:
         pairs = compare_views(query, target, spatial_share=self.settings.spatial_share)
         return _ComparedPair(query, target, pairs, self.settings, mirrored)
 
@@ -126,6 +137,12 @@ class _ComparedPair:
             self._promise_of_parts(self.pairs.target_parts, self.target, self.query),
         )
         return max(self._promise_of_whole(), *(float(promise.max(initial=0.0)) for promise in parts))
+
+    def most(self) -> float:
+        """An upper bound of the score, before anything is aligned: that of the most similar frames in any view, as a
+        score is at most that of the mean along a segment."""
+        nearest = [float(parts.min()) for parts in (self.pairs.query_parts, self.pairs.target_parts) if parts.size]
+        return stretch_score(max(float(self.pairs.whole.max()), 1.0 - min(nearest, default=1.0)) + _ROUNDING_OF_MEANS)
 
     def best(self) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
@@ -193,7 +210,9 @@ class _ComparedPair:
         candidates: list[_ViewPair] = []
         compared, distances = self._side(side)
         other = self._side(1 - side)[0]
-        for views in side_by_side(compared.features):
+        if compared.windows is None:
+            compared.windows = side_by_side(compared.features)
+        for views in compared.windows:
             places = np.array(views) - 1
             maps = np.zeros((len(views), len(compared.whole), len(other.whole)), np.float32)
             maps[:, compared.described] = similarities_from(distances[places])

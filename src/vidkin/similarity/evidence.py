@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.blas import largest_columns
 from vidkin.similarity.alignment import align
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 from vidkin.similarity.frame_maps import frame_similarity
@@ -370,10 +371,12 @@ class ComparedVideo:
         whole: Features of the whole picture only.
         described: [n] frames in which parts of the picture were described; elsewhere nothing is known about parts.
         part_weight: Number of frames per frame with described parts.
+        windows: Views along which a window can move, from `side_by_side`; None until somebody has looked for them.
     """
 
     def __init__(self, features: FrameFeatures) -> None:
         self.features, self.whole = features, features.views([0])
+        self.windows: list[list[int]] | None = None
         values = np.asarray(features.values, np.float32)
         if values.shape[1] > 1:
             self.described = np.flatnonzero(np.logical_or.reduce(values[:, 1:], (1, 2, 3)))
@@ -527,14 +530,14 @@ def calibrated_map(
 
 
 def _high_quantile(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
-    """``numpy.quantile(values, share, axis=1)`` of [T, N], changing the order of values; only two places of each row
-    are looked for."""
+    """``numpy.quantile(values, share, axis=1)`` of [T, N]; of each row only the few largest are looked for."""
     place = share * (values.shape[1] - 1)
     low, part = math.floor(place), place - math.floor(place)
-    if low + 1 < values.shape[1]:
-        values.partition((low, low + 1), axis=1)
-        return np.asarray(values[:, low] + part * (values[:, low + 1] - values[:, low]))
-    return np.asarray(values.max(1))
+    if low + 1 >= values.shape[1]:
+        return np.asarray(values.max(1))
+    count = values.shape[1] - low
+    largest = np.take_along_axis(values, largest_columns(values, count)[:, count - 2 :], axis=1)
+    return np.asarray(largest[:, 1] + part * (largest[:, 0] - largest[:, 1]))
 
 
 # Constants of the score of copies.

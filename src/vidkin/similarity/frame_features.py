@@ -6,7 +6,7 @@ Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ class FrameFeatures:
     baseline: NDArray[np.floating] | None = None
     boxes: NDArray[np.floating] | None = None
     end: float | None = None
+    # Asked for dozens of times in every comparison.
+    _period: float | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("values", "timestamps", "information", "baseline", "boxes"):
@@ -144,7 +146,11 @@ class FrameFeatures:
     @property
     def period(self) -> float:
         """Median distance between frames, seconds; 1.0 for a single frame."""
-        return lower_median(np.diff(self.timestamps)) if len(self) > 1 else 1.0
+        if self._period is None:
+            period = lower_median(np.diff(self.timestamps)) if len(self) > 1 else 1.0
+            object.__setattr__(self, "_period", period)
+            return period
+        return self._period
 
     def box(self, view: int, frames: NDArray[np.integer]) -> Box:
         """Left, top, right, bottom of a view as shares of the picture: the median over these frames (indices)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -68,6 +69,46 @@ class PromisingScorer(Scorer, Protocol):
 
     def promise(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> NDArray[np.float32]:
         """Seconds of match [targets] that each pair can have at most."""
+
+
+class BestScores:
+    """The best scores of a search so far; of a video that is scored more than once, its best one counts.
+
+    Args:
+        count: Number of videos that are asked for.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._scores: dict[int, float] = {}
+
+    def add(self, video: int, score: float) -> None:
+        """Note a score of a video, whichever number identifies it."""
+        self._scores[video] = max(score, self._scores.get(video, 0.0))
+
+    @property
+    def least(self) -> float:
+        """What a video needs to be among the best; 0 while there are fewer of them than are asked for."""
+        if len(self._scores) < self._count:
+            return 0.0
+        return heapq.nlargest(self._count, self._scores.values())[-1]
+
+
+@runtime_checkable
+class ScorerOfBest(Scorer, Protocol):
+    """A scorer that leaves out the costly part of scores that cannot be among the best."""
+
+    def score_best(
+        self, query: FrameFeatures, targets: Mapping[int, FrameFeatures], best: BestScores, *, mirrored: bool = False
+    ) -> dict[int, PairScore]:
+        """What :meth:`Scorer.score` returns for the targets, without those that cannot be among the best.
+
+        Args:
+            query: Features of the query.
+            targets: Features of the targets by the number of their video, most promising first.
+            best: The best scores so far, to which those computed are added.
+            mirrored: As for :meth:`Scorer.score`.
+        """
 
 
 def fingerprint_of_scores(features: str, scorer: Scorer) -> str:

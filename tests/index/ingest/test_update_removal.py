@@ -63,6 +63,20 @@ def test_removing_a_folder_removes_what_is_in_it(tmp_path: Path) -> None:
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/old", "/films/a.mp4"}
 
 
+def test_a_folder_in_other_letters_is_removed_and_stays_out_where_the_system_ignores_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stored("/Films/a.mp4", "/Films/old/b.mp4", "/other/c.mp4")
+    with pytest.raises(NotIndexedError, match="/films is not in the index"):
+        remove_records(open_place(tmp_path), store, ["/films"])
+    monkeypatch.setattr(os.path, "samefile", lambda path, other: path.casefold() == other.casefold())
+    assert remove_records(open_place(tmp_path), store, ["/films"]) == 2
+    assert [record.path for record in store.videos()] == ["/other/c.mp4"]
+    removed = RemovedPaths.open(open_place(tmp_path))
+    assert removed.holds("/FILMS/old/b.mp4")
+    assert not removed.holds("/films/new.mp4")
+
+
 def test_a_file_that_is_named_twice_is_removed_once(tmp_path: Path) -> None:
     store = stored("/films/a.mp4", "/films/b.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2

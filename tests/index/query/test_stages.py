@@ -115,6 +115,20 @@ def test_the_better_view_wins(store: MemoryStore) -> None:
     assert found == {"/videos/video 03.mp4": False, "/videos/video 04.mp4": True}
 
 
+def test_a_limit_only_cuts_the_list_off(store: MemoryStore) -> None:
+    """Copies of two videos, one of which is the mirrored query: both get better along the list."""
+    first, second = frames(16, 100), frames(16, 101)
+    for number in range(6):
+        noise = 0.03 * number * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
+        add(store, f"plain {5 - number}", units(first + noise))
+        add(store, f"mirrored {number}", units(second + noise[::-1]))
+    asked = Query(query(store, identity(store, "plain 2")).plain, query(store, identity(store, "mirrored 1")).plain)
+    every = search(store, asked, CommonFrames(), limit=100)
+    assert len(every) >= 12 and {match.mirrored for match in every} == {False, True}
+    for limit in range(1, len(every) + 1):
+        assert search(store, asked, CommonFrames(), limit=limit) == every[:limit]
+
+
 def test_numbers_out_of_range_are_refused(store: MemoryStore) -> None:
     asked = query(store, 1)
     with pytest.raises(InvalidArgumentError, match="limit and candidates must be at least 1, got 0 and 100"):

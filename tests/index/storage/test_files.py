@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.feature_files import FeatureFiles
-from vidkin.index.storage.files import read_units, reading, write_whole, writing
+from vidkin.index.storage.files import NamedFolders, read_units, reading, write_whole, writing
 from vidkin.index.storage.opening import LocalPlace, open_place
 from vidkin.similarity import FrameFeatures
 
@@ -124,3 +124,20 @@ def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tm
     (folder / ".0123456789abcdef.part.safetensors").write_bytes(b"half of")
     files.remove_unfinished()
     assert [path.name for path in folder.iterdir()] == ["000000001.safetensors"]
+
+
+def test_a_folder_in_other_letters_holds_a_path_where_the_system_ignores_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films, asked = tmp_path / "Films", tmp_path / "films"
+    folders = NamedFolders([str(asked)])
+    assert folders.holding(f"{asked}/a.mp4") == str(asked)
+    assert folders.holding(f"{asked}er/a.mp4") is None
+    # Here they are folders of their own.
+    assert NamedFolders([str(asked)]).holding(f"{films}/old/a.mp4") is None
+    monkeypatch.setattr(os.path, "samefile", lambda path, other: path.casefold() == other.casefold())
+    assert folders.holding(f"{films}/old/a.mp4") == str(films)
+    assert folders.holding(f"{films}er/a.mp4") is None
+    assert NamedFolders(["/"]).holding("/a.mp4") == "/"
+    # Of nested ones the outermost, whose rules look at more folders.
+    assert NamedFolders([f"{asked}/old", str(asked)]).holding(f"{asked}/old/a.mp4") == str(asked)

@@ -57,6 +57,18 @@ def test_it_answers_as_the_tables_do(folder: Path) -> None:
     assert answers(tables) == found
 
 
+def test_a_removal_renews_it(folder: Path) -> None:
+    writer = LanceStore(folder)
+    gone = writer.find("/a.mp4")
+    assert gone is not None
+    writer.remove([gone.id])
+    writer.close()
+    reader = LanceStore(folder)
+    assert [video.path for video in reader.videos()] == ["/b.mp4", "/\udcff.mp4"]
+    assert reader.nearest(QUERY, 3).video_ids.tolist() == [[2, 2, -1]]
+    assert not is_open(reader)
+
+
 def test_neither_lance_nor_arrow_is_loaded(folder: Path) -> None:
     code = (
         "import sys\nimport numpy as np\nfrom vidkin.index import LanceStore\n"

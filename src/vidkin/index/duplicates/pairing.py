@@ -15,7 +15,8 @@ from vidkin.index.query.query import Query, Readings, weigh_features
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
-from vidkin.similarity import FrameFeatures, PairScore, PromisingScorer, Scorer
+from vidkin.similarity import FrameFeatures, PairScore, Scorer
+from vidkin.similarity.scorer import PromisingScorer
 
 # With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3

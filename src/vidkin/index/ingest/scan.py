@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_regular_file
+from vidkin.index.storage.files import is_same_file
 from vidkin.index.storage.manifest import MANIFEST_FILE, FolderRules
 
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
@@ -210,13 +211,6 @@ def _cause(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def _is_same_file(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False
-
-
 # Files that were scanned through a link and are in the index under another path.
 
 
@@ -250,7 +244,7 @@ def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
         real = real_path(file.path)
         name = names.get(real, file.path)
         other = folded.get(real.casefold())
-        if name == file.path and other is not None and _is_same_file(file.path, other):
+        if name == file.path and other is not None and is_same_file(file.path, other):
             name = other
         files.setdefault(name, replace(file, path=name))
     return replace(scan, files=tuple(files[path] for path in sorted(files)))

@@ -23,7 +23,7 @@ from vidkin.index.ingest.report import (
 )
 from vidkin.index.ingest.scan import Scan, VideoFile
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import is_gone
+from vidkin.index.storage.files import NamedFolders, is_gone
 from vidkin.index.storage.manifest import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.similarity import FrameFeatures
@@ -79,13 +79,13 @@ def ingest(
         if without_twin := session.copy():
             session.read(executor, without_twin)
         # Records of files that should be in the scanned folders, or were named, but were not in the scan.
-        folders = tuple(os.path.join(folder, "") for folder in scan.folders)
+        folders = NamedFolders(scan.folders)
         seen = {file.path for file in scan.files}
         named = {path for path, _ in scan.problems}
         unseen = [
             record
             for record in store.videos()
-            if record.path not in seen and (record.path.startswith(folders) or record.path in named)
+            if record.path not in seen and (folders.holding(record.path) or record.path in named)
         ]
         gone = [record for record in unseen if is_gone(record.path)]
         gone_ids = {record.id for record in gone}
@@ -93,11 +93,8 @@ def ingest(
             record
             for record in unseen
             if record.id not in gone_ids
-            and any(
-                record.path.startswith(os.path.join(folder, ""))
-                and (rules or FolderRules()).excludes_below(record.path, folder)
-                for folder in scan.folders
-            )
+            and (folder := folders.holding(record.path)) is not None
+            and (rules or FolderRules()).excludes_below(record.path, folder)
         ]
         if prune:
             store.remove([record.id for record in gone + excluded])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError
@@ -15,7 +15,7 @@ from vidkin.index.ingest.scan import Scan, use_known_names
 from vidkin.index.ingest.session import ERRORS_FILE, ingest
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import find_records
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import NamedFolders, is_same_file, write_whole
 from vidkin.index.storage.manifest import MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.similarity import FrameFeatures
@@ -32,6 +32,10 @@ class RemovedPaths:
     FILE = "removed.json"
 
     paths: frozenset[str] = frozenset()
+    _folded: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folded", {path.casefold(): path for path in self.paths})
 
     @classmethod
     def open(cls, place: Place) -> RemovedPaths:
@@ -70,6 +74,10 @@ class RemovedPaths:
     def holds(self, path: str) -> bool:
         """Whether a file was removed, itself or with a folder that it is in."""
         while path not in self.paths:
+            # In other letters it is the same file only where the system ignores case.
+            other = self._folded.get(path.casefold())
+            if other is not None and is_same_file(path, other):
+                return True
             parent = os.path.dirname(path)
             if parent == path:
                 return False
@@ -114,13 +122,13 @@ def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], 
         removed: Paths that are still removed, without the named ones.
         known: Whether a path has a record.
     """
-    named = tuple(os.path.join(folder, "") for folder in scan.folders if removed.holds(folder))
+    named = NamedFolders(folder for folder in scan.folders if removed.holds(folder))
     left_out = {
         file.path
         for file in scan.files
         if removed.holds(file.path)
         and file.path not in scan.named
-        and not file.path.startswith(named)
+        and named.holding(file.path) is None
         and not known(file.path)
     }
     if not left_out:

@@ -104,24 +104,16 @@ def find_common(
         windows = windows_of(video_id)
         if windows is None:
             continue
-        copies: dict[int, bool] = {}
-        # For each window the ids of the other videos whose whole picture shows the same, nearest first.
+        copies: dict[tuple[int, int], bool] = {}
+        # For each window the other videos whose whole picture shows the same, nearest first.
         nearest = store.nearest(windows.vectors, _NEIGHBORS)
-        videos = []
-        for ids, numbers, scores in zip(
-            nearest.video_ids.tolist(), nearest.windows.tolist(), nearest.scores.tolist(), strict=True
-        ):
-            neighbors = [
-                (other, number)
-                for other, number, score in zip(ids, numbers, scores, strict=True)
-                if score >= _SAME and other not in (video_id, NO_WINDOW)
-            ]
-            if len({other for other, _ in neighbors}) >= minimum:
-                # An inset is compared in the part that holds it: the videos around it are unrelated, yet it is a copy.
-                neighbors = [(other, number) for other, number in neighbors if number < windows_of.count(other)]
-            videos.append(list(dict.fromkeys(other for other, _ in neighbors)))
-        for index, others in enumerate(videos):
-            if len(others) >= minimum and _are_strangers(windows, others, windows_of, copies, minimum):
+        is_near = (nearest.scores >= _SAME) & (nearest.video_ids != video_id) & (nearest.video_ids != NO_WINDOW)
+        for index in np.flatnonzero(np.count_nonzero(is_near, axis=1) >= minimum).tolist():
+            near = is_near[index]
+            neighbors = zip(nearest.video_ids[index, near].tolist(), nearest.windows[index, near].tolist(), strict=True)
+            # An inset is compared in the part that holds it: the videos around it are unrelated, yet it is a copy.
+            others = list(dict.fromkeys(other for other, number in neighbors if number < windows_of.count(other)))
+            if len(others) >= minimum and _are_strangers((video_id, windows), others, windows_of, copies, minimum):
                 common.append(windows.vectors[index])
     return np.stack(common) if common else np.zeros((0, 0), np.float32)
 
@@ -150,25 +142,29 @@ class _WindowCache:
 
 
 def _are_strangers(
-    windows: WindowVectors,
+    video: tuple[int, WindowVectors],
     others: list[int],
     windows_of: _WindowCache,
-    copies: dict[int, bool],
+    copies: dict[tuple[int, int], bool],
     minimum: int,
 ) -> bool:
-    """Whether ``minimum`` of the others are copies neither of this video nor of each other."""
-    strangers: list[WindowVectors] = []
+    """Whether ``minimum`` of the others are copies neither of this video nor of each other; ``copies`` is what earlier
+    windows of the video have told about these videos."""
+    strangers = [video]
     for other in others:
         theirs = windows_of(other)
         if theirs is None:
             continue
-        if other not in copies:
-            copies[other] = _are_copies(windows, theirs)
-        if copies[other] or any(_are_copies(theirs, stranger) for stranger in strangers):
-            continue
-        strangers.append(theirs)
-        if len(strangers) >= minimum:
-            return True
+        for known, known_windows in strangers:
+            pair = (other, known)
+            if pair not in copies:
+                copies[pair] = _are_copies(theirs, known_windows)
+            if copies[pair]:
+                break
+        else:
+            strangers.append((other, theirs))
+            if len(strangers) > minimum:
+                return True
     return False
 
 

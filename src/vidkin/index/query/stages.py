@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -29,6 +29,7 @@ from vidkin.similarity import (
     frame_similarity_many,
     scorer_of,
 )
+from vidkin.similarity.scorer import BestScores, ScorerOfBest
 
 _MOST_QUERY_VECTORS = 64
 
@@ -101,8 +102,10 @@ def find_matches(
             ids = find_candidates(store, query, candidates)
             if read is not None and finds_moments:
                 scored = find_moments(store, query, ids, common, scorer, read)
+            elif rank is not None:
+                scored = rank(store, query, ids, common, scorer)
             else:
-                scored = (rank or score_candidates)(store, query, ids, common, scorer)
+                scored = score_candidates(store, query, ids, common, scorer, best=limit)
             matches = [
                 _match(store.get(video_id), query, pair)
                 for video_id, pair in scored
@@ -164,27 +167,51 @@ def _query_vectors(view: FrameFeatures) -> NDArray[np.float32]:
 
 
 def score_candidates(
-    store: FeatureReader, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
+    store: FeatureReader,
+    query: Query,
+    video_ids: Sequence[int],
+    common: CommonFrames,
+    scorer: Scorer,
+    *,
+    best: int | None = None,
 ) -> list[tuple[int, PairScore]]:
     """Second stage: exact scores of these videos, the better of the plain and the mirrored query each.
 
-    Videos without a frame are left out.
+    Videos without a frame are left out, and if ``best`` is given, also those that cannot be among so many best ones.
     """
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    targets = [
-        weigh_features(features, common, store.get(video_id).duration)
+    targets = {
+        video_id: weigh_features(features, common, store.get(video_id).duration)
         for video_id, features in zip(readable, store.read_many(readable), strict=True)
-    ]
-    best = scorer.score(query.plain, targets)
+    }
+    score = _scores_of(scorer, best)
+    scores = score(query.plain, targets, False)
     if query.mirrored is not None:
-        unsure = [place for place, plain in enumerate(best) if plain.score < _SURE]
-        flipped = scorer.score(query.mirrored, [targets[place] for place in unsure], mirrored=True)
-        for place, other in zip(unsure, flipped, strict=True):
-            if other.score > best[place].score:
-                best[place] = other
-    return list(zip(readable, best, strict=True))
+        unsure = {
+            video_id: target
+            for video_id, target in targets.items()
+            if video_id not in scores or scores[video_id].score < _SURE
+        }
+        for video_id, other in score(query.mirrored, unsure, True).items():
+            if video_id not in scores or other.score > scores[video_id].score:
+                scores[video_id] = other
+    return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
+
+
+def _scores_of(
+    scorer: Scorer, best: int | None
+) -> Callable[[FrameFeatures, Mapping[int, FrameFeatures], bool], Mapping[int, PairScore]]:
+    """Scores of targets by their ids, plain and mirrored; of all, or of those that can be among the best."""
+    leaders = None if best is None else BestScores(best)
+
+    def score(query: FrameFeatures, targets: Mapping[int, FrameFeatures], mirrored: bool) -> dict[int, PairScore]:
+        if leaders is not None and isinstance(scorer, ScorerOfBest):
+            return scorer.score_best(query, targets, leaders, mirrored=mirrored)
+        return dict(zip(targets, scorer.score(query, list(targets.values()), mirrored=mirrored), strict=True))
+
+    return score
 
 
 def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int) -> list[Match]:

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.blas import largest_columns
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
 from vidkin.similarity import FrameFeatures
@@ -369,9 +370,6 @@ _MOST_SCORES = 1 << 22
 
 _QUERIES_A_BLOCK = 32
 
-# Most windows that are looked at together for the first, coarse choice.
-_LARGEST_GROUP = 16
-
 
 @dataclass(frozen=True, slots=True)
 class WindowMatrix:
@@ -433,33 +431,10 @@ class WindowMatrix:
         step = max(_QUERIES_A_BLOCK, _MOST_SCORES // len(self))
         for first in range(0, len(queries), step):
             scores = queries[first : first + step] @ self.vectors.T
-            rows = _largest(scores, limit)
+            rows = largest_columns(scores, limit)
             best = np.take_along_axis(scores, rows, axis=1).clip(-1.0, 1.0)
             table.put((slice(first, first + step), slice(rows.shape[1])), self, rows, best)
         return table
-
-
-def _largest(scores: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
-    """Columns [Q, min(limit, N)] of the largest of each row of [Q, N], best first; equal ones in their order."""
-    queries, count = scores.shape
-    # Twice as many groups as are searched for: with fewer, the bound would let too many pass.
-    size = min(_LARGEST_GROUP, count // (2 * limit))
-    if size < 2:
-        order = np.argsort(-scores, axis=1, kind="stable")
-        return order[:, :limit]
-    # So many groups reach this bound with their largest score, so at least so many scores do.
-    groups = count // size
-    largest = scores[:, : groups * size].reshape(queries, size, groups).max(axis=1)
-    bound = np.partition(largest, groups - limit, axis=1)[:, groups - limit]
-    found, columns = np.divmod(np.flatnonzero(scores >= bound[:, None]), count)
-    counts = np.bincount(found, minlength=queries)
-    places = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
-    few = np.full((queries, counts.max()), -np.inf, np.float32)
-    few[found, places] = scores[found, columns]
-    rows = np.zeros(few.shape, np.int64)
-    rows[found, places] = columns
-    order = np.argsort(-few, axis=1, kind="stable")[:, :limit]
-    return np.take_along_axis(rows, order, axis=1)
 
 
 def no_windows(queries: int, limit: int) -> NearestWindows:

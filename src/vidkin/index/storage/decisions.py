@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import NamedFolders, write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -235,8 +235,8 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
         NotIndexedError: There is no such record.
     """
     name = os.path.abspath(os.path.expanduser(os.fspath(path)))
-    inside = os.path.join(name, "")
-    records = [r for r in store.videos() if r.path == name or r.path.startswith(inside)]
+    inside = NamedFolders([name])
+    records = [r for r in store.videos() if r.path == name or inside.holding(r.path)]
     if not records:
         normalized = _plain(name)
         records = [r for r in store.videos() if _plain(r.path) == normalized]

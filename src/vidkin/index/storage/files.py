@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -281,6 +281,44 @@ def has_same_bytes(path: str, other: str) -> bool:
             )
     except OSError:
         return False
+
+
+def is_same_file(path: str, other: str) -> bool:
+    """Whether two paths name one file or folder; False if one of them cannot be reached."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+class NamedFolders:
+    """Tells which of some folders a path lies in, also where the system ignores the case of letters.
+
+    Args:
+        folders: Absolute paths.
+    """
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        # The outermost first.
+        self._folders = {os.path.join(folder, ""): folder for folder in sorted(folders, key=len)}
+        self._folded = {inside.casefold(): folder for inside, folder in self._folders.items()}
+        self._is_same: dict[tuple[str, str], bool] = {}
+
+    def holding(self, path: str) -> str | None:
+        """The outermost folder that holds the path, in the letters of the path; None if none of them does."""
+        for inside, folder in self._folders.items():
+            if path.startswith(inside):
+                return folder
+        for inside, folder in self._folded.items():
+            if path.casefold().startswith(inside):
+                spelled, depth = path, folder.rstrip(os.sep).count(os.sep)
+                while spelled.count(os.sep) > depth and os.path.dirname(spelled) != spelled:
+                    spelled = os.path.dirname(spelled)
+                if (spelled, folder) not in self._is_same:
+                    self._is_same[spelled, folder] = is_same_file(spelled, folder)
+                if self._is_same[spelled, folder]:
+                    return spelled
+        return None
 
 
 def is_gone(path: str) -> bool:

@@ -89,7 +89,7 @@ class LanceStore:
     missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never an incomplete result;
     :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
 
-    As long as the tables are as the last :meth:`optimize` left them, reading needs only the copy that it wrote
+    As long as the tables are as the last :meth:`optimize` or :meth:`remove` left them, reading needs only its copy
     (:mod:`vidkin.index.storage.snapshot`); they are opened when something else is asked for, in the newest version.
 
     Args:
@@ -234,6 +234,8 @@ class LanceStore:
             self._videos.delete("id", present)
             self._forget(present)
             self._note_commit()
+            # Usually nothing follows, and readers would open the tables until videos are added.
+            self._write_snapshot()
 
     def recover(self) -> int:
         with self._lock:

@@ -25,11 +25,9 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, open_extractor
 from vidkin.index.storage.files import write_whole
-from vidkin.index.storage.lance import VIDEOS_TABLE
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
-from vidkin.similarity import available_scorers, finds_segments
 
 FORMAT_VERSION = 1
 
@@ -146,6 +144,9 @@ class Manifest:
         for name in ("follow_links", "images", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
+        # The worker that describes files needs this module, and no scorer.
+        from vidkin.similarity import available_scorers
+
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
             problem = f"measure is {values['measure']!r}"
         if problem is not None:
@@ -166,6 +167,8 @@ class Manifest:
     @property
     def has_segments(self) -> bool:
         """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
+        from vidkin.similarity import finds_segments
+
         return finds_segments(self.measure)
 
     def with_rules(self, place: Place, rules: FolderRules) -> Manifest:
@@ -222,6 +225,8 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
 
 def _check_not_lost(place: Place) -> None:
     """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
+    from vidkin.index.storage.lance import VIDEOS_TABLE
+
     if place.has_folder(VIDEOS_TABLE):
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {_REMEDY}")
 

@@ -23,7 +23,7 @@ except BaseException:
 """
 PROGRAM = """
 import time
-from vidkin.cli.interrupts import end_at_once_during_imports
+from vidkin.cli import end_at_once_during_imports
 end_at_once_during_imports()
 import slow
 try:
