@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
+from vidkin.index.duplicates.keeper import check_keep_rules, choose_keeper
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames
 from vidkin.similarity import Segment
@@ -225,7 +225,7 @@ def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
         os.utime(place, (time, time))
     files = [file_of(tmp_path / "large.mp4"), file_of(inside / "small.mp4")]
     rules = ("oldest", "newest", "best", str(inside))
-    chosen = {rule: choose_keeper(files, check_keep_rule(rule), same_moments)[0] for rule in rules}
+    chosen = {rule: choose_keeper(files, check_keep_rules(rule), same_moments)[0] for rule in rules}
     assert {rule: Path(file.record.path).stem for rule, file in chosen.items()} == {
         "oldest": "large",
         "newest": "small",
@@ -233,7 +233,7 @@ def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
         str(inside): "small",
     }
     with pytest.raises(InvalidArgumentError, match=r"keep must be one of best, oldest, .* or a folder"):
-        check_keep_rule("prettiest")
+        check_keep_rules("prettiest")
 
 
 def test_pictures_are_read_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ class Comparisons:
         flipped: Contents whose mirror images were looked up.
         keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
             :func:`vidkin.index.duplicates.keeper.choose_keeper`).
+        scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
     """
 
     FILE = "comparisons.json"
@@ -88,6 +89,7 @@ class Comparisons:
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
     keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    scoped: dict[str, set[str]] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -125,6 +127,7 @@ class Comparisons:
                 {names[at] for at in table["flipped"]},
                 # An older version stored none.
                 {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
+                {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -140,7 +143,9 @@ class Comparisons:
         """Write whole or not at all; a failure only costs time later."""
         if self.place is None:
             return
-        names = sorted({name for pair in self._pairs for name in pair} | self.searched | self.flipped)
+        names = sorted(
+            {name for pair in self._pairs for name in pair}.union(self.searched, self.flipped, *self.scoped.values())
+        )
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
@@ -149,6 +154,7 @@ class Comparisons:
             "searched": sorted(places[name] for name in self.searched),
             "flipped": sorted(places[name] for name in self.flipped),
             "keepers": self.keepers,
+            "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),

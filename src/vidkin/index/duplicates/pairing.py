@@ -10,6 +10,7 @@ import numpy as np
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
+from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings, weigh_features
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
@@ -29,6 +30,8 @@ _CLEAR = 0.15
 _PREDICTED_LESS = 0.25
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
+# Times the number of neighbors up to which is searched for those in scope.
+_MOST_WIDENED = 16
 # Bytes of features that are held, in single precision.
 _MOST_HELD = 128 << 20
 
@@ -43,6 +46,7 @@ class PairSearch:
         readings: Reads files again; None compares stored features only, and finds no mirrored copies.
         mirrored: Also look for copies that were flipped left to right.
         neighbors: Number of videos that each one is compared with.
+        pairs: Which pairs are compared.
     """
 
     store: VectorStore
@@ -52,6 +56,7 @@ class PairSearch:
     readings: Readings | None = None
     mirrored: bool = True
     neighbors: int = 20
+    pairs: PairScope = field(default_factory=PairScope)
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
     _flips: set[tuple[str, str]] = field(default_factory=set, init=False)
@@ -74,8 +79,10 @@ class PairSearch:
         """
         by_content = {content_of(record): record for record in videos}
         flipping = by_content if self.mirrored and self.readings is not None else {}
-        searching = [record for content, record in by_content.items() if content not in self.known.searched]
-        turning = [record for content, record in flipping.items() if content not in self.known.flipped]
+        searched = Lookups(self.pairs, self.known.searched, self.known.scoped, "searched")
+        flipped = Lookups(self.pairs, self.known.flipped, self.known.scoped, "flipped")
+        searching = [by_content[content] for content in searched.pending(by_content)]
+        turning = [by_content[content] for content in flipped.pending(flipping)]
         total = len(by_content) + len(flipping)
         done = total - len(searching) - len(turning)
         if on_progress is not None and done:
@@ -90,10 +97,12 @@ class PairSearch:
 
         try:
             for record in searching:
-                self._search(record, by_content)
+                if self._search(record, by_content):
+                    searched.add([content_of(record)])
                 advance()
             for record in turning:
-                self._search_flipped(record, by_content, threshold)
+                if self._search_flipped(record, by_content, threshold):
+                    flipped.add([content_of(record)])
                 advance()
             doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
@@ -101,7 +110,9 @@ class PairSearch:
                 self._refine(reading, threshold)
                 advance()
             # Only now: a pair that was not read is found again by the next run.
-            self.known.flipped |= self._predicted
+            flipped.add(self._predicted)
+            for lookups, asked in ((searched, searching), (flipped, turning)):
+                lookups.settle(by_content, map(content_of, asked))
         finally:
             self.known.save()
 
@@ -116,7 +127,8 @@ class PairSearch:
             assert result is not None
         return result
 
-    def _search(self, record: VideoRecord, others: dict[str, VideoRecord]) -> None:
+    def _search(self, record: VideoRecord, others: dict[str, VideoRecord]) -> bool:
+        """Compare a video with its neighbors; whether that is done."""
         for _ in range(_MOST_READINGS):
             try:
                 query = Query(self._weighed(record))
@@ -125,8 +137,8 @@ class PairSearch:
                 # It, or one of those nearest to it, was removed by another process meanwhile.
                 self.store.refresh()
                 continue
-            self.known.searched.add(content_of(record))
-            return
+            return True
+        return False
 
     def _compare_many(self, record: VideoRecord, others: Sequence[VideoRecord]) -> None:
         """Compare a video with others by stored features, where that is not known yet."""
@@ -141,18 +153,19 @@ class PairSearch:
                 best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
             self.known.put(content, content_of(other), _result(best, one, target))
 
-    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> None:
+    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> bool:
+        """Compare the mirror image of a video with its neighbors; whether nothing of that is left to be read."""
         assert self.readings is not None  # run() looks for mirrored copies only with readings
         try:
             predicted = self.readings.predict_flipped(self._weighed(record))
             features = self.readings.flipped(record) if predicted is None else predicted
             if features is None:
-                return
+                return False
             neighbors = self._neighbors(Query(features), record, others)
             targets = self._weighed_many(neighbors)
         except NotIndexedError:
             self.store.refresh()
-            return
+            return False
         content = content_of(record)
         for other, target, score in zip(
             neighbors, targets, self.scorer.score(features, targets, mirrored=True), strict=True
@@ -169,12 +182,24 @@ class PairSearch:
                     self._flips.add((first, second))
             elif score.score > known:
                 self.known.put(content, content_of(other), _result(score, features, target, fine=False))
-        (self.known.flipped if predicted is None else self._predicted).add(content)
+        if predicted is not None:
+            self._predicted.add(content)
+        return predicted is None
 
     def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
-        by_id = {other.id: other for other in others.values()}
-        candidates = find_candidates(self.store, query, self.neighbors + 1)
-        return [by_id[other] for other in candidates if other in by_id and other != record.id]
+        content = content_of(record)
+        by_id = {other.id: other for name, other in others.items() if self.pairs.allows(content, name)}
+        count = self.neighbors + 1
+        while True:
+            candidates = find_candidates(self.store, query, count)
+            found = [by_id[other] for other in candidates if other in by_id and other != record.id]
+            if self.pairs.scope.is_everything:
+                return found
+            # Copies that are out of scope may be nearer than those in it.
+            enough = min(self.neighbors, len(by_id) - (record.id in by_id))
+            if len(found) >= enough or count > _MOST_WIDENED * self.neighbors:
+                return found[: self.neighbors]
+            count *= 4
 
     def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[_Reading]:
         """Pairs to read again."""
@@ -188,6 +213,8 @@ class PairSearch:
         floor = min(_DOUBTFUL, threshold / 2)
         for first, second, result in self.known.pairs():
             if first not in others or second not in others or result.fine or not floor <= result.score:
+                continue
+            if not self.pairs.allows(first, second):
                 continue
             one, other = others[first], others[second]
             stored = self.readings.is_stored_as_finely(one) and self.readings.is_stored_as_finely(other)
