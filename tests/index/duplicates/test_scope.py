@@ -13,7 +13,7 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import DuplicateGroup, Index, SerialExecutor, VideoRecord, plan_removal
-from vidkin.index.duplicates.comparisons import Comparisons, FileRecord
+from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, content_of
 from vidkin.index.duplicates.scope import Lookups, PairScope, Scope
 from vidkin.index.storage.opening import open_place
 
@@ -165,7 +165,7 @@ def test_a_library_is_never_looked_up_for_a_few_new_files(tmp_path: Path) -> Non
 
     def look_up(files: list[FileRecord]) -> list[str]:
         found = lookups(scope, files, set(), within)
-        contents = [item.record.path for item in files]
+        contents = [content_of(item.record) for item in files]
         pending = found.pending(contents)
         found.add(pending)
         found.settle(contents, pending)

@@ -83,7 +83,7 @@ def find_other_owner(path: str, video: str) -> str:
 
 def belongs_to(name: str, video: str) -> bool:
     """Whether a file of this name belongs to a video of this name in the same folder, by the names alone."""
-    if is_video(name):
+    if is_video(name) or name == video:
         return False
     stem = os.path.splitext(video)[0]
     for start, pattern in ((video, _AFTER_NAME), (stem, _AFTER_STEM)):

@@ -33,8 +33,8 @@ class PlanKey:
     """The secret of an index, with which it signs each pair of a file to remove and the file that replaces it.
 
     A signature is the HMAC with SHA-256 of path, size, time and content of both files. Deleting entries of a plan
-    leaves those of the others valid; changing one, or putting one below another file to keep, does not. A companion has a
-    signature of its own, over the three files.
+    leaves those of the others valid; changing one, or putting one below another file to keep, does not. A companion has
+    a signature of its own, over the three files.
 
     Args:
         secret: 64 hexadecimal digits.
