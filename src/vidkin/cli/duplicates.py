@@ -156,7 +156,9 @@ def duplicates(
         say(path_text(html).append(": the groups with pictures"))
     if plan is not None:
         count = sum(len(group.remove) for group in planned.groups)
-        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}"))
+        belonging = sum(len(file.companions) for group in planned.groups for file in group.remove)
+        others = f", and {number(belonging, 'file')} beside them" if belonging else ""
+        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}{others}"))
         words = ["vidkin", "apply", printable(os.fspath(plan))]
         if not planned.index:  # nothing can be written to the index, so that it could not sign the plan
             words.append("--any-file")

@@ -272,9 +272,9 @@ def _what_is_carried(task: _Task, entry: Entry) -> tuple[Carried | None, str]:
         return None, ""
     keep = entry.keep.path
     if entry.untouched or any(is_within(keep, folder) for folder in task.protected):
-        return None, f"nothing is carried to {keep}, which is {'in the library' if entry.untouched else 'protected'}"
+        return None, f"nothing goes to {keep}, which is {'in the library' if entry.untouched else 'protected'}"
     carried = Carried.between(entry.path, keep)
-    return carried, "" if carried is None else f"{carried.describe()} carried to {keep}"
+    return carried, "" if carried is None else f"to {keep}: {carried.describe()}"
 
 
 def _carry(task: _Task, keep: FileState, carried: Carried) -> None:
