@@ -90,7 +90,7 @@ def test_a_person_may_configure_folders_and_rules(
     config.write_text(f'[duplicates]\nacross = ["{own.folder}", "{tmp_path}"]\n')
     assert run(*words).json["groups"] == []
     config.write_text(f'[duplicates]\nacross = ["{own.folder}"]\n')
-    assert "across in [duplicates] must be a single value" in run(*words, status=2).json["error"]["message"]
+    assert "across in [duplicates] must be a list of 2 values" in run(*words, status=2).json["error"]["message"]
 
 
 def test_rules_of_keeping_apply_in_their_order(own: Library) -> None:

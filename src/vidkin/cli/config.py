@@ -137,7 +137,8 @@ def _check_defaults(
         is_list = isinstance(value, list)
         is_several = option.multiple or (is_list and option.nargs == len(value) > 1)
         if isinstance(value, Mapping) or (is_list and not is_several):
-            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be a single value, got {value!r}")
+            accepted = "a single value" if option.nargs == 1 else f"a list of {option.nargs} values"
+            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be {accepted}, got {value!r}")
         # A text would be taken for a list of its letters.
         defaults[option.name] = [value] if option.multiple and not is_list else value
     return defaults
