@@ -20,6 +20,7 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
+from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import scan
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
@@ -368,7 +369,6 @@ class Index:
         """
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
-        from vidkin.index.duplicates.scope import Scope
 
         scope = Scope.of(only=only, across=across, incoming=incoming)
         if not self.scorer.has_segments:

@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.keeper import Keep, check_keep_rules, choose_keeper, is_better
+from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames
 from vidkin.similarity import Segment
@@ -119,7 +119,7 @@ def same_moments(first: FileRecord, second: FileRecord) -> PairResult:
     return PairResult(0.9, True, (1.0, 1.0), (Segment(0, end, 0, end, 0.9),))
 
 
-def kept(folder: Path, *names: str, rule: Keep = "best") -> tuple[str, str]:
+def kept(folder: Path, *names: str, rule: KeepRules = "best") -> tuple[str, str]:
     files = [file_of(folder / f"{name}.mp4") for name in names]
     keeper, reason = choose_keeper(files, rule, same_moments)
     return Path(keeper.record.path).stem, reason

@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.duplicates.doubts import find_doubt
-from vidkin.index.duplicates.keeper import Keep, check_keep_rules, choose_keeper, is_better
+from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
@@ -242,7 +242,7 @@ def find_duplicates(
     *,
     threshold: float = 0.7,
     parts: bool = False,
-    keep: Keep = "best",
+    keep: KeepRules = "best",
     scope: Scope | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:

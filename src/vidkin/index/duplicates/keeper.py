@@ -25,7 +25,7 @@ Known = MutableMapping[str, tuple[int, str]]
 KEEP_RULES = ("best", "oldest", "newest", "largest", "smallest", "longest", "shortest", "picture")
 """Names of the rules. A folder is accepted as well: its files come first; after ``outside:`` those elsewhere do."""
 
-Keep = str | Sequence[str]
+KeepRules = str | Sequence[str]
 """One rule, or several: each decides between the files that those before it put first."""
 
 _OUTSIDE = "outside:"
@@ -48,7 +48,7 @@ _ENDS, _SHARE_OF_SHORT, _SECOND, _SHARE_OF_LONG = 0.2, 0.05, 1.0, 0.02
 _EQUALLY_LONG = 0.1
 
 
-def check_keep_rules(keep: Keep) -> tuple[str, ...]:
+def check_keep_rules(keep: KeepRules) -> tuple[str, ...]:
     """Check rules; returns them, folders as absolute paths.
 
     Raises:
@@ -74,7 +74,7 @@ def _check_rule(rule: str) -> str:
 
 def choose_keeper(
     files: Sequence[FileRecord],
-    keep: Keep,
+    keep: KeepRules,
     compare: Callable[[FileRecord, FileRecord], PairResult],
     known: Known | None = None,
 ) -> tuple[FileRecord, str]:

@@ -19,7 +19,7 @@ from vidkin.index.duplicates.companions import find_other_owner
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.plans_signature import PlanKey
 from vidkin.index.duplicates.removal_carry import Carried
-from vidkin.index.duplicates.removal_entries import NOT_PLANNED, Entry, FileAction, cause_of, planned_files
+from vidkin.index.duplicates.removal_entries import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
 from vidkin.index.duplicates.removal_log import Journal, Link, RemovalStep
 from vidkin.index.duplicates.removal_moves import (
     find_in_trash,
@@ -149,7 +149,7 @@ def _stays_with(video: FileState, actions: Sequence[FileAction], earlier: Mappin
 # Moving away.
 
 
-def _remove(task: _Task, entry: Entry, place: str, earlier: RemovalStep | None, *, dry_run: bool) -> FileAction:
+def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | None, *, dry_run: bool) -> FileAction:
     """Carry out one entry of a plan, or finish what an earlier run began."""
     file, keep = entry.file, entry.keep
     cause = _why_never(task, entry)
@@ -196,7 +196,7 @@ def _remove(task: _Task, entry: Entry, place: str, earlier: RemovalStep | None, 
     return replace(action, note=note) if action.outcome == "removed" else action
 
 
-def _why_never(task: _Task, entry: Entry) -> str:
+def _why_never(task: _Task, entry: PlannedFile) -> str:
     """Why a file is not touched, whatever it holds; empty if it may be."""
     path = entry.path
     for folder in task.protected:
@@ -211,7 +211,7 @@ def _why_never(task: _Task, entry: Entry) -> str:
     return ""
 
 
-def _check(task: _Task, entry: Entry) -> os.stat_result | str:
+def _check(task: _Task, entry: PlannedFile) -> os.stat_result | str:
     """The facts of a file that may be moved, all bytes of it and of the one to keep read; otherwise the cause."""
     file, keep = entry.file, entry.keep
     if not os.path.lexists(file.path):
@@ -262,7 +262,7 @@ def _why_not_kept(task: _Task, keep: FileState) -> str:
     return ""
 
 
-def _what_is_carried(task: _Task, entry: Entry) -> tuple[Carried | None, str]:
+def _what_is_carried(task: _Task, entry: PlannedFile) -> tuple[Carried | None, str]:
     """What the kept file is to get of a file, and that in words.
 
     Raises:
@@ -330,7 +330,7 @@ def _give_up(journal: Journal, step: RemovalStep, cause: str) -> FileAction:
     return FileAction(step.source, "skipped", cause=cause, note=note)
 
 
-def _resume(task: _Task, entry: Entry, step: RemovalStep) -> FileAction | None:
+def _resume(task: _Task, entry: PlannedFile, step: RemovalStep) -> FileAction | None:
     """Finish a step that a crash interrupted; None if it is to begin again."""
     journal, file = task.journal, entry.file
     held = FileState(step.source, step.size, 0, step.content) if step.content else file

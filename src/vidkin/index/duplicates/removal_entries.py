@@ -38,7 +38,7 @@ class FileAction(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PlannedFile:
     """One file that a plan moves.
 
     Attributes:
@@ -65,13 +65,13 @@ class Entry:
         return key.has_signed(self.keep, self.video, self.file)
 
 
-def planned_files(plan: DuplicatePlan) -> Iterator[Entry]:
+def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
     """Every file that a plan moves, each video before what belongs to it."""
     for group in plan.groups:
         for file in group.remove:
-            yield Entry(file, group.keep, untouched=group.untouched)
+            yield PlannedFile(file, group.keep, untouched=group.untouched)
             for companion in file.companions:
-                yield Entry(companion, group.keep, file)
+                yield PlannedFile(companion, group.keep, file)
 
 
 def cause_of(error: OSError) -> str:

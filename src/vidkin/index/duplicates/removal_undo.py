@@ -15,7 +15,7 @@ from pathlib import Path
 from vidkin._base import disk
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.plans_signature import PlanKey
-from vidkin.index.duplicates.removal_entries import NOT_PLANNED, Entry, FileAction, cause_of, planned_files
+from vidkin.index.duplicates.removal_entries import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
 from vidkin.index.duplicates.removal_log import Journal, RemovalStep
 from vidkin.index.duplicates.removal_moves import (
     aside_name,
@@ -87,7 +87,7 @@ class Return:
     kept: FileState | None
 
     @classmethod
-    def of(cls, step: RemovalStep, entry: Entry | None) -> Return:
+    def of(cls, step: RemovalStep, entry: PlannedFile | None) -> Return:
         """From the log, and for logs of earlier versions from the plan."""
         keep, file = (None, None) if entry is None else (entry.keep, entry.file)
         if step.content:
@@ -102,7 +102,7 @@ class Return:
         return cls(replace(step, place=place), file, keep)
 
 
-def _why_not_planned(step: RemovalStep, entry: Entry | None, key: PlanKey | None) -> str:
+def _why_not_planned(step: RemovalStep, entry: PlannedFile | None, key: PlanKey | None) -> str:
     """Why a step of a log is not one of a plan; empty if it is."""
     if entry is None or step.video != ("" if entry.video is None else entry.video.path):
         return "the plan does not name it with this file to keep"

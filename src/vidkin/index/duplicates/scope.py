@@ -16,7 +16,7 @@ from vidkin.index.duplicates.comparisons import FileRecord, content_of
 _logger = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
-Folders = PathLike | Sequence[PathLike]
+FolderNames = PathLike | Sequence[PathLike]
 
 _LIBRARY, _NEW = 0, 1
 # What is remembered of scopes: the latest ones, with up to three sets of files and two kinds of lookups each.
@@ -42,7 +42,7 @@ class Scope:
     _known: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
-    def of(cls, *, only: Folders = (), across: Sequence[PathLike] = (), incoming: Folders = ()) -> Scope:
+    def of(cls, *, only: FolderNames = (), across: Sequence[PathLike] = (), incoming: FolderNames = ()) -> Scope:
         """The scope that a caller names; folders as absolute paths.
 
         Raises:
@@ -216,7 +216,7 @@ def _is_pair(first: frozenset[int], second: frozenset[int], is_between: bool) ->
     return bool(first and second) and (not is_between or len(first | second) > 1)
 
 
-def _folders(name: str, folders: Folders) -> tuple[str, ...]:
+def _folders(name: str, folders: FolderNames) -> tuple[str, ...]:
     items = (folders,) if isinstance(folders, (str, os.PathLike)) else tuple(folders)
     paths = tuple(os.path.abspath(os.path.expanduser(item)) for item in items)
     for path in paths:
