@@ -94,6 +94,9 @@ def test_the_movie_of_a_photograph_is_told_from_a_video_with_a_picture(tmp_path:
         "apple.mov": "apple.JPG",
     }
     assert companions(tmp_path, "long.mp4") == {"long.jpg"}
+    # Of photographs in an index there is none beside them.
+    assert find_photograph(str(tmp_path / "short.jpg"), 0.0) == ""
+    assert companions(tmp_path, "short.jpg") == set()
     # A photograph is never moved with a video.
     assert companions(tmp_path, "camera.mp4") == set()
     assert companions(tmp_path, "live.mov") == set()

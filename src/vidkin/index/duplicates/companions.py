@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 
 _SUBTITLES = "ass idx lrc mpl2 sbv scc smi srt ssa stl sub sup ttml dfxp usf vtt"
 _DESCRIPTIONS = "aae bif cue description edl info json log md5 nfo pbf sfv sha1 sha256 txt xml xmp yaml yml"
@@ -64,6 +64,8 @@ def find_companions(path: str) -> tuple[str, ...]:
         path: The video; it need not exist any more.
     """
     folder, name = os.path.split(path)
+    if _is_image(name):
+        return ()
     listing = _list(folder)
     stem = os.path.splitext(name)[0]
     # Those that begin with it are next to each other.
@@ -97,6 +99,11 @@ def is_video(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in VIDEO_EXTENSIONS
 
 
+def _is_image(name: str) -> bool:
+    """Whether a member of a group is a photograph itself: an index may hold both."""
+    return os.path.splitext(name)[1].lower() in IMAGE_EXTENSIONS | _PHOTOGRAPHS
+
+
 def find_photograph(path: str, duration: float) -> str:
     """The photograph whose movie a video is (as of Live Photos); empty if there is none.
 
@@ -108,6 +115,8 @@ def find_photograph(path: str, duration: float) -> str:
         duration: Seconds.
     """
     folder, name = os.path.split(path)
+    if _is_image(name):
+        return ""
     stem, ending = os.path.splitext(name)
     is_movie = duration <= _LONGEST_MOVIE or ending.lower() == ".mov"
     for other in _list(folder).by_stem.get(stem, ()):
