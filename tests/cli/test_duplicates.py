@@ -65,6 +65,72 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "0 files restored" in run("apply", plan, "--undo").out
 
 
+def test_only_the_folders_that_are_named_are_compared(own: Library, tmp_path: Path) -> None:
+    words = ("duplicates", "--index", own.index, "--json")
+    assert run(*words, "--only", own.folder).json["groups"] == run(*words).json["groups"] != []
+    (tmp_path / "new").mkdir()
+    assert run(*words, "--across", own.folder, tmp_path / "new").json["groups"] == []
+    said = run(*words, "--incoming", tmp_path / "new")
+    assert said.json["groups"] == []
+    assert "the index has no video in" in " ".join(said.err.split())
+    # All of the index is new: there is no library to compare it with.
+    assert run(*words, "--incoming", own.folder).json["groups"] == []
+    both = run(*words, "--incoming", tmp_path, "--across", own.folder, tmp_path, status=2).json["error"]["message"]
+    assert both == "across and incoming exclude each other; choose one of them"
+
+
+def test_a_person_may_configure_folders_and_rules(
+    own: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    monkeypatch.setenv("VIDKIN_CONFIG", str(config))
+    words = ("duplicates", "--index", own.index, "--json")
+    config.write_text(f'[duplicates]\nkeep = ["outside:{own.folder}", "smallest"]\nonly = "{own.folder}"\n')
+    assert run(*words).json["groups"][0]["reason"] == "smallest"
+    config.write_text(f'[duplicates]\nacross = ["{own.folder}", "{tmp_path}"]\n')
+    assert run(*words).json["groups"] == []
+    config.write_text(f'[duplicates]\nacross = ["{own.folder}"]\n')
+    assert "across in [duplicates] must be a list of 2 values" in run(*words, status=2).json["error"]["message"]
+
+
+def test_rules_of_keeping_apply_in_their_order(own: Library) -> None:
+    (group,) = run(
+        *("duplicates", "--index", own.index, "--json", "--keep", f"outside:{own.folder}"),
+        *("--keep", "shortest", "--keep", "smallest"),
+    ).json["groups"]
+    best = next(member for member in group["members"] if member["best"])
+    assert (Path(best["path"]).name, group["reason"]) == ("coffee small [1].mp4", "smallest")
+
+
+def test_subtitles_go_and_come_back_with_their_video_and_dates_are_carried(own: Library, tmp_path: Path) -> None:
+    spare, subtitles = (own.folder / f"coffee small [1].{ending}" for ending in ("mp4", "en.srt"))
+    subtitles.write_text("1\n00:00:01,000 --> 00:00:02,000\ncoffee\n")
+    times = spare.stat().st_mtime_ns
+    try:
+        os.utime(spare, (1_000_000_000, 1_000_000_000))
+        run("index", own.folder, "--index", own.index, "--workers", "1")
+        before = contents(own.folder)
+        plan, away = tmp_path / "plan.json", tmp_path / "away"
+        shown = run("duplicates", "--index", own.index, "--plan", plan)
+        assert "plan.json: 1 file to remove" in shown.out
+        assert "and 1 file beside them" in " ".join(shown.out.split())
+        plain = run("duplicates", "--index", own.index, "--format", "plain").out
+        assert "with coffee small [1].en.srt" in plain
+        (group,) = run("duplicates", "--index", own.index, "--json").json["groups"]
+        assert [member["companions"] for member in group["members"]] == [[], [str(subtitles)]]
+        said = " ".join(run("apply", plan, "--move-to", away, "--carry").out.split())
+        assert f"{subtitles.name}: moved to {away}" in said
+        assert "coffee.mp4: its date" in said
+        assert (own.folder / "coffee.mp4").stat().st_mtime == 1_000_000_000
+        assert not subtitles.exists()
+        run("apply", plan, "--undo")
+        assert contents(own.folder) == before
+    finally:
+        subtitles.unlink()
+        os.utime(spare, ns=(times, times))
+        run("index", own.folder, "--index", own.index, "--workers", "1")
+
+
 @pytest.mark.process
 def test_a_reader_of_csv_that_stops_early_causes_no_error(own: Library) -> None:
     words = [sys.executable, "-m", "vidkin", "duplicates", "--index", str(own.index), "--csv", "-"]

@@ -41,8 +41,8 @@ def before(operation: str, path: str, target: str = "") -> None:
     """Called before each operation; does nothing.
 
     Args:
-        operation: ``create``, ``write``, ``sync``, ``rename``, ``link``, ``symlink``, ``unlink``, ``folder`` or
-            ``trash``.
+        operation: ``create``, ``write``, ``sync``, ``rename``, ``link``, ``symlink``, ``unlink``, ``folder``,
+            ``trash``, ``time`` or ``attribute``.
         path: The file or folder that it changes.
         target: Its new name, for ``rename``; the name of the link, for ``link`` and ``symlink``.
     """
@@ -159,6 +159,28 @@ def unlink(path: str | os.PathLike[str]) -> None:
     """Remove a name, of a link the link itself; OSError if the system refuses, FileNotFoundError if it is gone."""
     before("unlink", os.fspath(path))
     os.unlink(path)
+
+
+def set_time(path: str, modified: int) -> None:
+    """Set when a file was last changed, nanoseconds since the epoch; OSError if the system refuses."""
+    before("time", path)
+    os.utime(path, ns=(os.stat(path).st_atime_ns, modified))
+
+
+def set_attribute(path: str, name: str, value: bytes) -> None:
+    """Set an extended attribute of a file; OSError if the system refuses or Python has no such call."""
+    before("attribute", path)
+    if not hasattr(os, "setxattr"):
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path)
+    os.setxattr(path, name, value, follow_symlinks=False)
+
+
+def remove_attribute(path: str, name: str) -> None:
+    """Remove an extended attribute of a file; OSError if it is gone, the system refuses or Python has no such call."""
+    before("attribute", path)
+    if not hasattr(os, "removexattr"):
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path)
+    os.removexattr(path, name, follow_symlinks=False)
 
 
 def make_folders(path: str) -> None:

@@ -35,6 +35,10 @@ def apply(
         list[Path] | None,
         typer.Option("--protect", metavar="FOLDER", help="Touch no file in this folder; repeatable."),
     ] = None,
+    carry: Annotated[
+        bool,
+        typer.Option("--carry", help="Give the kept file the older date, and tags and attributes that it lacks."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
     any_file: Annotated[
@@ -50,8 +54,9 @@ def apply(
     """Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
     Files go to the system's trash or, with --move-to, below a folder. All bytes of a file and of the one to keep are
-    read first; a file that changed since the plan was made is skipped. Every step is in the log beside the plan
-    (PLAN.log), from which --undo takes it back; the same command again ends what was interrupted.
+    read first; a file that changed since the plan was made is skipped. Subtitles and other files that belong to a video
+    go with it, but stay where a link takes its place. Every step is in the log beside the plan (PLAN.log), from which
+    --undo takes it back; the same command again ends what was interrupted.
     """
     from vidkin.index import Journal, apply_plan, key_of_plan, read_plan
     from vidkin.index import undo as take_back
@@ -70,7 +75,14 @@ def apply(
     else:
         link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
         actions = apply_plan(
-            what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, key=key
+            what,
+            journal,
+            folder=move_to,
+            link=link,
+            protected=protect or [],
+            dry_run=dry_run,
+            carry=carry,
+            key=key,
         )
     if json:
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
@@ -90,14 +102,18 @@ def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
             line.append(f"{would}restored from ").append_text(path_text(action.place))
         else:
             line.append(f"{would}moved to ").append_text(path_text(action.place or "the trash"))
+        if action.note:
+            line.append(f"; {printable(action.note)}")
         say(line)
-    done = [action for action in actions if action.outcome != "skipped"]
+    done = [action for action in actions if action.outcome != "skipped" and not action.video]
+    belonging = sum(action.outcome != "skipped" and bool(action.video) for action in actions)
+    others = f", and {number(belonging, 'file')} beside them" if belonging else ""
     planned = any(action.outcome == "planned" for action in actions)
     if undone:
-        say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored")
+        say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored{others}")
         return
     size = file_size(sum(action.size for action in done))
-    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}")
+    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}{others}")
     if done and not planned:
         command = command_line(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
         note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")

@@ -30,7 +30,8 @@ OPTIONS_OF_AN_INDEX: Mapping[str, frozenset[str]] = {
 """Options that the file of an index may set, by command and parameter; an option that is not listed is refused.
 
 Listed is what changes only which results are shown and how. What names a path, an address, a program or a model, what
-writes, and what decides which files a plan removes (``threshold``, ``keep``, ``parts`` of ``duplicates``) is not.
+writes, and what decides which files a plan removes (``threshold``, ``keep``, ``parts`` and the folders of
+``duplicates``) is not.
 """
 
 _VARIABLE = "VIDKIN_CONFIG"
@@ -134,8 +135,10 @@ def _check_defaults(
             choices = ", ".join(sorted(name.replace("_", "-") for name in known if name not in _NEVER))
             raise InvalidArgumentError(f"{path}: [{command}] has no option {name!r}; choose from {choices}")
         is_list = isinstance(value, list)
-        if isinstance(value, Mapping) or (is_list and not option.multiple):
-            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be a single value, got {value!r}")
+        is_several = option.multiple or (is_list and option.nargs == len(value) > 1)
+        if isinstance(value, Mapping) or (is_list and not is_several):
+            accepted = "a single value" if option.nargs == 1 else f"a list of {option.nargs} values"
+            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be {accepted}, got {value!r}")
         # A text would be taken for a list of its letters.
         defaults[option.name] = [value] if option.multiple and not is_list else value
     return defaults

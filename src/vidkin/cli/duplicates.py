@@ -56,13 +56,31 @@ def duplicates(
     ] = False,
     mirror: MirrorOption = True,
     keep: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--keep",
             metavar="RULE",
-            help="Which copy to keep: best, oldest, newest, largest, longest, or a folder whose files come first.",
+            help="Which copy to keep: best, oldest, newest, largest, smallest, longest, shortest, picture, a folder "
+            "whose files come first, or outside:FOLDER. Repeatable: each rule decides where those before it do not.",
+            show_default="best",
         ),
-    ] = "best",
+    ] = None,
+    only: Annotated[
+        list[Path] | None,
+        typer.Option("--only", metavar="FOLDER", help="Compare only files in this folder; repeatable."),
+    ] = None,
+    across: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option("--across", metavar="A B", help="Compare only files of folder A with files of folder B."),
+    ] = None,
+    incoming: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--incoming",
+            metavar="FOLDER",
+            help="Compare only this folder with the rest, the library, of which the plan touches no file; repeatable.",
+        ),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", help="Write what can be removed to this JSON file, for `vidkin apply`.", dir_okay=False),
@@ -91,7 +109,16 @@ def duplicates(
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
     with open_index(index) as collection:
-        groups = find_groups(collection, threshold, parts=parts, mirrored=mirror, keep=keep)
+        groups = find_groups(
+            collection,
+            threshold,
+            parts=parts,
+            mirrored=mirror,
+            keep=keep or "best",
+            only=only or (),
+            across=across or (),
+            incoming=incoming or (),
+        )
         place = collection.place
     if csv_file is not None:
         _write_csv(groups, csv_file)
@@ -129,7 +156,9 @@ def duplicates(
         say(path_text(html).append(": the groups with pictures"))
     if plan is not None:
         count = sum(len(group.remove) for group in planned.groups)
-        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}"))
+        belonging = sum(len(file.companions) for group in planned.groups for file in group.remove)
+        others = f", and {number(belonging, 'file')} beside them" if belonging else ""
+        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}{others}"))
         words = ["vidkin", "apply", printable(os.fspath(plan))]
         if not planned.index:  # nothing can be written to the index, so that it could not sign the plan
             words.append("--any-file")
@@ -144,12 +173,22 @@ def find_groups(
     *,
     parts: bool = False,
     mirrored: bool = True,
-    keep: str = "best",
+    keep: str | Sequence[str] = "best",
+    only: Sequence[Path] = (),
+    across: Sequence[Path] = (),
+    incoming: Sequence[Path] = (),
 ) -> list[DuplicateGroup]:
     """The groups of copies; shows a progress bar."""
     with meter("comparing") as bar:
         return collection.duplicates(
-            threshold=threshold, parts=parts, mirrored=mirrored, keep=keep, on_progress=bar.update
+            threshold=threshold,
+            parts=parts,
+            mirrored=mirrored,
+            keep=keep,
+            only=only,
+            across=across,
+            incoming=incoming,
+            on_progress=bar.update,
         )
 
 

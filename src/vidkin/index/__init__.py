@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
-    from vidkin.index.duplicates.removal import FileAction, apply_plan, undo
+    from vidkin.index.duplicates.removal import apply_plan
+    from vidkin.index.duplicates.removal_entries import FileAction
     from vidkin.index.duplicates.removal_log import Journal
+    from vidkin.index.duplicates.removal_undo import undo
     from vidkin.index.ingest.executor import (
         Advanced,
         Described,

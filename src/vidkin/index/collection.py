@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
+from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import scan
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
@@ -337,7 +338,10 @@ class Index:
         threshold: float = 0.7,
         parts: bool = False,
         mirrored: bool = True,
-        keep: str = "best",
+        keep: str | Sequence[str] = "best",
+        only: PathLike | Sequence[PathLike] = (),
+        across: Sequence[PathLike] = (),
+        incoming: PathLike | Sequence[PathLike] = (),
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[DuplicateGroup]:
         """Find groups of videos that hold the same material, without comparing all pairs.
@@ -349,17 +353,25 @@ class Index:
             threshold: Score from which on two videos belong together, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
             mirrored: Also find copies that were flipped left to right; reads the files that may be such copies once.
-            keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
-                folder whose files come first. ``best`` has the most detail, no logo and its colors.
+            keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``smallest``,
+                ``longest``, ``shortest``, ``picture``, a folder whose files come first, or ``outside:`` and a folder
+                whose files come last; or several of them, each of which decides between those that the rules before it
+                put first. ``best`` has the most detail, no logo and its colors; ``picture`` looks only at these.
+            only: Compare only files in these folders.
+            across: Compare only files of one of these folders with files of another one.
+            incoming: Compare only the files of these folders with all others, which are the library; its files always
+                stay, and the best of a group is one of them.
             on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
-            InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
+            InvalidArgumentError: The threshold is out of its range, ``keep`` is neither a rule nor a folder, a folder
+                does not exist, or both ``across`` and ``incoming`` are given.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
         """
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
 
+        scope = Scope.of(only=only, across=across, incoming=incoming)
         if not self.scorer.has_segments:
             raise CollectionMismatchError(
                 f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
@@ -382,6 +394,7 @@ class Index:
             threshold=threshold,
             parts=parts,
             keep=keep,
+            scope=scope,
             on_progress=on_progress,
         )
 

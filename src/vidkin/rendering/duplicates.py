@@ -19,12 +19,15 @@ _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
     *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt"),
 )
+# Files that belong to a video and are named beside it; the rest is counted.
+_MOST_NAMED = 3
 
 
 def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
     """Describe a file of a group in one line.
 
-    For example ``keep (most detail)``, ``copy, mirrored`` or ``excerpt of film.mp4 at 0:10.0 - 0:15.0``.
+    For example ``keep (most detail)``, ``copy, mirrored, with film.en.srt`` or ``excerpt of film.mp4, from 0:10.0 -
+    0:15.0 of it``.
     """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
@@ -47,7 +50,17 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
         parts.append(f"has {clock(member.lacking)} more")
     if member.doubt:
         parts.append(f"doubtful: {member.doubt}")
-    return ", ".join(parts)
+    if member.stays:
+        parts.append(f"stays: {member.stays}")
+    return ", ".join([*parts, *_with_companions(member)])
+
+
+def _with_companions(member: DuplicateMember) -> list[str]:
+    """What goes where the file goes, in a few words; nothing if there is no such file."""
+    names = [printable(os.path.basename(path)) for path in member.companions]
+    if len(names) > _MOST_NAMED:
+        names[_MOST_NAMED - 1 :] = [f"{len(names) - _MOST_NAMED + 1} more"]
+    return [f"with {' and '.join(names)}"] if names else []
 
 
 def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:

@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
+from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames
 from vidkin.similarity import Segment
@@ -119,7 +119,7 @@ def same_moments(first: FileRecord, second: FileRecord) -> PairResult:
     return PairResult(0.9, True, (1.0, 1.0), (Segment(0, end, 0, end, 0.9),))
 
 
-def kept(folder: Path, *names: str, rule: str = "best") -> tuple[str, str]:
+def kept(folder: Path, *names: str, rule: KeepRules = "best") -> tuple[str, str]:
     files = [file_of(folder / f"{name}.mp4") for name in names]
     keeper, reason = choose_keeper(files, rule, same_moments)
     return Path(keeper.record.path).stem, reason
@@ -170,6 +170,37 @@ def test_other_rules(folder: Path, rule: str, name: str) -> None:
         name,
         rule,
     )
+
+
+def test_each_rule_decides_between_those_that_the_rules_before_it_put_first(folder: Path) -> None:
+    names = ("original", "gray", "trimmed")
+    assert kept(folder, *names, rule="shortest") == ("trimmed", "shortest")
+    assert kept(folder, *names, rule=("picture", "shortest")) == ("trimmed", "in color, shortest")
+    assert kept(folder, *names, rule=("picture", "longest")) == ("original", "in color, longest")
+    assert kept(folder, *names, rule=(f"outside:{folder}", "picture")) == ("original", "in color, longest")
+    assert kept(folder, "original", "gray", rule=("longest", "smallest"))[1] == "smallest"
+    assert kept(folder, "original", "gray", rule=("smallest", "best")) == kept(
+        folder, "original", "gray", rule="smallest"
+    )
+
+
+def test_the_files_with_the_best_picture_are_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [file_of(folder / f"{name}.mp4") for name in ("original", "gray", "trimmed")]
+    known: dict[str, tuple[int, str]] = {}
+    first = choose_keeper(files, ("picture", "shortest"), same_moments, known)
+    monkeypatch.setattr("vidkin.index.duplicates.keeper.read_pictures", None)
+    assert choose_keeper(files, ("picture", "shortest"), same_moments, known) == first
+
+
+def test_what_is_better_than_all_that_are_favored(folder: Path) -> None:
+    """A copy that differs by its age or its name is not better, one with more detail or its colors is."""
+    original, gray, twin = (file_of(folder / f"{name}.mp4") for name in ("original", "gray", "original"))
+    twin = replace(twin, record=replace(twin.record, path=f"{folder}/./original.mp4", id=9, mtime_ns=1))
+    assert is_better([gray, original], [gray], same_moments, {}) == (original, "in color")
+    assert is_better([gray, original], [original], same_moments, {}) is None
+    assert is_better([original, twin], [original], same_moments, {}) is None
+    assert is_better([original, twin], [twin], same_moments, {}) is None
+    assert choose_keeper([original, twin], "best", same_moments)[1] == "oldest"
 
 
 @pytest.mark.parametrize(
@@ -225,15 +256,19 @@ def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
         os.utime(place, (time, time))
     files = [file_of(tmp_path / "large.mp4"), file_of(inside / "small.mp4")]
     rules = ("oldest", "newest", "best", str(inside))
-    chosen = {rule: choose_keeper(files, check_keep_rule(rule), same_moments)[0] for rule in rules}
+    chosen = {rule: choose_keeper(files, check_keep_rules(rule), same_moments)[0] for rule in rules}
     assert {rule: Path(file.record.path).stem for rule, file in chosen.items()} == {
         "oldest": "large",
         "newest": "small",
         "best": "large",
         str(inside): "small",
     }
-    with pytest.raises(InvalidArgumentError, match=r"keep must be one of best, oldest, .* or a folder"):
-        check_keep_rule("prettiest")
+    assert choose_keeper(files, check_keep_rules(f"outside:{inside}"), same_moments)[0] is files[0]
+    for wrong in ("prettiest", f"outside:{inside / 'none'}", ["best", "prettiest"]):
+        with pytest.raises(InvalidArgumentError, match=r"keep must be one of best, oldest, .* or a folder"):
+            check_keep_rules(wrong)
+    with pytest.raises(InvalidArgumentError, match="keep must have at least one rule"):
+        check_keep_rules([])
 
 
 def test_pictures_are_read_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

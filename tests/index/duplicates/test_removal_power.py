@@ -25,7 +25,21 @@ from vidkin.index import (
     undo,
 )
 
-CONTENTS = {"best.mp4": b"the best" * 900, "spare.mp4": b"a copy" * 700, "other.mp4": b"another" * 500}
+CONTENTS = {
+    "best.mp4": b"the best" * 900,
+    "spare.mp4": b"a copy" * 700,
+    "spare.en.srt": b"its subtitles" * 90,
+    "other.mp4": b"another" * 500,
+}
+VIDEOS = [name for name in CONTENTS if name.endswith(".mp4")]
+# Seconds since the epoch: the kept file gets the oldest date, in two steps.
+TIMES = {
+    "best.mp4": 1_600_000_000,
+    "spare.mp4": 1_500_000_000,
+    "spare.en.srt": 1_400_000_000,
+    "other.mp4": 1_300_000_000,
+}
+TAGS = "user.xdg.tags"
 LINKS = ["", "hard", "symbolic"]
 
 
@@ -34,7 +48,9 @@ def member(path: Path, *, best: bool = False) -> DuplicateMember:
 
 
 class World:
-    """Three copies in a folder, a plan that removes two, and where they go.
+    """Three copies in a folder, subtitles of one, a plan that removes two, and where they go.
+
+    The kept file gets dates and, where the disk has them, tags of the others.
 
     Args:
         root: An empty folder.
@@ -48,14 +64,29 @@ class World:
         self.folder.mkdir(parents=True)
         for name, content in CONTENTS.items():
             (self.folder / name).write_bytes(content)
-        best, *others = (member(self.folder / name, best=name == "best.mp4") for name in CONTENTS)
+            os.utime(self.folder / name, (TIMES[name], TIMES[name]))
+        self.has_tags = self.tag("best.mp4", b"mine") and self.tag("spare.mp4", b"holiday")
+        best, *others = (member(self.folder / name, best=name == "best.mp4") for name in VIDEOS)
         self.plan: DuplicatePlan = plan_removal([DuplicateGroup((best, *others))])
 
     def apply(self) -> list[FileAction]:
-        return apply_plan(self.plan, Journal(self.root / "log"), folder=self.away, link=self.link)  # type: ignore[arg-type]
+        return apply_plan(self.plan, Journal(self.root / "log"), folder=self.away, link=self.link, carry=True)  # type: ignore[arg-type]
 
     def undo(self) -> list[FileAction]:
         return undo(Journal(self.root / "log"), plan=self.plan)
+
+    def tag(self, name: str, tags: bytes) -> bool:
+        """Write tags to a file, where the disk has them."""
+        try:
+            os.setxattr(self.folder / name, TAGS, tags)
+        except (AttributeError, OSError):
+            return False
+        return True
+
+    def check_carried(self, name: str, time: int, tags: bytes) -> None:
+        assert (self.folder / name).stat().st_mtime == time
+        if self.has_tags:
+            assert os.getxattr(self.folder / name, TAGS) == tags
 
     def whole(self) -> set[bytes]:
         """Content of every regular file."""
@@ -76,11 +107,19 @@ class World:
                 assert source.samefile(best)
             place = self.away / str(source).lstrip("/")
             assert place.read_bytes() == CONTENTS[name]
+        # With a link the name of the video stays, and so do its subtitles.
+        subtitles = self.folder / "spare.en.srt"
+        where = subtitles if self.link else self.away / str(subtitles).lstrip("/")
+        assert where.read_bytes() == CONTENTS["spare.en.srt"]
+        assert subtitles.exists() == bool(self.link)
+        self.check_carried("best.mp4", TIMES["other.mp4"], b"mine,holiday")
         self.check_no_remains()
 
     def check_undone(self) -> None:
         assert {path.name: path.read_bytes() for path in self.folder.iterdir()} == CONTENTS
         assert not any(path.is_symlink() for path in self.folder.iterdir())
+        self.check_carried("best.mp4", TIMES["best.mp4"], b"mine")
+        self.check_carried("spare.mp4", TIMES["spare.mp4"], b"holiday")
         assert not [path for path in self.away.rglob("*") if path.is_file()]
         self.check_no_remains()
 

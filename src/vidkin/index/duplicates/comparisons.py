@@ -97,6 +97,7 @@ class Comparisons:
         flipped: Contents whose mirror images were looked up.
         keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
             :func:`vidkin.index.duplicates.keeper.choose_keeper`).
+        scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
     """
 
     FILE = "comparisons.json"
@@ -107,6 +108,7 @@ class Comparisons:
     flipped: set[str] = field(default_factory=set)
     keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
     searched_parts: set[str] = field(default_factory=set)
+    scoped: dict[str, set[str]] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -146,6 +148,7 @@ class Comparisons:
                 {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
                 # An older version compared with all neighbors.
                 {names[at] for at in table.get("searched_parts", table["searched"])},
+                {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -161,9 +164,8 @@ class Comparisons:
         """Write whole or not at all; a failure only costs time later."""
         if self.place is None:
             return
-        names = sorted(
-            {name for pair in self._pairs for name in pair} | self.searched | self.searched_parts | self.flipped
-        )
+        compared = {name for pair in self._pairs for name in pair}
+        names = sorted(compared.union(self.searched, self.searched_parts, self.flipped, *self.scoped.values()))
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
@@ -173,6 +175,7 @@ class Comparisons:
             "searched_parts": sorted(places[name] for name in self.searched_parts),
             "flipped": sorted(places[name] for name in self.flipped),
             "keepers": self.keepers,
+            "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),

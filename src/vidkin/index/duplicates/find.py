@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations, starmap
 from typing import Any
 
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
 from vidkin.index.duplicates.doubts import find_doubt
-from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
+from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
+from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.storage.decisions import Decisions
 
 
@@ -37,6 +40,9 @@ class DuplicateMember(Result):
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
         doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
+        stays: Why it stays whatever the best one shows, in a few words: it is in the library of ``incoming``, or the
+            movie of a photograph. Of the best one: why nothing of it may change. Empty if nothing speaks against it.
+        companions: Files that belong to it and go where it goes, such as subtitles; paths.
     """
 
     path: str
@@ -54,18 +60,23 @@ class DuplicateMember(Result):
     lacking: float = 0.0
     links: tuple[str, ...] = ()
     doubt: str = ""
+    stays: str = ""
+    companions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
         """A member that is this file; the other fields as they are named."""
         record = file.record
         shape = record.width, record.height, record.duration, record.size
-        return cls(record.path, score, *shape, links=file.links, **others)
+        belonging = find_companions(record.path)
+        if not others["best"] and not others.get("stays") and find_photograph(record.path, record.duration):
+            others["stays"] = "the movie of a photograph of the same name"
+        return cls(record.path, score, *shape, links=file.links, companions=belonging, **others)
 
     @property
     def is_spare(self) -> bool:
         """Whether it can be removed without loss: the best one shows all of it, as far as can be told."""
-        return not (self.best or self.lacking or self.doubt)
+        return not (self.best or self.lacking or self.doubt or self.stays)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields and ``is_spare`` as plain values, as ``vidkin duplicates --json`` prints them."""
@@ -125,12 +136,14 @@ class Grouping:
         compare: Result of a pair that is not among ``results``.
         decisions: Pairs that the user confirmed or rejected.
         threshold: Score from which two videos belong together.
+        pairs: Which pairs count.
     """
 
     results: Mapping[tuple[str, str], PairResult]
     compare: Callable[[str, str], PairResult]
     decisions: Decisions
     threshold: float
+    pairs: PairScope = field(default_factory=PairScope)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
@@ -174,9 +187,12 @@ class Grouping:
         one, other = self._home[first], self._home[second]
         if one is other:
             return False
-        scores = []
+        # The pair at hand is one of this scope, others may not be.
+        scores = [self.threshold] if self.pairs.scope.is_between else []
         for left in one[:_MOST_COMPARED]:
             for right in other[:_MOST_COMPARED]:
+                if not self.pairs.allows(left, right):
+                    continue
                 result = self.results.get((left, right)) or self.results.get((right, left))
                 scores.append((result or self.compare(left, right)).score)
         return sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
@@ -210,7 +226,8 @@ def find_duplicates(
     *,
     threshold: float = 0.7,
     parts: bool = False,
-    keep: str = "best",
+    keep: KeepRules = "best",
+    scope: Scope | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Find groups of copies.
@@ -225,6 +242,7 @@ def find_duplicates(
         threshold: Score from which on two videos belong together, in (0, 1].
         parts: Also group excerpts with the video that they are from.
         keep: Which member is the best, see :func:`vidkin.index.duplicates.keeper.choose_keeper`.
+        scope: Which pairs are compared; None for all.
         on_progress: Called with (steps done, steps in all).
 
     Returns:
@@ -235,7 +253,9 @@ def find_duplicates(
     """
     if not 0.0 < threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
-    rule = check_keep_rule(keep)
+    rules, scope = check_keep_rules(keep), scope or Scope()
+    files = scope.present(files)
+    search.pairs, search.parts = PairScope.of(scope, files), parts
     by_content: dict[str, list[FileRecord]] = {}
     for file in files:
         by_content.setdefault(content_of(file.record), []).append(file)
@@ -256,19 +276,19 @@ def find_duplicates(
     results = {
         (first, second): result
         for first, second, result in search.known.pairs()
-        if first in by_content and second in by_content
+        if first in by_content and second in by_content and search.pairs.allows(first, second)
     }
-    grouping = Grouping(results, compare, decisions, threshold)
-    pairs = _Pairs(search, decisions, threshold)
+    grouping = Grouping(results, compare, decisions, threshold, search.pairs)
+    pairs = _Pairs(search, decisions, threshold, scope)
     groups = []
     try:
         contents = grouping.groups(
             sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
         )
         copies = [[file for content in group for file in by_content[content]] for group in contents]
-        copies = [group for group in copies if len(group) > 1]
+        copies = [group for group in copies if any(starmap(scope.has_pair, combinations(group, 2)))]
         for group in copies:
-            groups.append(_group(group, pairs, rule))
+            groups.append(_group(group, pairs, rules))
             if on_progress is not None:
                 on_progress(compared + len(groups), compared + len(copies))
     finally:
@@ -283,6 +303,7 @@ class _Pairs:
     search: PairSearch
     decisions: Decisions
     threshold: float
+    scope: Scope
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -292,6 +313,13 @@ class _Pairs:
         if self.decisions.verdict(one, other) == "match":
             return PairResult(1.0, True, (1.0, 1.0), result.segments, "")
         return result
+
+    def finest(self, first: FileRecord, second: FileRecord) -> PairResult:
+        """The same from a reading as fine as that of queries."""
+        one, other = content_of(first.record), content_of(second.record)
+        if one != other and self.decisions.verdict(one, other) != "match":
+            self.search.refine(first.record, second.record)
+        return self(first, second)
 
     def doubt(self, first: FileRecord, second: FileRecord) -> str:
         """Why two files may not be copies; checked once per pair, if files are read at all."""
@@ -324,31 +352,61 @@ class _Pairs:
         self.search.known.save_now_and_then()
 
 
-def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGroup:
+def _group(files: Sequence[FileRecord], pairs: _Pairs, rules: Sequence[str]) -> DuplicateGroup:
     # An excerpt is not the best copy of the whole, however good it looks.
     longest = max(file.record.duration for file in files)
     wholes = [file for file in files if file.record.duration >= WHOLE * longest]
-    preferred = [file for file in files if pairs.decisions.prefers(file.record)]
-    if preferred:
-        best = next((file for file in preferred if pairs.decisions.names(file.record)), preferred[0])
-        reason = "your choice"
-    elif len(wholes) == 1:
-        best, reason = wholes[0], "longest"
-    else:
-        best, reason = choose_keeper(wholes, rule, pairs, pairs.search.known.keepers)
-    others = [file for file in files if file is not best]
-    members = [_member(file, best, files, pairs) for file in others]
+    stays: dict[int, str] = {}
+    preferable = files
+    if pairs.scope.incoming:
+        preferable = [file for file in files if pairs.scope.is_library(file)]
+        stays = _find_staying(files, wholes, pairs)
+        wholes = [file for file in wholes if pairs.scope.is_library(file)] or preferable
+    best, reason = _keeper(wholes, preferable, pairs, rules)
+    members = [_member(file, best, files, pairs, stays.get(file.record.id, "")) for file in files if file is not best]
     members.sort(key=lambda member: (-member.score, member.path))
-    first = DuplicateMember.of(best, max(member.score for member in members), best=True)
+    score = max(member.score for member in members)
+    first = DuplicateMember.of(best, score, best=True, stays=stays.get(best.record.id, ""))
     return DuplicateGroup((first, *members), reason)
 
 
-def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pairs: _Pairs) -> DuplicateMember:
-    record, reference, result = file.record, best, pairs(file, best)
+def _keeper(
+    wholes: Sequence[FileRecord], preferable: Sequence[FileRecord], pairs: _Pairs, rules: Sequence[str]
+) -> tuple[FileRecord, str]:
+    preferred = [file for file in preferable if pairs.decisions.prefers(file.record)]
+    if preferred:
+        return next((file for file in preferred if pairs.decisions.names(file.record)), preferred[0]), "your choice"
+    if len(wholes) == 1:
+        return wholes[0], "in the library" if pairs.scope.incoming else "longest"
+    return choose_keeper(wholes, rules, pairs, pairs.search.known.keepers)
+
+
+def _find_staying(files: Sequence[FileRecord], wholes: Sequence[FileRecord], pairs: _Pairs) -> dict[int, str]:
+    """Why files stay when new ones are compared with a library, by their ids."""
+    stays = {file.record.id: "it is in the library" for file in files if pairs.scope.is_library(file)}
+    for file in files:
+        if file.record.id not in stays and pairs.decisions.prefers(file.record):
+            stays[file.record.id] = "your choice"
+    better = is_better(
+        wholes, [file for file in wholes if pairs.scope.is_library(file)], pairs, pairs.search.known.keepers
+    )
+    if better is not None:
+        stays.setdefault(better[0].record.id, f"better than the copy in the library: {better[1]}")
+    return stays
+
+
+def _member(
+    file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pairs: _Pairs, stays: str
+) -> DuplicateMember:
+    is_pair = pairs.scope.has_pair(file, best)
+    record, reference, result = file.record, best, pairs(file, best) if is_pair else PairResult(0.0)
     if result.score < pairs.threshold:
-        others = [other for other in files if other is not file]
+        others = [other for other in files if other is not file and pairs.scope.has_pair(file, other)]
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
+    if relation_of(result) != "whole" or _unseen(result, record.duration):
+        # Stored features may miss ends that a finer reading shows.
+        result = pairs.finest(file, reference)
     relation = relation_of(result)
     # The stretch of the longer file that the other one shows; none if both match as a whole.
     start = end = None
@@ -359,10 +417,11 @@ def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pai
         start = min(segment.query_start for segment in result.segments)
         end = max(segment.query_end for segment in result.segments)
     lacking = 0.0
-    unseen = (1.0 - result.covered[0]) * record.duration
+    unseen = _unseen(result, record.duration)
+    stays = stays or ("" if is_pair else "the kept file is on the same side")
     if reference is not best:
-        lacking = record.duration
-    elif unseen > max(_LEAST_LACKING, min(_MOST_LACKING, _LACKING_SHARE * record.duration)):
+        lacking = 0.0 if stays else record.duration
+    else:
         lacking = unseen
     return DuplicateMember.of(
         file,
@@ -374,5 +433,13 @@ def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pai
         end=end,
         mirrored=result.mirrored,
         lacking=lacking,
-        doubt=pairs.doubt(file, reference) or pairs.missing(file, reference),
+        # What stays anyway need not be read for it.
+        doubt="" if stays else pairs.doubt(file, reference) or pairs.missing(file, reference),
+        stays=stays,
     )
+
+
+def _unseen(result: PairResult, duration: float) -> float:
+    """Seconds of the first video that the second one does not show; 0 if that is a matter of its ends."""
+    unseen = (1.0 - result.covered[0]) * duration
+    return unseen if unseen > max(_LEAST_LACKING, min(_MOST_LACKING, _LACKING_SHARE * duration)) else 0.0

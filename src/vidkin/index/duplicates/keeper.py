@@ -8,7 +8,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from itertools import combinations, permutations, repeat
 
 import numpy as np
@@ -20,14 +20,22 @@ from vidkin.index.duplicates.pictures import Extent, Pictures, extent_of, read_p
 
 _logger = logging.getLogger(__name__)
 
-KEEP_RULES = ("best", "oldest", "newest", "largest", "longest")
-"""Names of the rules. A folder is accepted as well: its files come first."""
+Known = MutableMapping[str, tuple[int, str]]
 
+KEEP_RULES = ("best", "oldest", "newest", "largest", "smallest", "longest", "shortest", "picture")
+"""Names of the rules. A folder is accepted as well: its files come first; after ``outside:`` those elsewhere do."""
+
+KeepRules = str | Sequence[str]
+"""One rule, or several: each decides between the files that those before it put first."""
+
+_OUTSIDE = "outside:"
 # Version of stored choices: raise it when the same files would get another keeper or reason.
 _REVISION = 2
 _MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
+# Groups of up to this many members have a number for the members whose picture is best.
+_MOST_BITS = 60
 # Copies count as equally large unless one has at least this many times the pixels of the other.
 _ABOUT = 1.15
 _ABOUT_AS_FAR = 1.6
@@ -40,61 +48,106 @@ _ENDS, _SHARE_OF_SHORT, _SECOND, _SHARE_OF_LONG = 0.2, 0.05, 1.0, 0.02
 _EQUALLY_LONG = 0.1
 
 
-def check_keep_rule(rule: str) -> str:
-    """Check a rule; returns it, a folder as an absolute path.
+def check_keep_rules(keep: KeepRules) -> tuple[str, ...]:
+    """Check rules; returns them, folders as absolute paths.
 
     Raises:
-        InvalidArgumentError: It is neither a rule nor a folder.
+        InvalidArgumentError: One is neither a rule nor a folder, or there is none.
     """
+    rules = (keep,) if isinstance(keep, str) else tuple(keep)
+    if not rules:
+        raise InvalidArgumentError(f"keep must have at least one rule: {', '.join(KEEP_RULES)} or a folder")
+    return tuple(map(_check_rule, rules))
+
+
+def _check_rule(rule: str) -> str:
     if rule in KEEP_RULES:
         return rule
-    folder = os.path.abspath(os.path.expanduser(rule))
+    outside = _OUTSIDE if rule.startswith(_OUTSIDE) else ""
+    folder = os.path.abspath(os.path.expanduser(rule.removeprefix(outside)))
     if not os.path.isdir(folder):
-        raise InvalidArgumentError(f"keep must be one of {', '.join(KEEP_RULES)} or a folder, got {rule!r}")
-    return folder
+        raise InvalidArgumentError(
+            f"keep must be one of {', '.join(KEEP_RULES)} or a folder, also after {_OUTSIDE}, got {rule!r}"
+        )
+    return f"{outside}{folder}"
 
 
 def choose_keeper(
     files: Sequence[FileRecord],
-    rule: str,
+    keep: KeepRules,
     compare: Callable[[FileRecord, FileRecord], PairResult],
-    known: MutableMapping[str, tuple[int, str]] | None = None,
+    known: Known | None = None,
 ) -> tuple[FileRecord, str]:
     """Choose the file of a group to keep; returns it with the reason in a few words.
 
     ``best`` prefers the content with the most detail (bars, blurred borders and enlarged pixels do not count), then one
     without a logo or caption that others lack, then colors, no borders, the longest (up to 5 % of a short video, a
-    second, or 2 % of a long one do not count), the highest bit rate at an equal codec, the oldest file. ``largest``
-    has the most bytes. If the rule is a folder, its files come first. Of several that a rule puts first, the best is
-    chosen.
+    second, or 2 % of a long one do not count), the highest bit rate at an equal codec, the oldest file. ``picture``
+    puts first what ``best`` does up to and with its borders. ``largest`` has the most bytes, ``smallest`` the fewest.
+    If a rule is a folder, its files come first; after ``outside:``, those elsewhere. Each rule chooses among the files
+    that those before it put first; of several that are left, the best is chosen.
 
     Args:
         files: Two or more.
-        rule: A rule checked by :func:`check_keep_rule`.
+        keep: Rules checked by :func:`check_keep_rules`.
         compare: Result of a pair, for the moments that two files share.
         known: Receives the choices for which pictures were read, so that they are not read again for the same files:
             the place of the keeper among them and the reason.
     """
     known = {} if known is None else known
-    if rule == "best":
-        return _best(files, compare, known)
+    rules = (keep,) if isinstance(keep, str) else tuple(keep)
+    reasons: list[str] = []
+    for rule in rules:
+        if rule == "best":
+            break
+        first, because = _first_by(rule, files, compare, known)
+        if first and (len(first) < len(files) or len(rules) == 1):
+            files = first
+            reasons += [because] if because else []
+        if len(files) == 1:
+            return files[0], ", ".join(reasons)
+    keeper, reason = _best(files, compare, known)
+    return keeper, ", ".join(dict.fromkeys([*reasons, reason]))
+
+
+def is_better(
+    files: Sequence[FileRecord],
+    favored: Sequence[FileRecord],
+    compare: Callable[[FileRecord, FileRecord], PairResult],
+    known: Known,
+) -> tuple[FileRecord, str] | None:
+    """A file with a better content than all of the favored ones, and why; None if there is none.
+
+    Age, links and names do not make a file better.
+    """
+    if not favored or len(favored) == len(files):
+        return None
+    keeper, reason = _best(files, compare, known, favored)
+    return None if keeper in favored else (keeper, reason)
+
+
+def _first_by(
+    rule: str, files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult], known: Known
+) -> tuple[list[FileRecord], str]:
+    """The files that a rule other than ``best`` puts first, and the reason."""
+    if rule == "picture":
+        return _first_by_picture(files, compare, known)
     if rule in KEEP_RULES:
         keys: dict[str, Callable[[FileRecord], float]] = {
             "oldest": lambda file: file.record.mtime_ns,
             "newest": lambda file: -file.record.mtime_ns,
             "largest": lambda file: -file.record.size,
+            "smallest": lambda file: file.record.size,
             "longest": lambda file: -file.record.duration,
+            "shortest": lambda file: file.record.duration,
         }
-        least = min(map(keys[rule], files)) + (_EQUALLY_LONG if rule == "longest" else 0)
-        first, because = [file for file in files if keys[rule](file) <= least], rule
-    else:
-        inside = os.path.normcase(os.path.join(rule, ""))
-        first = [file for file in files if os.path.normcase(file.record.path).startswith(inside)]
-        because = f"in {rule}"
-    if len(first) == 1:
-        return first[0], because
-    keeper, reason = _best(first or files, compare, known)
-    return keeper, f"{because}, {reason}" if first else reason
+        least = min(map(keys[rule], files)) + (_EQUALLY_LONG if rule in ("longest", "shortest") else 0)
+        return [file for file in files if keys[rule](file) <= least], rule
+    folder = rule.removeprefix(_OUTSIDE)
+    inside = os.path.normcase(os.path.join(folder, ""))
+    is_outside = rule.startswith(_OUTSIDE)
+    first = [file for file in files if os.path.normcase(file.record.path).startswith(inside) != is_outside]
+    return first, f"{'outside' if is_outside else 'in'} {folder}"
 
 
 @dataclass(slots=True)
@@ -110,9 +163,13 @@ class _Candidate:
 def _best(
     files: Sequence[FileRecord],
     compare: Callable[[FileRecord, FileRecord], PairResult],
-    known: MutableMapping[str, tuple[int, str]],
+    known: Known,
+    favored: Sequence[FileRecord] = (),
 ) -> tuple[FileRecord, str]:
     key = _identify(files, compare)
+    if favored:
+        # The same files have another key for each choice among them.
+        key += " favored" + "".join(f" {place}" for place, file in enumerate(files) if file in favored)
     place, reason = known.get(key, (-1, ""))
     if 0 <= place < len(files):
         return files[place], reason
@@ -120,14 +177,35 @@ def _best(
     if len(candidates) == 1:
         return candidates[0].file, "the only one that can be read"
     if not candidates:
-        records = sorted((file.record for file in files), key=lambda record: record.path)
+        records = sorted((file.record for file in favored or files), key=lambda record: record.path)
         first = max(records, key=lambda record: (record.width * record.height, record.duration, record.size))
         return next(file for file in files if file.record is first), "most pixels"
-    chosen, reason = _choose(candidates, compare)
+    chosen, reason = _choose(candidates, compare, favored)
     # A file that cannot be read now may be readable the next time.
     if len(candidates) == len(files):
         known[key] = files.index(chosen), reason
     return chosen, reason
+
+
+def _first_by_picture(
+    files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult], known: Known
+) -> tuple[list[FileRecord], str]:
+    """The files that show the best picture, and why the others do not; files that cannot be read do not."""
+    key = f"{_identify(files, compare)} picture"
+    places, reason = known.get(key, (0, ""))
+    if not 0 < places < 1 << len(files):
+        candidates = _candidates(files, compare)
+        if len(candidates) < 2:
+            return [one.file for one in candidates], "the only one that can be read"
+        choice = _Choice(candidates)
+        _compare_pictures(choice, compare)
+        chosen = [one.file for one in choice.candidates]
+        # One bit for each file: several may be equal.
+        places = sum(1 << place for place, file in enumerate(files) if file in chosen)
+        reason = choice.reasons[-1] if choice.reasons else ""
+        if len(candidates) == len(files) <= _MOST_BITS:
+            known[key] = places, reason
+    return [file for place, file in enumerate(files) if places >> place & 1], reason
 
 
 def _identify(files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]) -> str:
@@ -155,32 +233,63 @@ def _reference(files: Sequence[FileRecord]) -> FileRecord:
     return max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
 
 
+@dataclass(slots=True)
+class _Choice:
+    """Files that are still in question, and why others are not."""
+
+    candidates: list[_Candidate]
+    reasons: list[str] = field(default_factory=list)
+
+    def keep(self, fewer: list[_Candidate], reason: str) -> None:
+        """Go on with these, unless they are all or none."""
+        if fewer and len(fewer) < len(self.candidates):
+            self.candidates = fewer
+            self.reasons.append(reason)
+
+
 def _choose(
-    candidates: Sequence[_Candidate], compare: Callable[[FileRecord, FileRecord], PairResult]
+    candidates: list[_Candidate],
+    compare: Callable[[FileRecord, FileRecord], PairResult],
+    favored: Sequence[FileRecord],
 ) -> tuple[FileRecord, str]:
-    reasons: list[str] = []
+    choice = _Choice(candidates)
+    _compare_pictures(choice, compare)
+    longest = max(one.file.record.duration for one in choice.candidates)
+    allowed = longest - max(_ENDS, min(_SECOND, _SHARE_OF_SHORT * longest), _SHARE_OF_LONG * longest)
+    choice.keep([one for one in choice.candidates if one.file.record.duration >= allowed], "longest")
+    if len({one.file.record.codec for one in choice.candidates}) == 1:
+        most = max(_bit_rate(one.file) for one in choice.candidates)
+        choice.keep([one for one in choice.candidates if _bit_rate(one.file) >= 0.98 * most], "highest bit rate")
+    choice.keep([one for one in choice.candidates if one.file in favored], "in the library")
+    oldest = min(one.file.record.mtime_ns for one in choice.candidates)
+    choice.keep([one for one in choice.candidates if one.file.record.mtime_ns == oldest], "oldest")
+    # The other names of a file keep its bytes on the disk.
+    names = max(len(one.file.links) for one in choice.candidates)
+    choice.keep([one for one in choice.candidates if len(one.file.links) == names], "has hard links")
+    chosen = min(choice.candidates, key=lambda one: one.file.record.path)
+    return chosen.file, choice.reasons[-1] if choice.reasons else "first by name"
 
-    def keep(fewer: list[_Candidate], reason: str) -> None:
-        nonlocal candidates
-        if fewer and len(fewer) < len(candidates):
-            candidates = fewer
-            reasons.append(reason)
 
+def _compare_pictures(choice: _Choice, compare: Callable[[FileRecord, FileRecord], PairResult]) -> None:
+    """Go on with the files that show the most of the picture, and show it best."""
+    candidates = choice.candidates
     if len(candidates) <= _MOST_COMPARED:
         extents = _shared_extents(candidates, compare)
         # Files that allow the most others to be removed: the uncropped film rather than crops or a split screen.
         spare = Counter(kept for (_, kept), extent in extents.items() if not extent.missing)
         spared = max(spare.values(), default=0)
-        keep([one for one in candidates if spare[one.id] == spared], "whole picture")
+        choice.keep([one for one in candidates if spare[one.id] == spared], "whole picture")
+        candidates = choice.candidates
         # The film itself is sharper than a picture that shows it only in a part.
         ids = {one.id for one in candidates}
         small = {one for (one, other), extent in extents.items() if other in ids and extent.is_small_part}
-        keep([one for one in candidates if one.id not in small], "sharpest")
+        choice.keep([one for one in candidates if one.id not in small], "sharpest")
+        candidates = choice.candidates
 
     best, reaches = most_detailed([measure_detail(one.pictures.images) for one in candidates])
     # Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred.
     pixels, reach = candidates[best].pictures.pixels, reaches[best]
-    keep(
+    choice.keep(
         [
             one
             for one, far in zip(candidates, reaches, strict=True)
@@ -188,6 +297,7 @@ def _choose(
         ],
         "most detail",
     )
+    candidates = choice.candidates
     # Copies whose picture most others show, too, without an overlay.
     plain = []
     for one in candidates:
@@ -195,26 +305,14 @@ def _choose(
         laid = [find_overlay(one.pictures.images, other.pictures.images) == "first" for other in others]
         if 2 * sum(laid) <= len(laid):
             plain.append(one)
-    keep(plain, "no logo or caption")
+    choice.keep(plain, "no logo or caption")
+    candidates = choice.candidates
     colors = [colorfulness(one.pictures.images) for one in candidates]
     if max(colors) >= _SOME_COLOR:
         pairs = zip(candidates, colors, strict=True)
-        keep([item for item, color in pairs if color >= _COLORLESS * max(colors)], "in color")
-    widest = max(one.pictures.share for one in candidates)
-    keep([one for one in candidates if one.pictures.share >= 0.95 * widest], "no borders")
-    longest = max(one.file.record.duration for one in candidates)
-    allowed = longest - max(_ENDS, min(_SECOND, _SHARE_OF_SHORT * longest), _SHARE_OF_LONG * longest)
-    keep([one for one in candidates if one.file.record.duration >= allowed], "longest")
-    if len({one.file.record.codec for one in candidates}) == 1:
-        most = max(_bit_rate(one.file) for one in candidates)
-        keep([one for one in candidates if _bit_rate(one.file) >= 0.98 * most], "highest bit rate")
-    oldest = min(one.file.record.mtime_ns for one in candidates)
-    keep([one for one in candidates if one.file.record.mtime_ns == oldest], "oldest")
-    # The other names of a file keep its bytes on the disk.
-    names = max(len(one.file.links) for one in candidates)
-    keep([one for one in candidates if len(one.file.links) == names], "has hard links")
-    chosen = min(candidates, key=lambda one: one.file.record.path)
-    return chosen.file, reasons[-1] if reasons else "first by name"
+        choice.keep([item for item, color in pairs if color >= _COLORLESS * max(colors)], "in color")
+    widest = max(one.pictures.share for one in choice.candidates)
+    choice.keep([one for one in choice.candidates if one.pictures.share >= 0.95 * widest], "no borders")
 
 
 def _shared_extents(

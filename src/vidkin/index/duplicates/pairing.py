@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
+from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings, weigh_features
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
@@ -39,6 +40,8 @@ _MOST_OF_FAMILY = 2
 _PREDICTED_LESS = 0.25
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
+# Times the number of neighbors up to which is searched for those in scope.
+_MOST_WIDENED = 16
 # Bytes of features that are held, in single precision.
 _MOST_HELD = 128 << 20
 
@@ -78,6 +81,7 @@ class PairSearch:
         mirrored: Also look for copies that were flipped left to right.
         parts: Also look for excerpts, and for videos that share a part.
         neighbors: Number of videos that each one is compared with.
+        pairs: Which pairs are compared.
     """
 
     store: VectorStore
@@ -88,6 +92,7 @@ class PairSearch:
     mirrored: bool = True
     parts: bool = False
     neighbors: int = 20
+    pairs: PairScope = field(default_factory=PairScope)
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
     _flips: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
@@ -113,12 +118,18 @@ class PairSearch:
         """
         by_content = {content_of(record): record for record in videos}
         flipping = by_content if self.mirrored and self.readings is not None else {}
-        known = self.known.searched_parts if self.parts else self.known.searched
-        searching = [record for content, record in by_content.items() if content not in known]
-        turning = [record for content, record in flipping.items() if content not in self.known.flipped]
+        wholes = Lookups(self.pairs, self.known.searched, self.known.scoped, "searched")
+        searched = Lookups(self.pairs, self.known.searched_parts, self.known.scoped, "parts") if self.parts else wholes
+        flipped = Lookups(self.pairs, self.known.flipped, self.known.scoped, "flipped")
+        searching = [by_content[content] for content in searched.pending(by_content)]
+        turning = [by_content[content] for content in flipped.pending(flipping)]
         total = len(by_content) + len(flipping)
         done = total - len(searching) - len(turning)
-        self._families = self._certain(by_content, threshold)
+        self._families = Families()
+        for first, second, result in self.known.pairs():
+            one, other = by_content.get(first), by_content.get(second)
+            if one is not None and other is not None and self._is_final(one, other, result, threshold):
+                self._join(first, second)
         if on_progress is not None and done:
             on_progress(done, total)
 
@@ -131,10 +142,13 @@ class PairSearch:
 
         try:
             for record in searching:
-                self._search(record, by_content, threshold)
+                if self._search(record, by_content, threshold):
+                    searched.add([content_of(record)])
+                    wholes.add([content_of(record)])
                 advance()
             for record in turning:
-                self._search_flipped(record, by_content, threshold)
+                if self._search_flipped(record, by_content, threshold):
+                    flipped.add([content_of(record)])
                 advance()
             doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
@@ -143,7 +157,9 @@ class PairSearch:
                 self._settle(reading, threshold, tried)
                 advance()
             # Only now: a pair that was not read is found again by the next run.
-            self.known.flipped |= self._predicted
+            flipped.add(self._predicted)
+            for lookups, asked in ((searched, searching), (flipped, turning)):
+                lookups.settle(by_content, map(content_of, asked))
         finally:
             self.known.save()
 
@@ -166,17 +182,10 @@ class PairSearch:
         self._refine(_Reading(first, second, 3 if result.mirrored else 0), 0.0)
         return self.compare(first, second)
 
-    def _certain(self, others: Mapping[str, VideoRecord], threshold: float) -> Families:
-        """Families of copies as a whole, by what is known and stays so."""
-        families = Families()
-        for first, second, result in self.known.pairs():
-            if (
-                first in others
-                and second in others
-                and self._is_final(others[first], others[second], result, threshold)
-            ):
-                families.join(first, second)
-        return families
+    def _join(self, first: str, second: str) -> None:
+        """Make one family of two, unless every pair must speak for itself as others are out of scope."""
+        if self.pairs.scope.is_everything:
+            self._families.join(first, second)
 
     def _is_final(self, first: VideoRecord, second: VideoRecord, result: PairResult, threshold: float) -> bool:
         """Whether two videos are copies as a whole, however finely they are read."""
@@ -190,8 +199,8 @@ class PairSearch:
             self.readings.is_stored_as_finely(first) and self.readings.is_stored_as_finely(second)
         )
 
-    def _search(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> None:
-        content = content_of(record)
+    def _search(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> bool:
+        """Compare a video with its neighbors; whether that is done."""
         for _ in range(_MOST_READINGS):
             try:
                 query = Query(self._weighed(record))
@@ -200,10 +209,8 @@ class PairSearch:
                 # It, or one of those nearest to it, was removed by another process meanwhile.
                 self.store.refresh()
                 continue
-            self.known.searched.add(content)
-            if self.parts:
-                self.known.searched_parts.add(content)
-            return
+            return True
+        return False
 
     def _compare_neighbors(self, record: VideoRecord, neighbors: Sequence[VideoRecord], threshold: float) -> None:
         """Compare a video with those of its neighbors that can be copies and whose family it has not met."""
@@ -228,7 +235,7 @@ class PairSearch:
             self._compare_many(record, [other])
             result = self.known.get(content, content_of(other))
             if result is not None and self._is_final(record, other, result, threshold):
-                self._families.join(content, content_of(other))
+                self._join(content, content_of(other))
             else:
                 self._met[families] += 1
 
@@ -258,18 +265,19 @@ class PairSearch:
                 best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
             self.known.put(content, content_of(other), _result(best, one, target))
 
-    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> None:
+    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> bool:
+        """Compare the mirror image of a video with its neighbors; whether nothing of that is left to be read."""
         assert self.readings is not None  # run() looks for mirrored copies only with readings
         content = content_of(record)
         # One of a family is enough: what it is a mirror image of, the others are, too.
         if self._families.name(content) != content:
             self._predicted.add(content)
-            return
+            return False
         try:
             predicted = self.readings.predict_flipped(self._weighed(record))
             features = self.readings.flipped(record) if predicted is None else predicted
             if features is None:
-                return
+                return False
             neighbors = [
                 other
                 for other in self._neighbors(Query(features), record, others)
@@ -279,7 +287,7 @@ class PairSearch:
             targets = self._weighed_many(neighbors)
         except NotIndexedError:
             self.store.refresh()
-            return
+            return False
         alike = [place for place, promises in enumerate(self._promise(features, targets)) if promises]
         scores = self.scorer.score(features, [targets[place] for place in alike], mirrored=True)
         for place, score in zip(alike, scores, strict=True):
@@ -295,7 +303,9 @@ class PairSearch:
                     self._keep_flip(record, other, _result(score, features, targets[place]), known, threshold)
             elif score.score > known:
                 self.known.put(content, content_of(other), _result(score, features, targets[place], fine=False))
-        (self.known.flipped if predicted is None else self._predicted).add(content)
+        if predicted is not None:
+            self._predicted.add(content)
+        return predicted is None
 
     def _keep_flip(
         self, record: VideoRecord, other: VideoRecord, result: PairResult, known: float, threshold: float
@@ -304,14 +314,24 @@ class PairSearch:
         first, second = sorted((content_of(record), content_of(other)))
         if is_clear(result, threshold) and known <= result.score - _PREDICTED_LESS:
             self.known.put(content_of(record), content_of(other), result)
-            self._families.join(first, second)
+            self._join(first, second)
         elif self.parts or min(result.covered) >= _MAYBE_WHOLE:
             self._flips[first, second] = max(result.score, self._flips.get((first, second), 0.0))
 
     def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
-        by_id = {other.id: other for other in others.values()}
-        candidates = find_candidates(self.store, query, self.neighbors + 1)
-        return [by_id[other] for other in candidates if other in by_id and other != record.id]
+        content = content_of(record)
+        by_id = {other.id: other for name, other in others.items() if self.pairs.allows(content, name)}
+        count = self.neighbors + 1
+        while True:
+            candidates = find_candidates(self.store, query, count)
+            found = [by_id[other] for other in candidates if other in by_id and other != record.id]
+            if self.pairs.scope.is_everything:
+                return found
+            # Copies that are out of scope may be nearer than those in it.
+            enough = min(self.neighbors, len(by_id) - (record.id in by_id))
+            if len(found) >= enough or count > _MOST_WIDENED * self.neighbors:
+                return found[: self.neighbors]
+            count *= 4
 
     def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[_Reading]:
         """Pairs to read again if their families are not one by then, the most promising of each family first."""
@@ -325,6 +345,8 @@ class PairSearch:
         floor = min(_DOUBTFUL, threshold / 2)
         for first, second, result in self.known.pairs():
             if first not in others or second not in others or result.fine or not floor <= result.score:
+                continue
+            if not self.pairs.allows(first, second):
                 continue
             one, other = others[first], others[second]
             # Frames of an excerpt fall between those of the film, so stored features may miss part of the match.
@@ -354,7 +376,7 @@ class PairSearch:
         self._refine(reading, threshold)
         result = self.known.get(first, second)
         if result is not None and self._is_final(reading.first, reading.second, result, threshold):
-            self._families.join(first, second)
+            self._join(first, second)
         else:
             tried[families] += 1
 

@@ -6,13 +6,15 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from vidkin._base.files import is_within, open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
 from vidkin.index.storage.files import content_hash
 
@@ -35,6 +37,7 @@ class FileState(Result):
         whole: Whether the hash is of all bytes; plans of earlier versions have one of samples of large files.
         signature: What shows that an index planned to remove it, see
             :class:`vidkin.index.duplicates.plans_signature.PlanKey`; empty if nobody signed it.
+        companions: Files beside it that belong to it and go where it goes, such as subtitles.
     """
 
     path: str
@@ -43,6 +46,7 @@ class FileState(Result):
     content: str
     whole: bool = True
     signature: str = field(default="", compare=False)
+    companions: tuple[FileState, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, path: str, *, whole: bool = True) -> FileState:
@@ -93,12 +97,14 @@ class PlannedGroup(Result):
         reason: Why it is kept.
         remove: Files that the kept one replaces.
         stay: Copies that stay in place, with the reason; for the reader.
+        untouched: Whether the kept file is in the library of new files, so that its dates and tags stay as well.
     """
 
     keep: FileState
     reason: str
     remove: tuple[FileState, ...]
     stay: tuple[StayingFile, ...] = ()
+    untouched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ class DuplicatePlan(Result):
 
     @property
     def savings(self) -> int:
-        """Bytes of all files to be removed."""
+        """Bytes of all files to be removed, without what belongs to them."""
         return sum(file.size for group in self.groups for file in group.remove)
 
 
@@ -125,8 +131,8 @@ def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLi
     """Make a plan that keeps the best file of each group and removes the spare ones.
 
     A file stays if it shows something that the best one lacks, if it may not be a copy, if it has other
-    names (hard links), if it or the best one is a symbolic link, or if it is in a protected folder. Every file of the
-    plan is read whole.
+    names (hard links), if it or the best one is a symbolic link, if it is in a protected folder, or if it is the movie
+    of a photograph. What belongs to a file, such as its subtitles, goes with it. Every file of the plan is read whole.
 
     Args:
         groups: Result of :meth:`vidkin.Index.duplicates`.
@@ -141,10 +147,11 @@ def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLi
         reasons = {member.path: _why_it_stays(member, folders) for member in group.members if not member.best}
         if os.path.islink(group.best.path):
             continue  # what it points to may be one of the others
-        remove = [FileState.of(path) for path, why in reasons.items() if why is None]
+        remove = [_state_with_companions(path) for path, why in reasons.items() if why is None]
         if remove:
             stay = tuple(StayingFile(path, why) for path, why in reasons.items() if why is not None)
-            planned.append(PlannedGroup(FileState.of(group.best.path), group.reason, tuple(remove), stay))
+            keep = FileState.of(group.best.path)
+            planned.append(PlannedGroup(keep, group.reason, tuple(remove), stay, bool(group.best.stays)))
     return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
@@ -156,7 +163,10 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
     """
     table = {"vidkin_plan": _VERSION, **asdict(plan)}
     for group in table["groups"]:
-        del group["keep"]["signature"]  # that of a file to remove is of both
+        # The signature of a file to remove is of both; what belongs to the kept file, or to a companion, is not asked.
+        del group["keep"]["signature"], group["keep"]["companions"]
+        for companion in (item for file in group["remove"] for item in file["companions"]):
+            del companion["companions"]
     with open_output(path) as partial:
         partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
 
@@ -180,8 +190,9 @@ def read_plan(path: PathLike) -> DuplicatePlan:
             PlannedGroup(
                 _file(group["keep"]),
                 str(group.get("reason", "")),
-                tuple(map(_file, group["remove"])),
+                tuple(map(_file_to_remove, group["remove"])),
                 tuple(StayingFile(str(item["path"]), str(item["why"])) for item in group.get("stay", [])),
+                group.get("untouched") is True,
             )
             for group in table["groups"]
         ]
@@ -215,6 +226,28 @@ def check_file_name(name: str, path: object) -> str:
     return path
 
 
+def _file_to_remove(table: dict[str, Any]) -> FileState:
+    file = _file(table)
+    listed = table.get("companions", [])
+    if not isinstance(listed, list) or len(listed) > MOST_COMPANIONS:
+        raise ValueError(f"companions must be a list of at most {MOST_COMPANIONS} files")
+    companions = tuple(map(_file, listed))
+    for companion in companions:
+        folder, name = os.path.split(companion.path)
+        if folder != os.path.dirname(file.path) or not belongs_to(name, os.path.basename(file.path)):
+            raise ValueError(f"a companion must be beside its file and have its name, got {companion.path!a}")
+    return replace(file, companions=companions)
+
+
+def _state_with_companions(path: str) -> FileState:
+    """The state of a file and of what belongs to it; a companion that cannot be read stays."""
+    companions = []
+    for companion in find_companions(path):
+        with suppress(MediaError):
+            companions.append(FileState.of(companion))
+    return replace(FileState.of(path), companions=tuple(companions))
+
+
 def _file(table: dict[str, Any]) -> FileState:
     path = check_file_name("path", table["path"])
     for name in ("size", "mtime_ns"):
@@ -235,6 +268,8 @@ def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | No
     for folder in protected:
         if is_within(member.path, folder):
             return f"it is in {folder}, which is protected"
+    if member.stays:
+        return member.stays
     if member.doubt:
         return f"doubtful: {member.doubt}"
     if not member.is_spare:
@@ -243,4 +278,6 @@ def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | No
         return "it is a symbolic link"
     if member.links:
         return f"it has other names, as {member.links[0]}"
+    if photograph := find_photograph(member.path, member.duration):
+        return f"it is the movie of a photograph, {photograph}"
     return None

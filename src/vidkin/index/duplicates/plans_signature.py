@@ -26,13 +26,15 @@ PLAN_KEY_FILE = "plan.key"
 _DIGITS = re.compile(rb"[0-9a-f]{64}")
 # First part of what is signed, so that a signature is never valid for anything else.
 _PURPOSE = "vidkin removes a copy"
+_PURPOSE_OF_COMPANION = "vidkin moves what belongs to a copy"
 
 
 class PlanKey:
     """The secret of an index, with which it signs each pair of a file to remove and the file that replaces it.
 
     A signature is the HMAC with SHA-256 of path, size, time and content of both files. Deleting entries of a plan
-    leaves those of the others valid; changing one, or putting one below another file to keep, does not.
+    leaves those of the others valid; changing one, or putting one below another file to keep, does not. A companion has
+    a signature of its own, over the three files.
 
     Args:
         secret: 64 hexadecimal digits.
@@ -68,15 +70,17 @@ class PlanKey:
                 _create(place.folder / PLAN_KEY_FILE, secret)
         return cls.read(place)
 
-    def sign(self, keep: FileState, file: FileState) -> str:
-        """The signature of a file to remove, as hexadecimal digits."""
-        facts = [[item.path, item.size, item.mtime_ns, item.content, item.whole] for item in (keep, file)]
-        text = json.dumps([_PURPOSE, *facts], ensure_ascii=True)
+    def sign(self, keep: FileState, file: FileState, companion: FileState | None = None) -> str:
+        """The signature of a file to remove, or of a companion that goes with it, as hexadecimal digits."""
+        items = (keep, file) if companion is None else (keep, file, companion)
+        facts = [[item.path, item.size, item.mtime_ns, item.content, item.whole] for item in items]
+        text = json.dumps([_PURPOSE if companion is None else _PURPOSE_OF_COMPANION, *facts], ensure_ascii=True)
         return hmac.new(self._secret, text.encode("ascii"), hashlib.sha256).hexdigest()
 
-    def has_signed(self, keep: FileState, file: FileState) -> bool:
-        """Whether the signature of a file to remove is valid."""
-        return hmac.compare_digest(self.sign(keep, file).encode(), file.signature.encode("utf-8", "replace"))
+    def has_signed(self, keep: FileState, file: FileState, companion: FileState | None = None) -> bool:
+        """Whether the signature of a file to remove, or of a companion, is valid."""
+        given = (file if companion is None else companion).signature
+        return hmac.compare_digest(self.sign(keep, file, companion).encode(), given.encode("utf-8", "replace"))
 
 
 def sign_plan(plan: DuplicatePlan, place: Place, *, create: bool = True) -> DuplicatePlan:
@@ -93,11 +97,16 @@ def sign_plan(plan: DuplicatePlan, place: Place, *, create: bool = True) -> Dupl
     groups = [
         replace(
             group,
-            remove=tuple(replace(file, signature=key.sign(group.keep, file)) for file in group.remove),
+            remove=tuple(_sign_file(key, group.keep, file) for file in group.remove),
         )
         for group in plan.groups
     ]
     return replace(plan, groups=tuple(groups), index=place.uri)
+
+
+def _sign_file(key: PlanKey, keep: FileState, file: FileState) -> FileState:
+    companions = tuple(replace(item, signature=key.sign(keep, file, item)) for item in file.companions)
+    return replace(file, signature=key.sign(keep, file), companions=companions)
 
 
 def key_of_plan(plan: DuplicatePlan, location: Location | None = None) -> PlanKey:

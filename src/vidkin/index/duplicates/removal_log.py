@@ -14,6 +14,7 @@ from vidkin._base import disk
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.plans import check_file_name
+from vidkin.index.duplicates.removal_carry import Carried
 
 StepState = Literal["begun", "done", "undoing", "undone"]
 
@@ -37,6 +38,8 @@ class RemovalStep:
         size: Bytes; -1 in logs of earlier versions.
         content: Hash of all bytes; empty in logs of earlier versions.
         kept_content: The same of the file that the link points to.
+        video: The video that it belongs to; empty for a video itself.
+        carried: What the kept file got of it, and had before; None for nothing.
     """
 
     source: str
@@ -47,6 +50,8 @@ class RemovalStep:
     size: int = -1
     content: str = ""
     kept_content: str = ""
+    video: str = ""
+    carried: Carried | None = None
 
 
 class Journal:
@@ -59,6 +64,8 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._is_mended = False
+        self._is_held = False
+        self._carrying: dict[str, dict[str, RemovalStep]] | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -83,9 +90,11 @@ class Journal:
             ) from error
         except OSError as error:
             raise MediaError(self.path, f"the log cannot be written: {error.strerror or error}") from error
+        self._is_held, self._carrying = True, None
         try:
             yield
         finally:
+            self._is_held, self._carrying = False, None
             lock.release()
 
     def write(self, step: RemovalStep) -> RemovalStep:
@@ -111,7 +120,25 @@ class Journal:
             self._is_mended = False
             raise MediaError(self.path, f"the log cannot be written: {error.strerror or error}") from error
         self._is_mended = True
+        if self._carrying is not None:
+            self._carrying.setdefault(step.kept, {})[step.source] = step
         return step
+
+    def carrying(self, kept: str) -> list[RemovalStep]:
+        """The steps that are not undone and by which a kept file got something, in the order in which they began.
+
+        Raises:
+            MediaError: The file cannot be read.
+            InvalidArgumentError: It is not a log.
+        """
+        found = self._carrying
+        if found is None:
+            found = {}
+            for step in self.steps() if self.path.exists() else []:
+                found.setdefault(step.kept, {})[step.source] = step
+            if self._is_held:  # nobody else writes
+                self._carrying = found
+        return [step for step in found.get(kept, {}).values() if step.carried is not None and step.state != "undone"]
 
     def steps(self) -> list[RemovalStep]:
         """The latest state of each step, in the order in which they began.
@@ -176,8 +203,13 @@ def _is_step(line: str) -> bool:
 
 def _step(line: str) -> RemovalStep:
     """Read a line; ValueError or TypeError if it is not one."""
-    step = RemovalStep(**parse_json(line))
-    texts = (step.source, step.place, step.kept, step.content, step.kept_content)
+    table = parse_json(line)
+    carried = table.get("carried") if isinstance(table, dict) else None
+    try:
+        step = RemovalStep(**{**table, "carried": None if carried is None else Carried.read(carried)})
+    except KeyError as error:
+        raise ValueError(f"{error} is missing") from error
+    texts = (step.source, step.place, step.kept, step.content, step.kept_content, step.video)
     if (
         not all(isinstance(text, str) for text in texts)
         or step.state not in get_args(StepState)
@@ -187,6 +219,7 @@ def _step(line: str) -> RemovalStep:
         raise ValueError("it has other values")
     check_file_name("source", step.source)
     check_file_name("kept", step.kept)
-    if step.place:
-        check_file_name("place", step.place)
+    for name, path in (("place", step.place), ("video", step.video)):
+        if path:
+            check_file_name(name, path)
     return step

@@ -8,7 +8,8 @@ import hashlib
 import os
 import shutil
 import stat
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -40,6 +41,47 @@ def stat_at(path: str, file: FileState) -> os.stat_result | None:
         return before if file.is_at(path) and is_unchanged(path, before) else None
     except OSError:
         return None
+
+
+@contextmanager
+def hold_files(paths: Iterable[str]) -> Iterator[str]:
+    """Keep other processes that move copies away from files; yields the path of one that is taken, empty if none is.
+
+    Two plans at once, from a page and a command, could otherwise each move the file that the other one keeps. The locks
+    are those of the operating system on the files themselves, which other programs do not see; they end with the
+    process. Where it has none, as on Windows, nothing is held.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield ""
+        return
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    held: dict[tuple[int, int], int] = {}
+    taken = ""
+    try:
+        for path in filter(None, paths):
+            try:
+                descriptor = os.open(path, flags)
+            except OSError:
+                continue  # whoever reads it says what is wrong
+            status = os.fstat(descriptor)
+            name = status.st_dev, status.st_ino
+            if name in held:
+                os.close(descriptor)
+                continue
+            held[name] = descriptor
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                taken = path
+                break
+            except OSError:
+                continue  # some file systems have no locks
+        yield taken
+    finally:
+        for descriptor in held.values():
+            os.close(descriptor)
 
 
 def is_unchanged(path: str, before: os.stat_result) -> bool:

@@ -1,0 +1,192 @@
+"""What belongs to a video file: subtitles, descriptions, chapters, pictures and sidecars of the same name."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+
+_SUBTITLES = "ass idx lrc mpl2 sbv scc smi srt ssa stl sub sup ttml dfxp usf vtt"
+_DESCRIPTIONS = "aae bif cue description edl info json log md5 nfo pbf sfv sha1 sha256 txt xml xmp yaml yml"
+_PICTURES = "jpg jpeg png webp tbn thm"
+# Between the name of the video and the ending of a subtitle: `en`, `pt-BR`, `zh_Hans`, `forced`, `2`.
+_LANGUAGE = r"(?:[a-z]{2,3}(?:[-_][a-z0-9]{2,8})*|forced|foreign|sdh|cc|hi|default|full|signs|commentary|auto|\d{1,2})"
+# As media centers name pictures, and programs that load videos their tables.
+_PICTURE_OF = "poster fanart thumb thumbnail banner landscape logo clearlogo clearart keyart backdrop cover disc"
+_TABLE_OF = r"chapters?|info|live_chat|annotations|meta|metadata|supplemental-metadata|comments|comskip"
+
+
+def _any(words: str) -> str:
+    return "|".join(words.split())
+
+
+# What follows the name of a video without its ending, and what follows its whole name.
+_AFTER_STEM = re.compile(
+    rf"(?:(?:\.{_LANGUAGE}){{0,3}}\.(?:{_any(_SUBTITLES)})"
+    rf"|(?:[.-](?:{_TABLE_OF}))?\.(?:{_any(_DESCRIPTIONS)}|ffmetadata|mks)"
+    rf"|(?:-(?:{_any(_PICTURE_OF)})\d{{0,2}})?\.(?:{_any(_PICTURES)}))",
+    re.IGNORECASE,
+)
+_AFTER_NAME = re.compile(
+    rf"\.(?:(?:{_TABLE_OF})\.)?(?:{_any(_DESCRIPTIONS)}|{_any(_PICTURES)}|{_any(_SUBTITLES)})", re.IGNORECASE
+)
+# Cameras write these and nothing else does; a JPEG may be a picture of the video instead.
+_PHOTOGRAPHS = frozenset((".heic", ".heif", ".hif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"))
+_MAYBE_PHOTOGRAPHS = frozenset((".jpg", ".jpeg"))
+# Seconds: the movie of a photograph lasts about three.
+_LONGEST_MOVIE = 10.0
+# Numbers of EXIF: maker, model, and the block with the exposure.
+_OF_A_CAMERA = (0x010F, 0x0110, 0x8769)
+# Nanoseconds by which a folder must have changed before it is read for its names to be kept.
+_TICK = 2_000_000_000
+# A video has some companions; a folder full of files that look like them is not followed further.
+MOST_COMPANIONS = 100
+"""Companions of one video, at most."""
+
+
+def find_companions(path: str) -> tuple[str, ...]:
+    """Files beside a video that belong to it and to no other video of the folder, sorted.
+
+    Such a file has the name of the video and an ending of subtitles (with a language, as ``film.en.srt``), of a
+    description (``film.nfo``, ``film.xmp``, ``film.mp4.xmp``, ``film.info.json``, ``film.chapters.txt``) or of a
+    picture (``film-poster.jpg``, ``film.tbn``). A photograph whose movie the video is does not belong to it, nor does a
+    symbolic link.
+
+    Args:
+        path: The video; it need not exist any more.
+    """
+    folder, name = os.path.split(path)
+    if _is_image(name):
+        return ()
+    listing = _list(folder)
+    stem = os.path.splitext(name)[0]
+    # Those that begin with it are next to each other.
+    start = bisect.bisect_left(listing.names, stem)
+    found = []
+    for other in itertools.takewhile(lambda other: other.startswith(stem), listing.names[start:]):
+        if belongs_to(other, name) and not listing.owners(other, besides=name):
+            found.append(os.path.join(folder, other))
+    return tuple(item for item in found if _is_file(item) and not _is_photograph(item))[:MOST_COMPANIONS]
+
+
+def find_other_owner(path: str, video: str) -> str:
+    """Name of another video of the folder that a companion of ``video`` belongs to as well; empty if there is none."""
+    folder, name = os.path.split(path)
+    return next(iter(_Listing.of(folder).owners(name, besides=os.path.basename(video))), "")
+
+
+def belongs_to(name: str, video: str) -> bool:
+    """Whether a file of this name belongs to a video of this name in the same folder, by the names alone."""
+    if is_video(name) or name == video:
+        return False
+    stem = os.path.splitext(video)[0]
+    for start, pattern in ((video, _AFTER_NAME), (stem, _AFTER_STEM)):
+        if name.startswith(start) and pattern.fullmatch(name, len(start)):
+            return True
+    return False
+
+
+def is_video(name: str) -> bool:
+    """Whether a file is a video by its name."""
+    return os.path.splitext(name)[1].lower() in VIDEO_EXTENSIONS
+
+
+def _is_image(name: str) -> bool:
+    """Whether a member of a group is a photograph itself: an index may hold both."""
+    return os.path.splitext(name)[1].lower() in IMAGE_EXTENSIONS | _PHOTOGRAPHS
+
+
+def find_photograph(path: str, duration: float) -> str:
+    """The photograph whose movie a video is (as of Live Photos); empty if there is none.
+
+    That is a photograph of the same name beside it. A JPEG counts if a camera made it, or if the video is as short as
+    such movies are, or a ``.mov``; otherwise it is a picture of the video.
+
+    Args:
+        path: The video.
+        duration: Seconds.
+    """
+    folder, name = os.path.split(path)
+    if _is_image(name):
+        return ""
+    stem, ending = os.path.splitext(name)
+    is_movie = duration <= _LONGEST_MOVIE or ending.lower() == ".mov"
+    for other in _list(folder).by_stem.get(stem, ()):
+        beside = os.path.join(folder, other)
+        kind = os.path.splitext(other)[1].lower()
+        is_sure = kind in _PHOTOGRAPHS or (kind in _MAYBE_PHOTOGRAPHS and is_movie)
+        if _is_file(beside) and (is_sure or _is_photograph(beside)):
+            return beside
+    return ""
+
+
+def _is_photograph(path: str) -> bool:
+    """Whether a camera says in a JPEG that it made it."""
+    if os.path.splitext(path)[1].lower() not in _MAYBE_PHOTOGRAPHS:
+        return False
+    from PIL import Image
+
+    # Pillow raises errors of many kinds for damaged files; one that it cannot read was not made by a camera.
+    with (
+        suppress(OSError, ValueError, SyntaxError, Image.DecompressionBombError),
+        Image.open(path, formats=["JPEG"]) as image,
+    ):
+        exif = image.getexif()
+        return any(number in exif for number in _OF_A_CAMERA)
+    return False
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """Names in a folder, sorted, and those that have the same name but for the ending."""
+
+    names: tuple[str, ...]
+    by_stem: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, folder: str) -> _Listing:
+        try:
+            names = tuple(sorted(os.listdir(folder or ".")))
+        except OSError:
+            names = ()
+        by_stem: dict[str, list[str]] = {}
+        for name in names:
+            by_stem.setdefault(os.path.splitext(name)[0], []).append(name)
+        return cls(names, by_stem)
+
+    def owners(self, name: str, *, besides: str) -> list[str]:
+        """Videos that a file belongs to, without one."""
+        stems = (name[: place.start()] for place in re.finditer(r"[.-]", name))
+        videos = (other for stem in stems for other in self.by_stem.get(stem, ()) if is_video(other))
+        return [video for video in videos if video != besides and belongs_to(name, video)]
+
+
+def _list(folder: str) -> _Listing:
+    """The names in a folder; not read again for each video of a folder that has not changed lately."""
+    try:
+        changed = os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return _Listing((), {})
+    # Two changes within one tick of the clock look like one.
+    is_settled = time.time_ns() - changed > _TICK
+    return _list_once(folder, changed) if is_settled else _Listing.of(folder)
+
+
+@lru_cache(maxsize=16)
+def _list_once(folder: str, changed: int) -> _Listing:
+    return _Listing.of(folder)

@@ -1,0 +1,289 @@
+"""Take a removal back, the last step first.
+
+What is in the way of a file is renamed aside, and removed only when it is known to be a link of ours whose content has
+another name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vidkin._base import disk
+from vidkin.index.duplicates.plans import DuplicatePlan, FileState
+from vidkin.index.duplicates.plans_signature import PlanKey
+from vidkin.index.duplicates.removal_entries import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
+from vidkin.index.duplicates.removal_log import Journal, RemovalStep
+from vidkin.index.duplicates.removal_moves import (
+    aside_name,
+    find_in_trash,
+    hold_files,
+    move_file,
+    real_path,
+    remove_original,
+    remove_partial,
+    stat_at,
+)
+
+
+def undo(
+    journal: Journal,
+    *,
+    plan: DuplicatePlan | None = None,
+    dry_run: bool = False,
+    key: PlanKey | None = None,
+) -> list[FileAction]:
+    """Undo every step of a log, the last one first; steps that were already undone are skipped.
+
+    A file comes back only if it holds, byte for byte, what was moved away, and only to where nothing is, or the link
+    that replaced it. Anything else is skipped, with the cause, and left as it is.
+
+    Args:
+        journal: Journal written by :func:`apply_plan`.
+        plan: The plan; steps that it does not name are skipped. None for a log that is your own.
+        dry_run: Only say what would be done.
+        key: Skip what the index with this key has not signed.
+
+    Raises:
+        MediaError: The log cannot be read or written, or another process uses it.
+    """
+    steps = journal.steps()
+    planned = None if plan is None else {(entry.path, entry.keep.path): entry for entry in planned_files(plan)}
+    actions: list[FileAction] = []
+    with nullcontext() if dry_run else journal.held():
+        if not dry_run:
+            steps = journal.steps()  # another process may just have ended
+        for step in reversed(steps):
+            if step.state == "undone":
+                continue
+            entry = None if planned is None else planned.get((step.source, step.kept))
+            cause = "" if planned is None else _why_not_planned(step, entry, key)
+            with hold_files(() if dry_run or cause else (step.kept, step.place)) as busy:
+                if busy:
+                    cause = f"another process moves or keeps {busy}; try again later"
+                if cause:
+                    actions.append(FileAction(step.source, "skipped", step.place, cause, video=step.video))
+                    continue
+                done = take_back(Return.of(step, entry), journal, dry_run=dry_run)
+            actions += [replace(action, video=step.video) for action in done]
+    return actions
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A file on its way back.
+
+    Attributes:
+        step: The step of the log, with the place.
+        held: What the file must hold; None if neither log nor plan says.
+        kept: What a hard link in its place must hold; None if neither says.
+    """
+
+    step: RemovalStep
+    held: FileState | None
+    kept: FileState | None
+
+    @classmethod
+    def of(cls, step: RemovalStep, entry: PlannedFile | None) -> Return:
+        """From the log, and for logs of earlier versions from the plan."""
+        keep, file = (None, None) if entry is None else (entry.keep, entry.file)
+        if step.content:
+            file = FileState(step.source, step.size, 0, step.content)
+        if step.kept_content:
+            with suppress(OSError):
+                keep = FileState(step.kept, os.lstat(step.kept).st_size, 0, step.kept_content)
+        place = step.place
+        # What the trash has of a file that never left was there before.
+        if not place and not (step.state == "begun" and file is not None and file.is_at(step.source)):
+            place = find_in_trash(step.source) or ""
+        return cls(replace(step, place=place), file, keep)
+
+
+def _why_not_planned(step: RemovalStep, entry: PlannedFile | None, key: PlanKey | None) -> str:
+    """Why a step of a log is not one of a plan; empty if it is."""
+    if entry is None or step.video != ("" if entry.video is None else entry.video.path):
+        return "the plan does not name it with this file to keep"
+    if key is not None and not entry.is_signed(key):
+        return NOT_PLANNED
+    file = entry.file
+    if step.content and (step.size != file.size or (file.whole and step.content != file.content)):
+        return "the plan names another content than the log"
+    return ""
+
+
+def take_back(item: Return, journal: Journal, *, dry_run: bool) -> list[FileAction]:
+    """Undo one step; what happened, nothing for a step that had not begun."""
+    step, held = item.step, item.held
+    if not step.place or not os.path.lexists(step.place):
+        return _end_without_place(item, journal, dry_run=dry_run)
+    size = os.lstat(step.place).st_size
+    before = None if held is None else stat_at(step.place, held)
+    # A copy between disks was complete, and only its original was left to be removed.
+    is_twice = (
+        held is not None
+        and step.state in ("begun", "undoing")
+        and held.is_at(step.source)
+        and not os.path.samefile(step.source, step.place)
+    )
+    if held is None:
+        cause = "the log does not say what it held; undo it together with its plan"
+    elif before is None:
+        cause = f"{step.place} does not hold what was moved there"
+    elif os.path.lexists(step.source) and not is_twice:
+        cause = _why_no_link(step, step.source, item.kept)
+    else:
+        cause = ""
+    note = ""
+    if not cause and before is not None and not dry_run:
+        try:
+            cause, note = _put_back(item, journal, before, is_twice=is_twice)
+        except OSError as error:
+            cause = cause_of(error)
+    if cause:
+        return [FileAction(step.source, "skipped", step.place, cause, size)]
+    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size, note=note)]
+
+
+def _put_back(item: Return, journal: Journal, before: os.stat_result, *, is_twice: bool) -> tuple[str, str]:
+    """Put a file back whose content was read; returns why that was not done, if it was not, and what else is to say.
+
+    Raises:
+        OSError: It cannot be moved there; what was in its place is there again.
+    """
+    step, held = item.step, item.held
+    if held is None:
+        raise ValueError("what a file held must be known before it is put back")
+    aside = aside_name(step.source)
+    note = _note_of(step)
+    journal.write(replace(step, state="undoing"))
+    if is_twice:
+        remove_original(step.place, before)
+    else:
+        if os.path.lexists(step.source):
+            disk.rename_new(step.source, aside)
+        try:
+            # What was in the way has a name of its own now: what is seen there is what would be removed.
+            cause = _why_no_link(step, aside, item.kept) if os.path.lexists(aside) else ""
+            if not cause:
+                move_file(replace(held, path=step.place), before, step.source)
+        except OSError:
+            _put_in_place_again(step, held, journal)
+            raise
+        if cause:
+            _put_in_place_again(step, held, journal)
+            return cause, ""
+    return _end(item, journal, note)
+
+
+def _put_in_place_again(step: RemovalStep, held: FileState, journal: Journal) -> None:
+    """After a file did not come back: what was in its place gets its name again, if nothing else has it."""
+    aside = aside_name(step.source)
+    if os.path.lexists(aside) and not os.path.lexists(step.source):
+        with suppress(OSError):
+            disk.rename_new(aside, step.source)
+            disk.sync_folder(os.path.dirname(step.source))
+    if os.path.lexists(step.place) and not held.is_at(step.source):
+        journal.write(step)
+
+
+def _end(item: Return, journal: Journal, note: Path | None) -> tuple[str, str]:
+    """Remove the link that a file that is back replaced, its note in the trash, and what was carried; then the step is
+    undone."""
+    step = item.step
+    aside = aside_name(step.source)
+    if os.path.lexists(aside):
+        cause = _why_no_link(step, aside, None)
+        if cause:
+            return f"it is back, but {aside}, which was in its place, stays: {cause}", ""
+        disk.unlink(aside)
+        disk.sync_folder(os.path.dirname(aside))
+    if note is not None:
+        with suppress(FileNotFoundError):
+            disk.unlink(note)
+    left = take_back_carried(step, journal)
+    journal.write(replace(step, state="undone"))
+    return "", left
+
+
+def take_back_carried(step: RemovalStep, journal: Journal) -> str:
+    """Give the kept file back what it had before a step; returns what stays, because it was changed since.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    carried = step.carried
+    if carried is None:
+        return ""
+    if os.path.lexists(step.kept):
+        for other in journal.carrying(step.kept):
+            if other.source == step.source or other.carried is None:
+                continue
+            later, carried = carried.hand_over(other.carried, step.kept)
+            if later != other.carried:
+                journal.write(replace(other, carried=later))
+    return carried.take_back(step.kept)
+
+
+def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list[FileAction]:
+    """Undo a step whose file is not where the log says: it never left, or is back already, or somebody took it."""
+    step = item.step
+    here = item.held is not None and item.held.is_at(step.source)
+    size = item.held.size if item.held is not None else 0
+    cause, note = f"it is no longer in {step.place or 'the trash'}", ""
+    try:
+        if step.state == "begun" and os.path.lexists(step.source):
+            if here and not dry_run:
+                if step.place:
+                    remove_partial(step.place)
+                take_back_carried(step, journal)
+                journal.write(replace(step, state="undone"))
+            return []  # a step that had not begun has nothing to undo
+        if step.state == "undoing" and here:
+            cause, note = ("", "") if dry_run else _end(item, journal, _note_of(step))
+    except OSError as error:
+        cause = cause_of(error)
+    if cause:
+        return [FileAction(step.source, "skipped", step.place, cause)]
+    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size, note=note)]
+
+
+def _why_no_link(step: RemovalStep, path: str, kept: FileState | None) -> str:
+    """Why what is at a path is not the link that a step put there; empty if it is, and nothing is lost with it.
+
+    A hard link of ours is a regular file, the same as the kept one, which has this name besides, and holds what it
+    held.
+
+    Args:
+        step: The step.
+        path: Where the link is.
+        kept: What it must hold; None if that is not known.
+    """
+    other = "there is another file in its place"
+    try:
+        status = os.lstat(path)
+        if step.link == "symbolic":
+            return "" if stat.S_ISLNK(status.st_mode) and disk.read_link(path) == step.kept else other
+        if step.link != "hard" or not stat.S_ISREG(status.st_mode):
+            return other
+        kept_status = os.lstat(step.kept)
+        if not stat.S_ISREG(kept_status.st_mode) or not os.path.samestat(status, kept_status):
+            return f"{other}, not a link to {step.kept}"
+        if status.st_nlink < 2 or real_path(path) == real_path(step.kept):
+            return "the file in its place has no other name"
+        if kept is not None and not kept.is_at(path):
+            return "the file in its place changed since the link was made"
+    except OSError as error:
+        return f"{other}: {error.strerror or error}"
+    return ""
+
+
+def _note_of(step: RemovalStep) -> Path | None:
+    """The note of the trash on a file in it; None if the file is not there."""
+    held = Path(step.place)
+    if not step.place or held.parent.name != "files":
+        return None
+    note = held.parent.parent / "info" / f"{held.name}.trashinfo"
+    return note if find_in_trash(step.source) == step.place else None

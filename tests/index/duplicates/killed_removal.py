@@ -1,0 +1,62 @@
+"""Apply and undo a plan in processes that are killed before each file operation in turn; check what is left.
+
+Run by ``test_removal_kill.py``. Each process is a fork of this one, so that none of them imports anything.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.index.duplicates.test_removal_power import World
+from vidkin._base import disk
+
+
+def kill_at(turn: int, action: Callable[[], object]) -> bool:
+    """Run an action in a process that is killed before its operation of this number; whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def before(operation: str, path: str, target: str = "") -> None:
+            nonlocal count
+            if count == turn:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+
+        disk.before = before
+        try:
+            action()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def check(root: Path, link: str, *, undoing: bool) -> int:
+    """Kill an apply, or an undo, at each operation; returns their number."""
+    turn = 0
+    while True:
+        world = World(root / "world", root / "away", link)
+        if undoing:
+            world.apply()
+        was_killed = kill_at(turn, world.undo if undoing else world.apply)
+        world.check_nothing_is_lost()
+        if not undoing:
+            world.apply()
+            world.check_applied()
+        world.undo()
+        world.check_undone()
+        world.remove()
+        if not was_killed:
+            return turn
+        turn += 1
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for kind in ("", "hard"):
+        sys.stdout.write("".join(f"{check(folder, kind, undoing=undoing)}\n" for undoing in (False, True)))

@@ -1,0 +1,311 @@
+"""What belongs to a file moves with it and comes back; dates and tags go to the kept file and are taken back."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vidkin._base import disk
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import (
+    DuplicateGroup,
+    DuplicateMember,
+    DuplicatePlan,
+    FileAction,
+    Journal,
+    PlanKey,
+    apply_plan,
+    plan_removal,
+    read_plan,
+    sign_plan,
+    undo,
+    write_plan,
+)
+from vidkin.index.duplicates.removal_moves import hold_files
+from vidkin.index.storage.opening import open_place
+
+NAMES = ("best.mp4", "spare.mp4", "spare.en.srt", "spare.nfo", "spare-poster.jpg", "other.webm", "other.webm.xmp")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "films é"
+    folder.mkdir()
+    for place, name in enumerate(NAMES):
+        (folder / name).write_bytes(name.encode() * 9)
+        os.utime(folder / name, (2_000_000_000 - place, 2_000_000_000 - place))
+    return folder
+
+
+@pytest.fixture
+def plan(folder: Path) -> DuplicatePlan:
+    members = [
+        DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9 * len(name), name == "best.mp4")
+        for name in ("best.mp4", "spare.mp4", "other.webm")
+    ]
+    return plan_removal([DuplicateGroup(tuple(members))])
+
+
+def state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.iterdir())}
+
+
+def outcomes(actions: list[FileAction]) -> dict[str, str]:
+    return {Path(action.path).name: action.cause or action.outcome for action in actions}
+
+
+def test_companions_move_with_their_video_and_come_back(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    before = state(folder)
+    journal = Journal(tmp_path / "log")
+    write_plan(plan, tmp_path / "plan.json")
+    read = read_plan(tmp_path / "plan.json")
+    assert read == plan
+    companions = [[item.path for item in file.companions] for group in read.groups for file in group.remove]
+    assert companions == [[item.path for item in file.companions] for group in plan.groups for file in group.remove]
+    dry = apply_plan(read, journal, folder=tmp_path / "away", dry_run=True)
+    assert {action.outcome for action in dry} == {"planned"}
+    assert state(folder) == before
+    actions = apply_plan(read, journal, folder=tmp_path / "away")
+    assert outcomes(actions) == dict.fromkeys(NAMES[1:], "removed")
+    videos = {Path(action.path).name: Path(action.video).name for action in actions if action.video}
+    assert videos == {
+        **dict.fromkeys(NAMES[2:5], "spare.mp4"),
+        "other.webm.xmp": "other.webm",
+    }
+    assert list(state(folder)) == ["best.mp4"]
+    assert outcomes(undo(journal, plan=read)) == dict.fromkeys(NAMES[1:], "restored")
+    assert state(folder) == before
+
+
+@pytest.mark.parametrize("link", ["hard", "symbolic"])
+def test_companions_stay_where_a_link_keeps_the_name(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, link: str
+) -> None:
+    before = state(folder)
+    actions = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", link=link)  # type: ignore[arg-type]
+    refused = "a hard link would put the bytes of a .mp4 under the name of a .webm; use --symlink, or no link"
+    assert outcomes(actions) == {"spare.mp4": "removed", "other.webm": refused if link == "hard" else "removed"}
+    assert set(state(folder)) == set(NAMES)
+    assert all(state(folder)[name] == before[name] for name in NAMES if not name.endswith((".mp4", ".webm")))
+    undo(Journal(tmp_path / "log"), plan=plan)
+    assert state(folder) == before
+
+
+def test_a_companion_that_changed_is_shared_or_has_a_target_stays_and_is_named(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path
+) -> None:
+    away = tmp_path / "away"
+    (folder / "spare.nfo").write_bytes(b"edited")
+    (folder / "other.mkv").write_bytes(b"a video that came later")
+    (folder / "spare.mkv.txt").write_bytes(b"no video")
+    os.rename(folder / "other.webm.xmp", folder / "other.xmp")
+    renamed = replace(plan.groups[0].remove[1].companions[0], path=str(folder / "other.xmp"))
+    group = plan.groups[0]
+    group = replace(group, remove=(group.remove[0], replace(group.remove[1], companions=(renamed,))))
+    target = away / str(folder / "spare.en.srt").lstrip("/")
+    target.parent.mkdir(parents=True)
+    target.write_bytes(b"mine")
+    actions = apply_plan(replace(plan, groups=(group,)), Journal(tmp_path / "log"), folder=away)
+    assert outcomes(actions) == {
+        **dict.fromkeys(("spare.mp4", "spare-poster.jpg", "other.webm"), "removed"),
+        "spare.nfo": "it changed since the plan was made",
+        "spare.en.srt": f"it cannot be moved: there is a file {target} already; choose another folder",
+        "other.xmp": "it belongs to other.mkv as well, which is beside it",
+    }
+    assert target.read_bytes() == b"mine"
+    assert (folder / "spare.nfo").read_bytes() == b"edited"
+
+
+def test_a_video_that_stays_keeps_what_belongs_to_it(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    (folder / "spare.mp4").write_bytes(b"edited since")
+    before = state(folder)
+    actions = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert outcomes(actions)["spare.mp4"] == "it changed since the plan was made"
+    assert {name: state(folder)[name] for name in NAMES[:5]} == {name: before[name] for name in NAMES[:5]}
+
+
+def test_what_was_left_by_an_interrupted_run_follows(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    """The video had gone when the machine stopped; the same command moves what belongs to it."""
+    whole = plan.groups[0].remove[0]
+    alone = replace(plan, groups=(replace(plan.groups[0], remove=(replace(whole, companions=()),)),))
+    journal = Journal(tmp_path / "log")
+    apply_plan(alone, journal, folder=tmp_path / "away")
+    actions = outcomes(apply_plan(plan, journal, folder=tmp_path / "away"))
+    assert actions.pop("spare.mp4").startswith("it was moved to ")
+    assert set(actions.values()) == {"removed"}
+
+
+def test_only_companions_that_the_index_planned_move(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    place = open_place(tmp_path / "index")
+    (tmp_path / "index").mkdir()
+    signed = sign_plan(plan, place)
+    key = PlanKey.read(place)
+    assert key is not None
+    write_plan(signed, tmp_path / "plan.json")
+    table = json.loads((tmp_path / "plan.json").read_text())
+    (folder / "spare.txt").write_bytes(b"mine")
+    spare = table["groups"][0]["remove"][0]
+    del spare["companions"][0]  # a person may take one out
+    spare["companions"].append({**spare["companions"][0], "path": str(folder / "spare.txt")})
+    (tmp_path / "plan.json").write_text(json.dumps(table))
+    changed = read_plan(tmp_path / "plan.json")
+    actions = outcomes(apply_plan(changed, Journal(tmp_path / "log"), folder=tmp_path / "away", key=key))
+    assert actions.pop("spare.txt").startswith("its index did not plan this")
+    assert set(actions.values()) == {"removed"}
+    assert "spare-poster.jpg" not in actions
+    assert (folder / "spare-poster.jpg").exists()
+    back = outcomes(undo(Journal(tmp_path / "log"), plan=changed, key=key))
+    assert set(back.values()) == {"restored"}
+
+
+@pytest.mark.parametrize("path", ["elsewhere/spare.srt", "films é/best.srt", "films é/spare.mkv"])
+def test_a_plan_cannot_name_a_companion_that_belongs_to_something_else(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, path: str
+) -> None:
+    write_plan(plan, tmp_path / "plan.json")
+    table = json.loads((tmp_path / "plan.json").read_text())
+    table["groups"][0]["remove"][0]["companions"][0]["path"] = str(tmp_path / path)
+    (tmp_path / "plan.json").write_text(json.dumps(table))
+    with pytest.raises(InvalidArgumentError, match="a companion must be beside its file and have its name"):
+        read_plan(tmp_path / "plan.json")
+
+
+# Dates and tags.
+
+
+def tags(path: Path) -> dict[str, bytes]:
+    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
+@pytest.fixture
+def tagged(folder: Path) -> Path:
+    try:
+        os.setxattr(folder / "best.mp4", "user.xdg.tags", b"mine,both")
+        os.setxattr(folder / "best.mp4", "user.rating", b"5")
+        os.setxattr(folder / "spare.mp4", "user.xdg.tags", b"both,holiday")
+        os.setxattr(folder / "spare.mp4", "user.rating", b"3")
+        os.setxattr(folder / "spare.mp4", "user.comment", b"\xff\x00")
+    except (AttributeError, OSError):
+        pytest.skip("this disk has no extended attributes")
+    os.utime(folder / "best.mp4", (2_000_000_000, 2_000_000_000))
+    os.utime(folder / "spare.mp4", (1_000_000_000, 1_000_000_000))
+    return folder
+
+
+def planned(folder: Path, *others: str, **changes: object) -> DuplicatePlan:
+    members = [
+        DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name == "best.mp4") for name in ("best.mp4", *others)
+    ]
+    made = plan_removal([DuplicateGroup(tuple(members))])
+    return replace(made, groups=tuple(replace(group, **changes) for group in made.groups))  # type: ignore[arg-type]
+
+
+def test_the_kept_file_gets_the_older_date_and_what_it_lacks(tagged: Path, tmp_path: Path) -> None:
+    plan, journal, best = planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), tagged / "best.mp4"
+    before = tags(best), tags(tagged / "spare.mp4"), state(tagged)
+    (action, *_) = apply_plan(plan, journal, folder=tmp_path / "away", carry=True)
+    assert action.note == f"to {best}: its date and comment, xdg.tags"
+    assert tags(best) == {
+        "user.rating": b"5",
+        "user.comment": b"\xff\x00",
+        "user.xdg.tags": b"mine,both,holiday",
+    }
+    assert best.stat().st_mtime == 1_000_000_000
+    undo(journal, plan=plan)
+    assert (tags(best), tags(tagged / "spare.mp4"), state(tagged)) == before
+
+
+def test_without_the_word_nothing_is_carried_and_never_to_a_protected_file(tagged: Path, tmp_path: Path) -> None:
+    best = tagged / "best.mp4"
+    before = tags(best), best.stat().st_mtime_ns
+    apply_plan(planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), folder=tmp_path / "away")
+    undo(Journal(tmp_path / "log"))
+    library = planned(tagged, "spare.mp4", untouched=True)
+    write_plan(library, tmp_path / "plan.json")
+    (action, *_) = apply_plan(
+        read_plan(tmp_path / "plan.json"), Journal(tmp_path / "log"), folder=tmp_path / "away", carry=True
+    )
+    assert (action.outcome, action.note) == ("removed", f"nothing goes to {best}, which is in the library")
+    assert (tags(best), best.stat().st_mtime_ns) == before
+
+
+def test_undo_leaves_what_was_changed_since(tagged: Path, tmp_path: Path) -> None:
+    plan, journal, best = planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), tagged / "best.mp4"
+    apply_plan(plan, journal, folder=tmp_path / "away", carry=True)
+    os.setxattr(best, "user.comment", b"edited")
+    os.utime(best, (1_500_000_000, 1_500_000_000))
+    action = undo(journal, plan=plan)[-1]
+    assert (action.outcome, action.note) == ("restored", f"date and comment of {best} changed since and stay")
+    assert tags(best) == {"user.xdg.tags": b"mine,both", "user.rating": b"5", "user.comment": b"edited"}
+    assert best.stat().st_mtime == 1_500_000_000
+
+
+def test_a_kept_file_that_cannot_take_it_keeps_the_spare(
+    tagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str, name: str, value: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    before = tags(tagged / "best.mp4"), state(tagged)
+    monkeypatch.setattr(disk, "set_attribute", full)
+    (action,) = apply_plan(
+        planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), folder=tmp_path / "away", carry=True
+    )
+    assert action.cause == (
+        f"its date and tags cannot be carried to {tagged / 'best.mp4'}: {os.strerror(errno.ENOSPC)}"
+    )
+    assert (tags(tagged / "best.mp4"), state(tagged)) == before
+
+
+def test_a_log_cannot_set_what_vidkin_does_not_carry(tagged: Path, tmp_path: Path) -> None:
+    plan, journal = planned(tagged, "spare.mp4"), Journal(tmp_path / "log")
+    apply_plan(plan, journal, folder=tmp_path / "away", carry=True)
+    text = journal.path.read_text().replace("user.comment", "security.evil")
+    journal.path.write_text(text)
+    with pytest.raises(InvalidArgumentError, match="must be a log of `vidkin apply`: line 1"):
+        journal.steps()
+
+
+# Two at once.
+
+
+def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a page and a command: while one of them has read a pair, the other one moves neither of the two."""
+    one = planned(folder, "spare.mp4")
+    members = [DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name[0] == "s") for name in NAMES[:2]]
+    other = plan_removal([DuplicateGroup(tuple(members))])
+    seen: list[list[FileAction]] = []
+    rename = disk.rename_new
+
+    def meanwhile(source: str, target: str) -> None:
+        monkeypatch.setattr(disk, "rename_new", rename)
+        seen.append(apply_plan(other, Journal(tmp_path / "other log"), folder=tmp_path / "other"))
+        rename(source, target)
+
+    monkeypatch.setattr(disk, "rename_new", meanwhile)
+    first = apply_plan(one, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert first[0].outcome == "removed"
+    ((action,),) = seen
+    assert (action.outcome, action.cause[:38]) == ("skipped", "another process moves or keeps " + str(folder)[:7])
+    (later, *_) = apply_plan(other, Journal(tmp_path / "other log"), folder=tmp_path / "other")
+    assert later.cause.startswith("the file to keep, ")
+    assert (folder / "best.mp4").exists()
+
+
+def test_a_file_is_held_once_under_all_its_names(folder: Path) -> None:
+    pytest.importorskip("fcntl")
+    path = str(folder / "best.mp4")
+    os.link(path, folder / "again.mp4")
+    with hold_files([path, str(folder / "again.mp4"), str(folder / "none.mp4"), ""]) as taken:
+        assert taken == ""
+        with hold_files([str(folder / "spare.mp4"), path]) as other:
+            assert other == path
+    with hold_files([path]) as taken:
+        assert taken == ""
