@@ -22,7 +22,7 @@ from vidkin.index import (
     undo,
     write_plan,
 )
-from vidkin.index.duplicates.removal import RemovalStep
+from vidkin.index.duplicates.removal_log import RemovalStep
 
 BEST, SPARE = b"the best" * 9, b"a copy" * 7
 

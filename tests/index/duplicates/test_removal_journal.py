@@ -10,7 +10,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Journal
-from vidkin.index.duplicates.removal import RemovalStep
+from vidkin.index.duplicates.removal_log import RemovalStep
 
 STEP = RemovalStep("/films/a.mp4", "", "", "/films/best.mp4")
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from vidkin.index.duplicates.removal import find_in_trash
+from vidkin.index.duplicates.removal_moves import find_in_trash
 
 
 @pytest.fixture
