@@ -416,13 +416,10 @@ def _member(
     elif relation != "whole" and result.segments:
         start = min(segment.query_start for segment in result.segments)
         end = max(segment.query_end for segment in result.segments)
-    lacking = 0.0
     unseen = _unseen(result, record.duration)
     stays = stays or ("" if is_pair else "the kept file is on the same side")
     if reference is not best:
-        lacking = 0.0 if stays else record.duration
-    else:
-        lacking = unseen
+        unseen = 0.0 if stays else record.duration
     return DuplicateMember.of(
         file,
         result.score,
@@ -432,7 +429,7 @@ def _member(
         start=start,
         end=end,
         mirrored=result.mirrored,
-        lacking=lacking,
+        lacking=unseen,
         # What stays anyway need not be read for it.
         doubt="" if stays else pairs.doubt(file, reference) or pairs.missing(file, reference),
         stays=stays,
