@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.collection import Index, IndexInfo
     from vidkin.index.damage import DamagedPart, check_files, repair
+    from vidkin.index.duplicates.differences import Difference, DifferenceKind
     from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
@@ -57,6 +58,8 @@ __all__ = [
     "DamagedPart",
     "Decision",
     "Described",
+    "Difference",
+    "DifferenceKind",
     "DuplicateGroup",
     "DuplicateMember",
     "DuplicatePlan",

@@ -79,6 +79,8 @@ class Comparisons:
         flipped: Contents whose mirror images were looked up.
         keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
             :func:`vidkin.index.duplicates.keeper.choose_keeper`).
+        differences: How one content of a group differs from another, by both, see
+            :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
     """
 
     FILE = "comparisons.json"
@@ -88,6 +90,7 @@ class Comparisons:
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
     keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    differences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -125,6 +128,7 @@ class Comparisons:
                 {names[at] for at in table["flipped"]},
                 # An older version stored none.
                 {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
+                {str(key): list(found) for key, found in table.get("differences", {}).items()},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -149,6 +153,7 @@ class Comparisons:
             "searched": sorted(places[name] for name in self.searched),
             "flipped": sorted(places[name] for name in self.flipped),
             "keepers": self.keepers,
+            "differences": self.differences,
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),

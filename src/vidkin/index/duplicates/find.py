@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
+from vidkin.index.duplicates.differences import Difference, find_differences
 from vidkin.index.duplicates.doubts import find_doubt
 from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.storage.decisions import Decisions
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,14 @@ class DuplicateMember(Result):
             ``contains``: has it and more; ``overlaps``: shares a part with it.
         compared_with: Path of the other one: the best if they match, otherwise the most similar one. None for the
             best.
-        start, end: For an excerpt, the seconds of the other one that it shows; otherwise the seconds of this file that
-            the other one shows; None for a whole.
+        start, end: For an excerpt, or a copy whose ends are cut off, the seconds of the other one that it shows;
+            otherwise the seconds of this file that the other one shows; None for a whole.
         mirrored: Whether it is flipped left to right.
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
         doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
+        differences: What kind of copy it is: each way in which it differs from ``compared_with``, see
+            :class:`vidkin.index.duplicates.differences.Difference`; empty if nothing can be told.
     """
 
     path: str
@@ -54,6 +60,7 @@ class DuplicateMember(Result):
     lacking: float = 0.0
     links: tuple[str, ...] = ()
     doubt: str = ""
+    differences: tuple[Difference, ...] = ()
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
@@ -117,6 +124,10 @@ other way round; ``overlaps``: they share a part."""
 # A video counts as shown whole if at least this share of its informative frames is: its ends may be cut off.
 WHOLE = 0.7
 
+NOT_WHOLE = "not a whole copy"
+
+"""Doubt about an excerpt where only whole copies are looked for: it is not removed."""
+
 # Two groups are joined if their videos reach this share of the threshold on average.
 _MEAN_SHARE = 0.7
 
@@ -124,9 +135,19 @@ _MEAN_SHARE = 0.7
 _MOST_COMPARED = 6
 
 
-def relation_of(result: PairResult) -> Relation:
-    """Relation of the first video of a pair to the second."""
+def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -> Relation:
+    """Relation of the first video of a pair to the second.
+
+    Args:
+        result: Their comparison.
+        lengths: Durations of both in seconds, 0 if unknown. Half of a video in which hardly anything changes may match
+            all of it, but is shown as long only by a video of about its length.
+    """
     first, second = (share >= WHOLE for share in result.covered)
+    if min(lengths) > 0:
+        speed = max(result.segments, key=lambda item: item.query_end - item.query_start).speed if result.segments else 1
+        own, other = lengths[0] * speed, lengths[1]
+        first, second = first and other >= WHOLE * own, second and own >= WHOLE * other
     if first and second:
         return "whole"
     return "excerpt" if first else "contains" if second else "overlaps"
@@ -141,12 +162,14 @@ class Grouping:
         compare: Result of a pair that is not among ``results``.
         decisions: Pairs that the user confirmed or rejected.
         threshold: Score from which two videos belong together.
+        lengths: Content -> duration in seconds.
     """
 
     results: Mapping[tuple[str, str], PairResult]
     compare: Callable[[str, str], PairResult]
     decisions: Decisions
     threshold: float
+    lengths: Mapping[str, float] = field(default_factory=dict)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
@@ -173,18 +196,21 @@ class Grouping:
             key=lambda link: (-link[1].score, link[0]),
         )
         for (first, second), result in links:
-            if relation_of(result) == "whole" and self._is_close(first, second):
+            if self._relation(first, second, result) == "whole" and self._is_close(first, second):
                 self._join(first, second)
         # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
         attached: set[str] = set()
         for (first, second), result in links if parts else ():
             part = first if result.covered[0] >= result.covered[1] else second
             is_joined = part in attached or self._home[first] is self._home[second]
-            if relation_of(result) != "whole" and not is_joined:
+            if self._relation(first, second, result) != "whole" and not is_joined:
                 attached.update(self._home[part])
                 self._join(first, second)
         seen: dict[int, list[str]] = {id(home): home for home in self._home.values()}
         return [sorted(group) for group in seen.values()]
+
+    def _relation(self, first: str, second: str, result: PairResult) -> Relation:
+        return relation_of(result, (self.lengths.get(first, 0.0), self.lengths.get(second, 0.0)))
 
     def _is_close(self, first: str, second: str) -> bool:
         one, other = self._home[first], self._home[second]
@@ -274,8 +300,9 @@ def find_duplicates(
         for first, second, result in search.known.pairs()
         if first in by_content and second in by_content
     }
-    grouping = Grouping(results, compare, decisions, threshold)
-    pairs = _Pairs(search, decisions, threshold)
+    lengths = {content: file.record.duration for content, file in first_files.items()}
+    grouping = Grouping(results, compare, decisions, threshold, lengths)
+    pairs = _Pairs(search, decisions, threshold, parts)
     groups = []
     try:
         contents = grouping.groups(
@@ -299,6 +326,7 @@ class _Pairs:
     search: PairSearch
     decisions: Decisions
     threshold: float
+    parts: bool
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -335,6 +363,26 @@ class _Pairs:
             self._remember(first, second, replace(result, missing=missing))
         return missing[0]
 
+    def differences(self, first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
+        """How the first file differs from the second; looked at once per pair, if files are read at all."""
+        one, other = content_of(first.record), content_of(second.record)
+        known, key = self.search.known, f"{one} {other}"
+        try:
+            if key in known.differences:
+                return tuple(Difference(**fields) for fields in known.differences[key])
+        except (TypeError, InvalidArgumentError):
+            pass  # a later version stored more kinds: look again
+        if self.search.readings is None:
+            return ()
+        try:
+            found = find_differences(first, second, self.search.compare(first.record, second.record))
+        except MediaError as error:
+            _logger.info("%s; what kind of copy it is was not looked at", error)
+            return ()
+        known.differences[key] = [difference.to_dict() for difference in found]
+        known.save_now_and_then()
+        return found
+
     def _remember(self, first: FileRecord, second: FileRecord, result: PairResult) -> None:
         self.search.known.put(content_of(first.record), content_of(second.record), result)
         self.search.known.save_now_and_then()
@@ -365,7 +413,7 @@ def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pai
         others = [other for other in files if other is not file]
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
-    relation = relation_of(result)
+    relation = relation_of(result, (record.duration, reference.record.duration))
     # The stretch of the longer file that the other one shows; none if both match as a whole.
     start = end = None
     if relation == "excerpt" and result.segments:
@@ -374,6 +422,10 @@ def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pai
     elif relation != "whole" and result.segments:
         start = min(segment.query_start for segment in result.segments)
         end = max(segment.query_end for segment in result.segments)
+    differences = pairs.differences(file, reference)
+    trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
+    if trimmed is not None and relation in ("whole", "excerpt"):
+        start, end = trimmed.start, trimmed.end  # to a frame, where the pictures tell
     lacking = 0.0
     unseen = (1.0 - result.covered[0]) * record.duration
     if reference is not best:
@@ -390,5 +442,9 @@ def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pai
         end=end,
         mirrored=result.mirrored,
         lacking=lacking,
-        doubt=pairs.doubt(file, reference) or pairs.missing(file, reference),
+        # It may be in the group because it is a copy of a copy, or because the user said so.
+        doubt=pairs.doubt(file, reference)
+        or pairs.missing(file, reference)
+        or (NOT_WHOLE if relation == "excerpt" and not pairs.parts else ""),
+        differences=differences,
     )
