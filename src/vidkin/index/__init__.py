@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.collection import Index, IndexInfo
     from vidkin.index.damage import DamagedPart, check_files, repair
+    from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
     from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
@@ -55,6 +56,8 @@ __all__ = [
     "NO_WINDOW",
     "Advanced",
     "Comparison",
+    "CoverStep",
+    "Coverage",
     "DamagedPart",
     "Decision",
     "Described",
@@ -88,6 +91,7 @@ __all__ = [
     "RecallReport",
     "Scan",
     "SerialExecutor",
+    "SharedStretch",
     "Unreadable",
     "VectorStore",
     "VideoFile",

@@ -22,6 +22,8 @@ from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments of the copy that are compared, and the shorter side of their pictures in pixels.
 _MOMENTS, _SHORT_SIDE = 4, 288
+# The shorter side of pictures that are only compared in a known place.
+_GLANCE_SIDE = 144
 # Frames of the other video that may be the same moment: so many seconds around it, so many a second.
 _REACH, _RATE = 0.6, 25.0
 # Seconds before the end of a video at which its last frame is certainly on screen.
@@ -99,6 +101,7 @@ class PlacedFrames:
         agreement: Correlation in [-1, 1] of the parts that both show, in most of the picture.
         first_picture, second_picture: Boxes of the pictures without black bars.
         exact: Whether the moments agree better than those just before and after, so that the times are exact.
+        mirrored: Whether the frames of the copy were flipped.
     """
 
     first: NDArray[np.uint8]
@@ -110,6 +113,7 @@ class PlacedFrames:
     first_picture: Box
     second_picture: Box
     exact: bool
+    mirrored: bool
 
     def common(self, size: tuple[int, int]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
         """The part that both show, of each moment and of both videos, as pictures [*size, 3]."""
@@ -155,13 +159,43 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     return _Search(images, others, times, other_times, near, segment).run()
 
 
-def _read(path: str, times: NDArray[np.float64], length: float) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+def follow_line(
+    first: str,
+    second: str,
+    times: NDArray[np.float64],
+    line: tuple[float, float],
+    placed: PlacedFrames,
+    lengths: tuple[float, float],
+) -> NDArray[np.float64]:
+    """How well frames of two videos agree along a line, [T] in [-1, 1]: frames at ``times`` of the first with those at
+    ``line[0] + line[1] * times`` of the second, in the place that was found.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    sides = []
+    wanted = times, line[0] + line[1] * times
+    boxes = placed.placement.shown, placed.placement.seen
+    for path, moments, box, length, flip in zip(
+        (first, second), wanted, boxes, lengths, (placed.mirrored, False), strict=True
+    ):
+        images, shown = _read(path, moments, length, short_side=_GLANCE_SIDE)
+        rows = np.clip(np.searchsorted(shown, moments + 1e-3, side="right") - 1, 0, len(shown) - 1)
+        grays = [Image.fromarray(image[:, ::-1] if flip else image).convert("L") for image in images]
+        canvases = [_canvas(gray, box, _STEPS[1]) for gray in grays]
+        sides.append([canvases[row] for row in rows.tolist()])
+    return np.array([_agreement(one, other) for one, other in zip(*sides, strict=True)])
+
+
+def _read(
+    path: str, times: NDArray[np.float64], length: float, *, short_side: int = _SHORT_SIDE
+) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     """Frames [T, H, W, 3] on screen at these times and their own times; each once."""
     last = max(0.0, length - _BEFORE_END)
     wanted = np.unique(np.round(np.clip(times, 0.0, last), 3))
-    batches = list(iter_frames_at(path, wanted.tolist(), short_side=_SHORT_SIDE, threads=1))
+    batches = list(iter_frames_at(path, wanted.tolist(), short_side=short_side, threads=1))
     if not batches:
-        batches = list(iter_frames_at(path, [0.0], short_side=_SHORT_SIDE, threads=1))
+        batches = list(iter_frames_at(path, [0.0], short_side=short_side, threads=1))
     return np.concatenate([batch.images for batch in batches]), np.concatenate([batch.timestamps for batch in batches])
 
 
@@ -281,6 +315,7 @@ class _Search:
             own,
             other,
             bool((ahead[chosen] >= _DISTINCT).all()),
+            self._segment.mirrored,
         )
 
     def _fitted(self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]) -> Placement:
