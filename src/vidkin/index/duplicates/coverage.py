@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import is_within
 from vidkin._base.values import Result, check_share, fields_as_json
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
-from vidkin.index.duplicates.placement import PlacedFrames, follow_line, place_frames
+from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, SearchParts
 from vidkin.index.query.stages import find_candidates, find_identical, is_photograph, score_candidates
@@ -395,8 +395,7 @@ def _find_ends(
     first: str, second: str, segment: Segment, placed: PlacedFrames, lengths: tuple[float, float]
 ) -> tuple[float, float, tuple[float, float]] | None:
     """Start and end in the first video, and the line (offset, speed) to the second: where frames cease to agree."""
-    speed = segment.speed
-    offset = float(np.median(placed.second_times - speed * placed.first_times))
+    offset, speed = fit_line(placed, segment)
     limit = _AGREES * placed.agreement
     ends = []
     for is_end, rough in ((False, segment.query_start), (True, segment.query_end)):

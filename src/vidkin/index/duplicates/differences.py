@@ -16,12 +16,13 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.duplicates.detail import colorfulness, find_overlays, measure_edges
-from vidkin.index.duplicates.placement import PlacedFrames, place_frames
+from vidkin.index.duplicates.placement import PlacedFrames, fit_line, place_frames
 from vidkin.index.query.stages import is_photograph
 from vidkin.media.packets import compare_packets
 from vidkin.similarity import Box, Segment
@@ -41,8 +42,6 @@ Where = Literal[
 ]
 """Where in the picture."""
 
-# Seconds by which the moments found may lie off one line.
-_SAME_LINE = 0.06
 # Shares of the picture: what is smaller is no crop and no border.
 _SLIGHT = 0.04
 # Ratio of speeds from which one is another, and of pixels for a length of the scene.
@@ -52,6 +51,8 @@ _SQUEEZED = 0.06
 # A blurred border has less than this share of the edges of the picture inside it; one of a single color deviates by
 # fewer gray levels.
 _BLURRED, _PLAIN = 0.3, 6.0
+# Correlation of a blurred border with the picture inside it, both this many pixels wide.
+_REPEATED, _COARSE = 0.5, 24
 # Mean gray level of black bars at most.
 _BLACK = 24.0
 # A frame within a frame: how much stronger the line around it is than others beside it.
@@ -140,18 +141,11 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
 
 def _exact(segment: Segment, placed: PlacedFrames | None) -> Segment:
     """The segment with its line through the moments that were found to be the same."""
-    if placed is None or not placed.exact or len(placed.first_times) < 2:
+    if placed is None:
         return segment
-    one, other = placed.first_times, placed.second_times
-    speed, offset = np.polyfit(one, other, 1).tolist() if len(one) > 2 else (segment.speed, 0.0)
-    if abs(speed / segment.speed - 1) > 2 * _OTHER_SPEED or len(one) <= 2:
-        return segment
-    if float(np.abs(offset + speed * one - other).max()) > _SAME_LINE:
-        return segment
-    if abs(speed - 1) < _OTHER_SPEED / 3:
-        speed, offset = 1.0, float(np.median(other - one))
-    start, end = (offset + speed * time for time in (segment.query_start, segment.query_end))
-    return replace(segment, target_start=max(0.0, start), target_end=max(0.0, end), speed=speed)
+    offset, speed = fit_line(placed, segment)
+    start, end = (max(0.0, offset + speed * time) for time in (segment.query_start, segment.query_end))
+    return replace(segment, target_start=start, target_end=max(start, end), speed=speed)
 
 
 def _of_times(
@@ -253,8 +247,34 @@ def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "fr
     lines = _strength_of_lines(luma, (left, top, right, bottom))
     if lines < _FRAMED:
         return "scene"
-    is_plain = float(luma[:, outside].std(axis=1).mean()) < _PLAIN
-    return "border" if is_plain or float(edges[outside].mean()) < _BLURRED * float(inner.mean()) else "frame"
+    if float(luma[:, outside].std(axis=1).mean()) < _PLAIN:
+        return "border"
+    is_blurred = float(edges[outside].mean()) < _BLURRED * float(inner.mean())
+    return "border" if is_blurred and _repeats(luma, part, outside) else "frame"
+
+
+def _repeats(luma: NDArray[np.float32], part: Box, outside: NDArray[np.bool_]) -> bool:
+    """Whether what is around a part of pictures [N, H, W] is that part again, enlarged to fill the frame."""
+    height, width = luma.shape[1:]
+    wide, high = (part[2] - part[0]) * width, (part[3] - part[1]) * height
+    factor = min(wide / width, high / height)
+    across, down = (part[0] + part[2]) / 2 * width, (part[1] + part[3]) / 2 * height
+    box = (
+        across - factor * width / 2,
+        down - factor * height / 2,
+        across + factor * width / 2,
+        down + factor * height / 2,
+    )
+    alike = []
+    for image in luma:
+        # Small, so that only what a blur leaves is compared.
+        small = Image.fromarray(image).resize((_COARSE, _COARSE), Image.Resampling.BOX)
+        filled = Image.fromarray(image).resize((_COARSE, _COARSE), Image.Resampling.BOX, box=box)
+        mask = np.asarray(Image.fromarray(outside).resize((_COARSE, _COARSE), Image.Resampling.NEAREST))
+        one, other = np.asarray(small)[mask], np.asarray(filled)[mask]
+        if one.size > 2 and min(one.std(), other.std()) > 1:
+            alike.append(float(np.corrcoef(one, other)[0, 1]))
+    return not alike or float(np.median(alike)) > _REPEATED
 
 
 def _strength_of_lines(luma: NDArray[np.float32], box: tuple[int, int, int, int]) -> float:

@@ -49,6 +49,14 @@ _ALIKE, _LITTLE = 0.7, 0.01
 _LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
 # How much better the best moment must agree than others for its time to be exact.
 _DISTINCT = 0.01
+# Below this agreement, all moments are moved by one lag at a time, in seconds.
+_CLOSE, _LAGS = 0.985, np.arange(-6, 7) / 25
+# Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
+_USUAL_SPEED, _SAME_LINE = 0.01, 0.06
+# Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
+_OFF_BY_FRAMES = 0.21
+# A speed must differ by this from 1 to be believed where the moments do not show it.
+_OTHER_SPEED = 0.15
 # Largest change of the scale in one refinement.
 _TURN = 0.1
 
@@ -157,6 +165,24 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     if not all(len(rows) for rows in near):
         near = [np.array([np.abs(other_times - middle).argmin()]) for middle in middles]
     return _Search(images, others, times, other_times, near, segment).run()
+
+
+def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
+    """Offset and speed of the line between two videos: second = offset + speed * first, in seconds.
+
+    The line through the moments found, where they tell; otherwise the speed of the segment, or 1 if that is near: in a
+    scene that hardly changes, a match may run at any speed.
+    """
+    one, other = placed.first_times, placed.second_times
+    lag = float(np.median(other - one))
+    if float(np.abs(other - one - lag).max()) <= _OFF_BY_FRAMES:
+        return lag, 1.0
+    if placed.exact and len(one) > 2:
+        speed, offset = np.polyfit(one, other, 1).tolist()
+        if float(np.abs(offset + speed * one - other).max()) <= _SAME_LINE and speed > 0:
+            return (offset, speed) if abs(speed - 1) >= _USUAL_SPEED else (lag, 1.0)
+    speed = segment.speed if abs(segment.speed - 1) >= _OTHER_SPEED else 1.0
+    return float(np.median(other - speed * one)), speed
 
 
 def follow_line(
@@ -297,6 +323,8 @@ class _Search:
             if float(after.mean()) < float(before.mean()) - _MORE:
                 break  # what only one of them has led away
             rows, before, ahead, placement = found, after, ahead_now, fitted
+        if float(before.mean()) < _CLOSE:
+            rows, placement = self._at_one_lag(rows, placement, float(before.mean()))
         pairs = [
             (_canvas(image, placement.shown, _STEPS[1]), _canvas(self._other_gray[row], placement.seen, _STEPS[1]))
             for image, row in zip(self._gray, rows.tolist(), strict=True)
@@ -317,6 +345,28 @@ class _Search:
             bool((ahead[chosen] >= _DISTINCT).all()),
             self._segment.mirrored,
         )
+
+    def _at_one_lag(
+        self, rows: NDArray[np.int64], placement: Placement, agreement: float
+    ) -> tuple[NDArray[np.int64], Placement]:
+        """Moments that lie on one line, and the place that fits them, where that agrees better: a camera that zooms
+        shows a slightly other crop a moment later."""
+        expected = self._segment.target_start + self._segment.speed * (self._times - self._segment.query_start)
+        middle = float(np.median(self._other_times[rows] - expected))
+        best = agreement, rows, placement
+        for lag in middle + _LAGS:
+            wanted = expected + lag
+            moments = np.abs(self._other_times[:, None] - wanted).argmin(axis=0)
+            fitted = self._fitted(moments, placement, _STEPS[1])
+            agreements = [
+                _agreement(
+                    _canvas(image, fitted.shown, _STEPS[1]), _canvas(self._other_gray[row], fitted.seen, _STEPS[1])
+                )
+                for image, row in zip(self._gray, moments.tolist(), strict=True)
+            ]
+            if float(np.mean(agreements)) > best[0]:
+                best = float(np.mean(agreements)), moments, fitted
+        return best[1], self._fitted(best[1], best[2], _STEPS[-1])
 
     def _fitted(self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]) -> Placement:
         """Move the edges of what is seen of the second picture so that it agrees best with the first."""
