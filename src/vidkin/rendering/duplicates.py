@@ -40,17 +40,17 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
     """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
-    other = ""
-    if member.compared_with not in (None, group.best.path):
-        other = f" of {printable(os.path.basename(member.compared_with or ''))}"
+    # A copy is one of the file to keep, unless another one is named; what is part of what is always said.
+    name = printable(os.path.basename(member.compared_with or ""))
+    other = f" of {name}" if member.compared_with not in (None, group.best.path) else ""
     times = ""
     if member.start is not None and member.end is not None:
         times = f"{clock(member.start)} - {clock(member.end)}"
     kinds = {
         "whole": f"copy{other}",
-        "excerpt": f"excerpt{other}, from {times} of it",
-        "contains": f"contains it{other} at {times}",
-        "overlaps": f"shares {times}{other}",
+        "excerpt": f"excerpt of {name}, from {times} of it",
+        "contains": f"contains {name} at {times}",
+        "overlaps": f"shares {times} with {name}",
     }
     parts = [kinds[member.relation]]
     if member.mirrored and all(difference.kind != "mirrored" for difference in member.differences):

@@ -50,7 +50,7 @@ _LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
 # How much better the best moment must agree than others for its time to be exact.
 _DISTINCT = 0.01
 # Below this agreement, all moments are moved by one lag at a time, in seconds.
-_CLOSE, _LAGS = 0.985, np.arange(-6, 7) / 25
+_CLOSE, _LAGS = 0.99, np.arange(-6, 7) / 10
 # Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
 _USUAL_SPEED, _SAME_LINE = 0.01, 0.06
 # Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
@@ -352,12 +352,11 @@ class _Search:
         """Moments that lie on one line, and the place that fits them, where that agrees better: a camera that zooms
         shows a slightly other crop a moment later."""
         expected = self._segment.target_start + self._segment.speed * (self._times - self._segment.query_start)
-        middle = float(np.median(self._other_times[rows] - expected))
         best = agreement, rows, placement
-        for lag in middle + _LAGS:
+        for lag in _LAGS:
             wanted = expected + lag
             moments = np.abs(self._other_times[:, None] - wanted).argmin(axis=0)
-            fitted = self._fitted(moments, placement, _STEPS[1])
+            fitted = self._fitted(moments, self._fitted(moments, placement, _STEPS[0]), _STEPS[1])
             agreements = [
                 _agreement(
                     _canvas(image, fitted.shown, _STEPS[1]), _canvas(self._other_gray[row], fitted.seen, _STEPS[1])
