@@ -2,9 +2,9 @@
 
     python benchmarks/copy_kinds.py [--data FOLDER] [--half develop|held-out] [--work FOLDER] [--output FILE.json]
 
-Six seconds of four sources, of every second one by name (the other half is for developing), are written as H.264 with 288 lines and
-edited in each of the ways below; remuxing and stream copies are made by FFmpeg's muxers, everything else by
-`vidkin.media.apply_edit`. Each copy is compared with its source as a member of a group is: features, match, packets,
+Six seconds of four sources (of every second one by name; the other half is for developing) are written as H.264 with
+288 lines and edited in each of the ways below; remuxing and stream copies are made by FFmpeg's muxers, everything else
+by `vidkin.media.apply_edit`. Each copy is compared with its source as a member of a group is: features, match, packets,
 pictures. Printed are the kinds that were said for each edit, with how many copies, missed and wrong ones, how far the
 stated amounts are off, and processor time for each member.
 """

@@ -96,7 +96,7 @@ def measure_compilations(sources: list[Path], work: Path) -> dict[str, Any]:
             for place in random.permutation(len(sources))[:PIECES]:
                 length = min(probe(sources[place]).duration - 0.2, MOST)
                 seconds = round(min(float(random.uniform(SHORTEST, LONGEST)), length) * RATE) / RATE
-                start = round(float(random.uniform(0, length - seconds)) * RATE) / RATE
+                start = round(float(random.uniform(0, max(0.0, length - seconds))) * RATE) / RATE
                 pieces.append((sources[place], start, seconds))
                 truth.append((at, at + seconds, sources[place], start, start + seconds))
                 at += seconds
