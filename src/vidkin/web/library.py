@@ -53,8 +53,8 @@ VideoList: Any = answer_model(
     "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
 )
 
-# ``words``: sentences about it; ``strip``: the video from its start to its end, in shares of its length: start, end, and
-# whether another video shows that part, too.
+# ``words``: sentences about it; ``strip``: the parts of the video in order: start and end in shares of its length, and
+# whether another video shows the part, too.
 CoverageModel: Any = result_model(
     Coverage,
     share=float,

@@ -219,7 +219,7 @@ def _lasting_blocks(
     lasting = np.mean(differing, axis=0) >= _LASTING
     # Copies are seldom cropped at exactly the same pixel.
     lasting[[0, -1]] = lasting[:, [0, -1]] = False
-    of_first, of_second = (np.mean([pair[side] for pair in edges], axis=0, dtype=np.float64) for side in (0, 1))
+    of_first, of_second = (np.stack([pair[side] for pair in edges]).mean(axis=0, dtype=np.float64) for side in (0, 1))
     return lasting, (of_first, of_second)
 
 

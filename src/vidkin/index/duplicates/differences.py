@@ -65,6 +65,8 @@ _COLORLESS, _SOME_COLOR = 0.3, 6.0
 _BRIGHTER, _RECOLORED = 14.0, 9.0
 # Share of the width that a caption takes, and of the height that it does not exceed.
 _WIDE, _HIGH = 0.38, 0.4
+# Seconds by which a later piece must come from an earlier time.
+_EARLIER = 0.5
 # Seconds, and share of the other one, that must be missing at an end.
 _TRIMMED, _TRIMMED_SHARE = 1.0, 0.05
 
@@ -153,7 +155,8 @@ def _of_times(
 ) -> Iterator[Difference]:
     """What is missing at the ends, another speed, another order."""
     in_order = sorted(result.segments, key=lambda item: item.query_start)
-    if any(late.target_end <= early.target_start for early, late in pairwise(in_order)):
+    middles = [(each.target_start + each.target_end) / 2 for each in in_order]
+    if any(late < early - _EARLIER for early, late in pairwise(middles)):
         yield Difference("reordered")
     elif start is not None or len(in_order) == 1:
         first = segment.target_start - segment.speed * segment.query_start if start is None else start
