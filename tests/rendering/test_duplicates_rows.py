@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.index import DuplicateGroup, DuplicateMember
-from vidkin.rendering.duplicates import describe_member
+from vidkin.index import Difference, DuplicateGroup, DuplicateMember
+from vidkin.rendering.duplicates import describe_member, duplicate_cells
 
 BEST = DuplicateMember("/a/best.mp4", 0.9, 1920, 1080, 60.0, 1000, best=True)
 
@@ -21,9 +21,21 @@ def copy(**facts: object) -> DuplicateMember:
         (copy(), "copy"),
         (copy(mirrored=True), "copy, mirrored"),
         (copy(lacking=12.34), "copy, has 0:12.3 more"),
-        (copy(relation="excerpt", start=10.0, end=75.25), "excerpt, from 0:10.0 - 1:15.3 of it"),
-        (copy(relation="contains", start=1.0, end=2.0), "contains it at 0:01.0 - 0:02.0"),
-        (copy(relation="overlaps", start=1.0, end=2.0), "shares 0:01.0 - 0:02.0"),
+        (copy(relation="excerpt", start=10.0, end=75.25), "excerpt of best.mp4, from 0:10.0 - 1:15.3 of it"),
+        (copy(relation="contains", start=1.0, end=2.0), "contains best.mp4 at 0:01.0 - 0:02.0"),
+        (copy(relation="overlaps", start=1.0, end=2.0), "shares 0:01.0 - 0:02.0 with best.mp4"),
+        (copy(mirrored=True, differences=(Difference("mirrored"),)), "copy, mirrored"),
+        (
+            copy(differences=(Difference("trimmed", start=2.0, end=58.0), Difference("cropped", 0.7))),
+            "copy, 0:02.0 - 0:58.0 of it, cropped to 70 % of the picture",
+        ),
+        (
+            copy(differences=(Difference("speed", 1.25), Difference("caption", where="bottom"))),
+            "copy, 1.25x, caption at the bottom",
+        ),
+        (copy(differences=(Difference("no logo", where="upper left"),)), "copy, without a logo in the upper left"),
+        (copy(differences=(Difference("other container"),)), "copy, same picture, other container"),
+        (copy(differences=(Difference("bars added", 0.25),)), "copy, black bars added"),
         (copy(doubt="little detail"), "copy, doubtful: little detail"),
         (copy(compared_with="/b/other\n.mp4"), "copy of other�.mp4"),
     ],
@@ -40,3 +52,12 @@ def test_the_best_one_says_why(reason: str, words: str) -> None:
 def test_a_group_frees_what_is_spare() -> None:
     group = DuplicateGroup((BEST, copy(), copy(doubt="dark"), copy(lacking=1.0)))
     assert (group.best, group.savings) == (BEST, 100)
+
+
+def test_a_row_has_the_times_of_an_excerpt_and_what_kind_of_copy_it_is() -> None:
+    differences = (Difference("without color"), Difference("lower resolution", 0.5))
+    part = copy(relation="excerpt", start=2.0, end=32.0, differences=differences)
+    headings, _, row = duplicate_cells([DuplicateGroup((BEST, part))])
+    values = dict(zip(headings, row, strict=True))
+    assert (values["relation"], values["start"], values["end"]) == ("excerpt", "2.000", "32.000")
+    assert values["differences"] == "without color; lower resolution"

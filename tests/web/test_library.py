@@ -94,3 +94,14 @@ def test_what_another_process_added_appears(library: Library, tmp_path: Path, co
         index.add(library.folder / "coffee.mp4", executor=SerialExecutor(index.worker_spec))
     time.sleep(1.1)  # lists are at most a second old
     assert names(client) == ["coffee.mp4"]
+
+
+def test_the_coverage_of_a_video_says_which_others_show_it(client: TestClient) -> None:
+    """``copy.mp4`` is all of ``coffee.mp4``; nothing of it is only here."""
+    answer = client.get(f"/api/videos/{number_of(client, 'coffee.mp4')}/coverage")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert [Path(piece["path"]).name for piece in found["sources"]] == ["copy.mp4"]
+    assert found["share"] == pytest.approx(1.0, abs=0.02)
+    assert (found["only_here"], found["strip"]) == ([], [[0.0, 1.0, True]])
+    assert found["words"][0].endswith("of this video: copy.mp4")

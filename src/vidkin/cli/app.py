@@ -114,6 +114,10 @@ class _Commands(LazyGroup):
             "vidkin.cli.apply:decisions",
             "List the pairs that you marked as duplicates or not, or undo one.",
         ),
+        "coverage": LazyCommand(
+            "vidkin.cli.coverage:coverage",
+            "List the stretches of FILM that other videos show, in order, and what is only in it.",
+        ),
         "shots": LazyCommand(
             "vidkin.cli.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.collection import Index, IndexInfo
     from vidkin.index.damage import DamagedPart, check_files, repair
+    from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
+    from vidkin.index.duplicates.differences import Difference, DifferenceKind
     from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
@@ -56,9 +58,13 @@ __all__ = [
     "NO_WINDOW",
     "Advanced",
     "Comparison",
+    "CoverStep",
+    "Coverage",
     "DamagedPart",
     "Decision",
     "Described",
+    "Difference",
+    "DifferenceKind",
     "DuplicateGroup",
     "DuplicateMember",
     "DuplicatePlan",
@@ -87,6 +93,7 @@ __all__ = [
     "RecallReport",
     "Scan",
     "SerialExecutor",
+    "SharedStretch",
     "Unreadable",
     "VectorStore",
     "VideoFile",

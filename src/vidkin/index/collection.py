@@ -42,6 +42,7 @@ from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import Scorer
 
 if TYPE_CHECKING:
+    from vidkin.index.duplicates.coverage import Coverage
     from vidkin.index.duplicates.find import DuplicateGroup
     from vidkin.index.ingest.executor import Executor
     from vidkin.index.ingest.report import IngestReport, OnProgress
@@ -397,6 +398,32 @@ class Index:
             scope=scope,
             on_progress=on_progress,
         )
+
+    @one_blas_thread()
+    def coverage(
+        self,
+        path: PathLike,
+        *,
+        within: PathLike | None = None,
+        threshold: float = 0.4,
+        mirrored: bool = True,
+        candidates: int = 100,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Coverage:
+        """Find which stretches of a video (it need not be in the index) exist in others, and what is only in it.
+
+        Args:
+            path: The video; itself and files with the same bytes do not count.
+            within: Only files in this folder count.
+            threshold: Score from which on a match counts.
+            mirrored, candidates: As for :meth:`search`, for each two minutes of the video.
+            on_progress: Callback that receives (steps done, total number of steps).
+        """
+        from vidkin.index.duplicates.coverage import cover
+
+        self.refresh()
+        query = self._describe(path, None, None, mirrored)
+        return cover(path, self._parts, query, within, threshold, candidates, on_progress)
 
     def rank_with(self, ranker: Ranker | None) -> None:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""

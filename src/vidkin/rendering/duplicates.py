@@ -11,41 +11,55 @@ from collections.abc import Callable, Iterator, Sequence
 from vidkin._base.files import open_output
 from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError
-from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.index import Difference, DuplicateGroup, DuplicateMember
 from vidkin.media import thumbnail
 from vidkin.rendering.text import clock, file_size, number, printable
 
 _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
-    *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt"),
+    *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt", "differences"),
 )
 # Files that belong to a video and are named beside it; the rest is counted.
 _MOST_NAMED = 3
+
+# Ways in which a copy differs, in words; those with an amount or a place are in `describe_difference`.
+_WORDS = {
+    "other container": "same picture, other container",
+    "other sound or tags": "same picture, other sound or tags",
+    "bars added": "black bars added",
+    "bars removed": "without black bars",
+    "borders removed": "without borders",
+    "reordered": "in another order",
+    "other colors": "color changed",
+}
 
 
 def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
     """Describe a file of a group in one line.
 
-    For example ``keep (most detail)``, ``copy, mirrored, with film.en.srt`` or ``excerpt of film.mp4, from 0:10.0 -
-    0:15.0 of it``.
+    For example ``keep (most detail)``, ``copy, mirrored, cropped to 70 % of the picture, with film.en.srt`` or
+    ``excerpt of film.mp4, from 0:10.0 - 0:15.0 of it``.
     """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
-    other = ""
-    if member.compared_with not in (None, group.best.path):
-        other = f" of {printable(os.path.basename(member.compared_with or ''))}"
+    # A copy is one of the file to keep, unless another one is named; what is part of what is always said.
+    name = printable(os.path.basename(member.compared_with or ""))
+    other = f" of {name}" if member.compared_with not in (None, group.best.path) else ""
     times = ""
     if member.start is not None and member.end is not None:
         times = f"{clock(member.start)} - {clock(member.end)}"
     kinds = {
         "whole": f"copy{other}",
-        "excerpt": f"excerpt{other}, from {times} of it",
-        "contains": f"contains it{other} at {times}",
-        "overlaps": f"shares {times}{other}",
+        "excerpt": f"excerpt of {name}, from {times} of it",
+        "contains": f"contains {name} at {times}",
+        "overlaps": f"shares {times} with {name}",
     }
     parts = [kinds[member.relation]]
-    if member.mirrored:
+    if member.mirrored and all(difference.kind != "mirrored" for difference in member.differences):
         parts.append("mirrored")
+    # The times of an excerpt are said already.
+    differences = [each for each in member.differences if each.kind != "trimmed" or member.relation == "whole"]
+    parts += map(describe_difference, differences)
     if member.lacking and member.relation == "whole":
         parts.append(f"has {clock(member.lacking)} more")
     if member.doubt:
@@ -63,6 +77,30 @@ def _with_companions(member: DuplicateMember) -> list[str]:
     return [f"with {' and '.join(names)}"] if names else []
 
 
+def describe_difference(difference: Difference) -> str:
+    """Describe one way in which a copy differs from the file that it is compared with.
+
+    >>> describe_difference(Difference("cropped", 0.7)), describe_difference(Difference("caption", where="bottom"))
+    ('cropped to 70 % of the picture', 'caption at the bottom')
+    """
+    kind, amount, where = difference.kind, difference.amount or 0.0, difference.where
+    if kind == "trimmed" and difference.start is not None and difference.end is not None:
+        return f"{clock(difference.start)} - {clock(difference.end)} of it"
+    if kind == "speed":
+        return f"{amount:.2f}x"
+    if kind == "cropped":
+        return f"cropped to {100 * amount:.0f} % of the picture"
+    if kind == "uncropped":
+        return f"shows more: the other one is {100 * amount:.0f} % of the picture"
+    if kind in ("caption", "no caption", "logo", "no logo"):
+        words = kind.replace("no ", "without a ") if kind.startswith("no ") else kind
+        preposition = (
+            "in the" if " " in where or where == "middle" else "on the" if where in ("left", "right") else "at the"
+        )
+        return f"{words} {preposition} {where}" if where else words
+    return _WORDS.get(kind, kind)
+
+
 def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
     """Rows for CSV and tab-separated files: the headings, then one row a file; paths without control characters."""
     yield _HEADINGS
@@ -75,6 +113,7 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
                 *(str(position), best, f"{member.score:.4f}", replace_controls(member.path)),
                 *(*sizes, member.relation, replace_controls(member.compared_with or ""), *times),
                 *(mirrored, f"{member.lacking:.3f}", member.doubt),
+                "; ".join(map(describe_difference, member.differences)),
             )
 
 

@@ -15,7 +15,8 @@ from pydantic import BaseModel, Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Progress, VideoRecord, is_gone
+from vidkin.index import Coverage, CoverStep, Progress, SharedStretch, VideoRecord, is_gone
+from vidkin.rendering.coverage import describe_coverage, strip_of
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.media import source_item
 from vidkin.web.site import (
@@ -50,6 +51,19 @@ _SORTS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
 VideoModel: Any = result_model(VideoRecord, name=str, still=bool, missing=bool, thumbnail=str)
 VideoList: Any = answer_model(
     "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
+)
+
+# ``words``: sentences about it; ``strip``: the parts of the video in order: start and end in shares of its length, and
+# whether another video shows the part, too.
+CoverageModel: Any = result_model(
+    Coverage,
+    share=float,
+    elsewhere=list[tuple[float, float]],
+    only_here=list[tuple[float, float]],
+    sources=list[SharedStretch],
+    fewest=list[CoverStep],
+    words=list[str],
+    strip=list[tuple[float, float, bool]],
 )
 
 
@@ -137,6 +151,19 @@ async def list_videos(
 async def get_video(site: CurrentSite, video: int) -> ResultResponse:
     """One video of the index."""
     return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
+
+
+@router.get("/api/videos/{video}/coverage", response_model=CoverageModel)
+async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
+    """Which stretches of a video other videos of the index show, too, and what is only in it; reads the file."""
+
+    def work() -> dict[str, Any]:
+        path = site.index.record(video).path
+        with site.index.reader() as index:
+            found = index.coverage(path)
+        return {**found.to_dict(), "words": describe_coverage(found), "strip": strip_of(found)}
+
+    return ResultResponse(await site.searches.run(work))
 
 
 @router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)

@@ -13,7 +13,7 @@ import pytest
 
 import vidkin
 from tests.support.videos import encode, pan
-from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor
+from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor, plan_removal
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.storage.opening import open_place
 
@@ -108,6 +108,25 @@ def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
     assert excerpt.start == pytest.approx(3.6, abs=0.3)
     assert excerpt.end == pytest.approx(8.0, abs=0.3)
     assert excerpt.is_spare
+
+
+def test_an_excerpt_that_a_person_calls_a_copy_is_an_excerpt_and_is_not_planned_without_parts(
+    videos: Path, tmp_path: Path
+) -> None:
+    film, excerpt = videos / "rocket.mp4", videos / "rocket excerpt.mp4"
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add([film, excerpt], executor=SerialExecutor(index.worker_spec))
+        index.confirm(film, excerpt)
+        (group,) = index.duplicates()
+        part = member([group], "rocket excerpt")
+        assert (part.relation, part.doubt, part.is_spare) == ("excerpt", "not a whole copy", False)
+        assert plan_removal([group]).groups == ()
+        (group,) = index.duplicates(parts=True)
+        part = member([group], "rocket excerpt")
+        assert (part.relation, part.doubt, part.is_spare) == ("excerpt", "", True)
+        # Frame 18 of five a second, to frame 40.
+        assert (part.start, part.end) == pytest.approx((3.6, 8.0), abs=0.11)
+        assert [difference.kind for difference in part.differences] == ["trimmed", "re-encoded"]
 
 
 def test_hard_links_count_as_one_file(index: Index) -> None:

@@ -7,6 +7,7 @@ import pytest
 from vidkin.index.duplicates.comparisons import PairResult
 from vidkin.index.duplicates.find import Grouping, relation_of
 from vidkin.index.storage.decisions import Decisions
+from vidkin.similarity import Segment
 
 WHOLE = (1.0, 1.0)
 
@@ -33,6 +34,21 @@ def same(score: float) -> PairResult:
 )
 def test_a_pair_is_whole_or_part(covered: tuple[float, float], relation: str) -> None:
     assert relation_of(PairResult(0.9, True, covered)) == relation
+
+
+def test_thirty_of_fifty_two_seconds_are_an_excerpt_however_much_of_them_matches() -> None:
+    """A scene in which hardly anything changes matches all of itself; the lengths still tell."""
+    still = PairResult(0.95, True, (1.0, 0.9), (Segment(0.0, 30.0, 2.0, 32.0, 0.9),))
+    assert relation_of(still, (30.0, 52.0)) == "excerpt"
+    assert relation_of(still.swapped(), (52.0, 30.0)) == "contains"
+    assert relation_of(still, (48.0, 52.0)) == "whole"
+    # At double speed 26 s are all 52 s.
+    faster = PairResult(0.95, True, (1.0, 1.0), (Segment(0.0, 26.0, 0.0, 52.0, 0.9, speed=2.0),))
+    assert relation_of(faster, (26.0, 52.0)) == "whole"
+    lengths = {"film": 52.0, "part": 30.0}
+    grouping = Grouping({("part", "film"): still}, lambda first, second: still, Decisions(), 0.7, lengths)
+    assert grouping.groups(["part", "film"], parts=False) == [["part"], ["film"]]
+    assert grouping.groups(["part", "film"], parts=True) == [["film", "part"]]
 
 
 def test_copies_of_one_video_are_one_group_although_two_of_them_hardly_match() -> None:

@@ -77,9 +77,19 @@ other way round; ``overlaps``: they share a part."""
 WHOLE = 0.7
 
 
-def relation_of(result: PairResult) -> Relation:
-    """Relation of the first video of a pair to the second."""
+def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -> Relation:
+    """Relation of the first video of a pair to the second.
+
+    Args:
+        result: Their comparison.
+        lengths: Durations of both in seconds, 0 if unknown. Half of a video in which hardly anything changes may match
+            all of it, but is shown as long only by a video of about its length.
+    """
     first, second = (share >= WHOLE for share in result.covered)
+    if min(lengths) > 0:
+        speed = max(result.segments, key=lambda item: item.query_end - item.query_start).speed if result.segments else 1
+        own, other = lengths[0] * speed, lengths[1]
+        first, second = first and other >= WHOLE * own, second and own >= WHOLE * other
     if first and second:
         return "whole"
     return "excerpt" if first else "contains" if second else "overlaps"
@@ -98,6 +108,8 @@ class Comparisons:
         keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
             :func:`vidkin.index.duplicates.keeper.choose_keeper`).
         scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
+        differences: How one content of a group differs from another, by both, see
+            :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
     """
 
     FILE = "comparisons.json"
@@ -109,6 +121,7 @@ class Comparisons:
     keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
     searched_parts: set[str] = field(default_factory=set)
     scoped: dict[str, set[str]] = field(default_factory=dict)
+    differences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -149,6 +162,7 @@ class Comparisons:
                 # An older version compared with all neighbors.
                 {names[at] for at in table.get("searched_parts", table["searched"])},
                 {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
+                {str(key): list(found) for key, found in table.get("differences", {}).items()},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -176,6 +190,7 @@ class Comparisons:
             "flipped": sorted(places[name] for name in self.flipped),
             "keepers": self.keepers,
             "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
+            "differences": self.differences,
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),

@@ -142,6 +142,25 @@ _SMALLEST, _LARGEST = 0.004, 0.4
 # How much stronger the edges of the copy with the overlay are there.
 _MORE_EDGES = 1.2
 
+# Overlays that a copy has at most.
+_MOST_OVERLAYS = 4
+
+# Blocks of one overlay lie at most this many columns apart.
+_APART = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Something that is laid over one of two copies.
+
+    Attributes:
+        side: The copy that has it.
+        box: Left, top, right and bottom of it, shares of the picture.
+    """
+
+    side: Literal["first", "second"]
+    box: tuple[float, float, float, float]
+
 
 def find_overlay(
     first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]
@@ -155,22 +174,83 @@ def find_overlay(
         first: T pictures [H, W, 3], without bars.
         second: The same moments of the other copy.
     """
+    lasting, edges = _lasting_blocks(first, second)
+    return _side_of(lasting, edges) if _SMALLEST <= float(lasting.mean()) <= _LARGEST else None
+
+
+def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> tuple[Overlay, ...]:
+    """Find each thing that only one of two copies has over its picture, as `find_overlay` does, and where it is; the
+    largest first."""
+    lasting, edges = _lasting_blocks(first, second)
+    if not _SMALLEST <= float(lasting.mean()) <= _LARGEST:
+        return ()
+    height, width = lasting.shape
+    # Where one of them is blurred as a whole, it has fewer edges everywhere.
+    usual = float(edges[0][~lasting].mean()) / max(float(edges[1][~lasting].mean()), 1e-6)
+    edges = edges[0], edges[1] * usual
+    found = []
+    for rows, columns in _connected(lasting):
+        part = np.zeros_like(lasting)
+        part[rows, columns] = True
+        side = _side_of(part, edges)
+        if side is not None and float(part.mean()) >= _SMALLEST:
+            box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
+            found.append(
+                (float(part.mean()), Overlay(side, (float(box[0]), float(box[1]), float(box[2]), float(box[3]))))
+            )
+    # A picture that is blurred or sharpened differs in many places.
+    if len(found) > _MOST_OVERLAYS:
+        return ()
+    return tuple(overlay for _, overlay in sorted(found, key=lambda item: -item[0]))
+
+
+def _lasting_blocks(
+    first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]
+) -> tuple[NDArray[np.bool_], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """[24, 32] blocks that differ in most frames, and the mean strength of the edges of both copies in each block."""
     ones, others = [_canvas(image) for image in first], [_canvas(image) for image in second]
     differing, edges = [], []
     for one, other in zip(ones, others, strict=True):
-        difference = _block_means(np.abs(one - _fitted(other, one)))
+        fitted = _fitted(other, one)
+        difference = _block_means(np.abs(one - fitted))
         usual = float(np.median(difference))
         differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * usual))
-        edges.append((_block_means(measure_edges(one)), _block_means(measure_edges(_fitted(other, one)))))
+        edges.append((_block_means(measure_edges(one)), _block_means(measure_edges(fitted))))
     lasting = np.mean(differing, axis=0) >= _LASTING
     # Copies are seldom cropped at exactly the same pixel.
     lasting[[0, -1]] = lasting[:, [0, -1]] = False
-    if not _SMALLEST <= float(lasting.mean()) <= _LARGEST:
-        return None
-    one_edges, other_edges = (float(np.mean([pair[side][lasting] for pair in edges])) for side in (0, 1))
-    if one_edges > _MORE_EDGES * other_edges:
+    of_first, of_second = (np.stack([pair[side] for pair in edges]).mean(axis=0, dtype=np.float64) for side in (0, 1))
+    return lasting, (of_first, of_second)
+
+
+def _side_of(
+    blocks: NDArray[np.bool_], edges: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> Literal["first", "second"] | None:
+    """The copy with clearly more edges in these blocks."""
+    one, other = (float(strength[blocks].mean()) for strength in edges)
+    if one > _MORE_EDGES * other:
         return "first"
-    return "second" if other_edges > _MORE_EDGES * one_edges else None
+    return "second" if other > _MORE_EDGES * one else None
+
+
+def _connected(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows and columns of each group of blocks; letters of one line lie up to two blocks apart."""
+    left = {(int(row), int(column)) for row, column in np.argwhere(blocks)}
+    groups = []
+    while left:
+        waiting = [left.pop()]
+        group = []
+        while waiting:
+            row, column = waiting.pop()
+            group.append((row, column))
+            near = {
+                (row + down, column + across) for down in (-1, 0, 1) for across in range(-_APART, _APART + 1)
+            } & left
+            left -= near
+            waiting += near
+        rows, columns = np.array(group, dtype=np.int64).T
+        groups.append((rows, columns))
+    return groups
 
 
 def colorfulness(images: Sequence[NDArray[np.uint8]]) -> float:

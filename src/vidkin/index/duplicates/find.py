@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, starmap
@@ -11,12 +12,15 @@ from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
+from vidkin.index.duplicates.differences import Difference, find_differences
 from vidkin.index.duplicates.doubts import find_doubt
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.storage.decisions import Decisions
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,8 @@ class DuplicateMember(Result):
             ``contains``: has it and more; ``overlaps``: shares a part with it.
         compared_with: Path of the other one: the best if they match, otherwise the most similar one. None for the
             best.
-        start, end: For an excerpt, the seconds of the other one that it shows; otherwise the seconds of this file that
-            the other one shows; None for a whole.
+        start, end: For an excerpt, or a copy whose ends are cut off, the seconds of the other one that it shows;
+            otherwise the seconds of this file that the other one shows; None for a whole.
         mirrored: Whether it is flipped left to right.
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
@@ -43,6 +47,8 @@ class DuplicateMember(Result):
         stays: Why it stays whatever the best one shows, in a few words: it is in the library of ``incoming``, or the
             movie of a photograph. Of the best one: why nothing of it may change. Empty if nothing speaks against it.
         companions: Files that belong to it and go where it goes, such as subtitles; paths.
+        differences: What kind of copy it is: each way in which it differs from ``compared_with``, see
+            :class:`vidkin.index.duplicates.differences.Difference`; empty if nothing can be told.
     """
 
     path: str
@@ -62,6 +68,7 @@ class DuplicateMember(Result):
     doubt: str = ""
     stays: str = ""
     companions: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
@@ -120,6 +127,10 @@ class DuplicateGroup(Result):
 # Group copies by the scores of pairs, without chains of weak links and without pairs that the user rejected.
 
 
+NOT_WHOLE = "not a whole copy"
+
+"""Doubt about an excerpt where only whole copies are looked for: it is not removed."""
+
 # Two groups are joined if their videos reach this share of the threshold on average.
 _MEAN_SHARE = 0.7
 
@@ -137,6 +148,7 @@ class Grouping:
         decisions: Pairs that the user confirmed or rejected.
         threshold: Score from which two videos belong together.
         pairs: Which pairs count.
+        lengths: Content -> duration in seconds.
     """
 
     results: Mapping[tuple[str, str], PairResult]
@@ -144,6 +156,7 @@ class Grouping:
     decisions: Decisions
     threshold: float
     pairs: PairScope = field(default_factory=PairScope)
+    lengths: Mapping[str, float] = field(default_factory=dict)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
@@ -170,18 +183,21 @@ class Grouping:
             key=lambda link: (-link[1].score, link[0]),
         )
         for (first, second), result in links:
-            if relation_of(result) == "whole" and self._is_close(first, second):
+            if self._relation(first, second, result) == "whole" and self._is_close(first, second):
                 self._join(first, second)
         # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
         attached: set[str] = set()
         for (first, second), result in links if parts else ():
             part = first if result.covered[0] >= result.covered[1] else second
             is_joined = part in attached or self._home[first] is self._home[second]
-            if relation_of(result) != "whole" and not is_joined:
+            if self._relation(first, second, result) != "whole" and not is_joined:
                 attached.update(self._home[part])
                 self._join(first, second)
         seen: dict[int, list[str]] = {id(home): home for home in self._home.values()}
         return [sorted(group) for group in seen.values()]
+
+    def _relation(self, first: str, second: str, result: PairResult) -> Relation:
+        return relation_of(result, (self.lengths.get(first, 0.0), self.lengths.get(second, 0.0)))
 
     def _is_close(self, first: str, second: str) -> bool:
         one, other = self._home[first], self._home[second]
@@ -278,8 +294,9 @@ def find_duplicates(
         for first, second, result in search.known.pairs()
         if first in by_content and second in by_content and search.pairs.allows(first, second)
     }
-    grouping = Grouping(results, compare, decisions, threshold, search.pairs)
-    pairs = _Pairs(search, decisions, threshold, scope)
+    lengths = {content: file.record.duration for content, file in first_files.items()}
+    grouping = Grouping(results, compare, decisions, threshold, search.pairs, lengths)
+    pairs = _Pairs(search, decisions, threshold, scope, parts)
     groups = []
     try:
         contents = grouping.groups(
@@ -304,6 +321,7 @@ class _Pairs:
     decisions: Decisions
     threshold: float
     scope: Scope
+    parts: bool
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -346,6 +364,26 @@ class _Pairs:
                 return error.cause
             self._remember(first, second, replace(result, missing=missing))
         return missing[0]
+
+    def differences(self, first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
+        """How the first file differs from the second; looked at once per pair, if files are read at all."""
+        one, other = content_of(first.record), content_of(second.record)
+        known, key = self.search.known, f"{one} {other}"
+        try:
+            if key in known.differences:
+                return tuple(Difference(**fields) for fields in known.differences[key])
+        except (TypeError, InvalidArgumentError):
+            pass  # a later version stored more kinds: look again
+        if self.search.readings is None:
+            return ()
+        try:
+            found = find_differences(first, second, self.search.compare(first.record, second.record))
+        except MediaError as error:
+            _logger.info("%s; what kind of copy it is was not looked at", error)
+            return ()
+        known.differences[key] = [difference.to_dict() for difference in found]
+        known.save_now_and_then()
+        return found
 
     def _remember(self, first: FileRecord, second: FileRecord, result: PairResult) -> None:
         self.search.known.put(content_of(first.record), content_of(second.record), result)
@@ -404,10 +442,11 @@ def _member(
         others = [other for other in files if other is not file and pairs.scope.has_pair(file, other)]
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
-    if relation_of(result) != "whole" or _unseen(result, record.duration):
+    lengths = record.duration, reference.record.duration
+    if relation_of(result, lengths) != "whole" or _unseen(result, record.duration):
         # Stored features may miss ends that a finer reading shows.
         result = pairs.finest(file, reference)
-    relation = relation_of(result)
+    relation = relation_of(result, lengths)
     # The stretch of the longer file that the other one shows; none if both match as a whole.
     start = end = None
     if relation == "excerpt" and result.segments:
@@ -418,6 +457,10 @@ def _member(
         end = max(segment.query_end for segment in result.segments)
     unseen = _unseen(result, record.duration)
     stays = stays or ("" if is_pair else "the kept file is on the same side")
+    differences = pairs.differences(file, reference)
+    trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
+    if trimmed is not None and relation in ("whole", "excerpt"):
+        start, end = trimmed.start, trimmed.end  # to a frame, where the pictures tell
     if reference is not best:
         unseen = 0.0 if stays else record.duration
     return DuplicateMember.of(
@@ -430,10 +473,17 @@ def _member(
         end=end,
         mirrored=result.mirrored,
         lacking=unseen,
-        # What stays anyway need not be read for it.
-        doubt="" if stays else pairs.doubt(file, reference) or pairs.missing(file, reference),
+        doubt="" if stays else _doubt(file, reference, relation, pairs),
         stays=stays,
+        differences=differences,
     )
+
+
+def _doubt(file: FileRecord, reference: FileRecord, relation: Relation, pairs: _Pairs) -> str:
+    """Why a file is not removed; what stays anyway need not be read for it."""
+    doubt = pairs.doubt(file, reference) or pairs.missing(file, reference)
+    # It may be in the group because it is a copy of a copy, or because the user said so.
+    return doubt or (NOT_WHOLE if relation == "excerpt" and not pairs.parts else "")
 
 
 def _unseen(result: PairResult, duration: float) -> float:

@@ -189,9 +189,9 @@ class PairSearch:
 
     def _is_final(self, first: VideoRecord, second: VideoRecord, result: PairResult, threshold: float) -> bool:
         """Whether two videos are copies as a whole, however finely they are read."""
+        is_whole = result.score >= threshold and relation_of(result, (first.duration, second.duration)) == "whole"
         if is_clear(result, threshold):
-            return True
-        is_whole = result.score >= threshold and relation_of(result) == "whole"
+            return is_whole
         return is_whole and (result.fine or (not result.mirrored and self._is_stored_finely(first, second)))
 
     def _is_stored_finely(self, first: VideoRecord, second: VideoRecord) -> bool:

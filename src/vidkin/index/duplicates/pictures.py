@@ -199,6 +199,12 @@ def read_stretch(
 
 def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Crop the bars off pictures [T, H, W, 3] of one video."""
+    top, bottom, left, right = find_bars(images)
+    return images[:, top:bottom, left:right]
+
+
+def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:
+    """Top, bottom, left and right of what is between the bars of pictures [T, H, W, 3] of one video, in pixels."""
     # Use the brightest and darkest values over time: bars never change, and a dark scene cannot pass for one.
     brightest, darkest = images.max(axis=0), images.min(axis=0)
     changes = (brightest - darkest).max(axis=-1) > _CHANGE
@@ -210,7 +216,7 @@ def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
         is_smaller = (box[1] - box[0]) * (box[3] - box[2]) < (bottom - top) * (right - left)
         if is_smaller and changes[outside].mean() < _MOST_CHANGES:
             top, bottom, left, right = box
-    return images[:, top:bottom, left:right]
+    return top, bottom, left, right
 
 
 def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, float, float] | None:

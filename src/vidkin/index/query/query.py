@@ -389,6 +389,11 @@ class SearchParts:
         return self._scorer
 
     @property
+    def store(self) -> VectorStore:
+        """Records, features and windows."""
+        return self._store
+
+    @property
     def of_queries(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
         """What :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
         return self.extractor, self.calibration, self.common

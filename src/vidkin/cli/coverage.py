@@ -1,0 +1,127 @@
+"""``vidkin coverage``: which stretches of a video are in other files, and what is only in it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
+from vidkin.cli.paths import check_output_path, has_index, open_index
+from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
+from vidkin.errors import NotIndexedError
+from vidkin.rendering.text import clock_range, print_json
+
+if TYPE_CHECKING:
+    from vidkin.index import Coverage, Index
+
+
+def coverage(
+    film: Annotated[Path, typer.Argument(help="The video; it need not be in the index.", metavar="FILM")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Only look at videos in this folder; they are read now if they are not in the index.",
+            metavar="[FOLDER]",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Also write this file: .csv every stretch, .json all, .edl the sources in order.",
+            dir_okay=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of a match that counts.")
+    ] = 0.4,
+    index: IndexOption = DEFAULT_INDEX,
+    mirror: MirrorOption = True,
+    format: FormatOption = OutputFormat.TABLE,
+    json: JsonOption = False,
+) -> None:
+    """List the stretches of FILM that other videos show, in order, and what is only in it.
+
+    Of a compilation these are its sources; of a film, the excerpts of it that there are.
+    """
+    form = choose_format(format, json=json)
+    if output is not None:
+        from vidkin.rendering.coverage import find_coverage_format
+
+        find_coverage_format(output)
+        check_output_path(output, inputs=[film])
+    with _opened(index, folder) as (collection, within), meter("comparing") as bar:
+        found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
+    if output is not None:
+        from vidkin.rendering.coverage import write_coverage
+
+        write_coverage(found, output)
+    if form is OutputFormat.JSON:
+        print_json(found)
+        return
+    if form is OutputFormat.TSV:
+        from vidkin.rendering.coverage import coverage_cells
+
+        for line in coverage_cells(found):
+            write_tsv(line)
+        return
+    _print(found, form)
+    if output is not None:
+        say(path_text(output).append(": the coverage"))
+
+
+@contextmanager
+def _opened(index: str, folder: Path | None) -> Iterator[tuple[Index, Path | None]]:
+    """The index; where it has nothing of the folder, a temporary one of the videos there."""
+    if folder is None:
+        with open_index(index) as collection:
+            yield collection, None
+        return
+    if has_index(index):
+        from vidkin._base.files import is_within
+
+        with open_index(index) as collection:
+            if any(is_within(record.path, folder) for record in collection.videos()):
+                yield collection, folder
+                return
+    from vidkin.index import Index
+
+    with tempfile.TemporaryDirectory(prefix="vidkin-") as place, Index.open(Path(place, "c"), create=True) as made:
+        with meter("reading the folder") as bar:
+            made.add(folder, on_progress=lambda progress: bar.update(progress.done, progress.total))
+        if not len(made):
+            raise NotIndexedError(f"{folder}: there is no video that can be read; name a folder with videos")
+        yield made, None
+
+
+def _print(found: Coverage, form: OutputFormat) -> None:
+    from vidkin.rendering.coverage import describe_coverage
+
+    rows: list[list[str | Text]] = []
+    for piece in found.sources:
+        here, there = clock_range(piece.start, piece.end), clock_range(piece.other_start, piece.other_end)
+        remarks = [f"{piece.speed:.2f}x"] if abs(piece.speed - 1) >= 0.03 else []
+        remarks += ["mirrored"] if piece.mirrored else []
+        if form is OutputFormat.PLAIN:
+            facts = f"{here}  {there}  {', '.join(remarks)}  "
+            say(Text(facts).append_text(path_text(piece.path)))
+        else:
+            rows.append([here, there, ", ".join(remarks) if is_roomy() else "", path_text(piece.path)])
+    if rows:
+        columns = (("in this video", "right"), ("in the other file", "right"), ("", "left"), ("file", "left"))
+        table(None, [*columns], rows)
+    for sentence in describe_coverage(found):
+        say(sentence)
+    others = len({each.path for each in found.stretches}) - len({each.path for each in found.sources})
+    if others:
+        note(f"{others} more of the files have some of it, too; --format tsv lists every stretch.")

@@ -1,0 +1,514 @@
+"""Where and when a copy shows the picture of another video, measured on a few frames of both.
+
+The boxes of a match are views on a coarse grid, and its times those of sampled frames. What kind of copy it is shows
+only in the exact place.
+
+Shapes: N moments; H, W pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vidkin.index.duplicates.doubts import template_correlation
+from vidkin.index.duplicates.pictures import find_bars
+from vidkin.media import iter_frames_at
+from vidkin.similarity import WHOLE, Box, Segment
+
+# Moments of the copy that are compared, and the shorter side of their pictures in pixels.
+_MOMENTS, _SHORT_SIDE = 4, 288
+# The shorter side of pictures that are only compared in a known place.
+_GLANCE_SIDE = 144
+# Frames of the other video that may be the same moment: so many seconds around it, so many a second.
+_REACH, _RATE = 0.6, 25.0
+# Seconds before the end of a video at which its last frame is certainly on screen.
+_BEFORE_END = 0.05
+# Sizes (H, W) of the pictures by which moments are told apart, and by which the place is refined, coarse to fine.
+_GLANCE = (36, 48)
+_STEPS = ((36, 48), (72, 96), (132, 176))
+_ROUNDS = 6
+# Height of the picture in which the other one is searched for, how much smaller each attempt is, and the smallest.
+_FIELD, _SMALLER, _SMALLEST = 64, 0.95, 0.28
+# From this correlation on, nothing is searched for.
+_SURE = 0.95
+# A guess must agree better than an earlier one by this much: a small part of a picture agrees with much.
+_MORE = 0.02
+# Parts of a picture that are searched for in the other one, one after another: captions are above or below.
+_PARTS: tuple[Box, ...] = (WHOLE, (0.0, 0.0, 1.0, 0.7), (0.0, 0.3, 1.0, 1.0))
+# Blocks of a picture along each side that are compared by themselves, gray levels by which one deviates that tells
+# anything, and how many such blocks are needed.
+_BLOCKS, _TEXTURE, _FEWEST_BLOCKS = 4, 3.0, 4
+# A block is trusted from this correlation on; others count so much when the brightness is fitted.
+_ALIKE, _LITTLE = 0.7, 0.01
+# A moment counts if the agreement there is at least this, and at least this share of the best one.
+_LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
+# How much better the best moment must agree than others for its time to be exact.
+_DISTINCT = 0.01
+# Below this agreement, all moments are moved by one lag at a time, in seconds.
+_CLOSE, _LAGS = 0.99, np.arange(-6, 7) / 10
+# Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
+_USUAL_SPEED, _SAME_LINE = 0.01, 0.06
+# Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
+_OFF_BY_FRAMES = 0.21
+# A speed must differ by this from 1 to be believed where the moments do not show it.
+_OTHER_SPEED = 0.15
+# Largest change of the scale in one refinement.
+_TURN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The place of one picture in another: in shares of the sides, second = scale * first + shift.
+
+    Attributes:
+        scale: Of x and y, above 0; below 1 if the first is a crop of the second.
+        shift: Of x and y.
+    """
+
+    scale: tuple[float, float] = (1.0, 1.0)
+    shift: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    def between(cls, first: Box, second: Box) -> Placement:
+        """The one that puts a box of the first picture on a box of the second."""
+        scale = tuple((second[axis + 2] - second[axis]) / (first[axis + 2] - first[axis]) for axis in (0, 1))
+        shift = tuple(second[axis] - scale[axis] * first[axis] for axis in (0, 1))
+        return cls((scale[0], scale[1]), (shift[0], shift[1]))
+
+    @property
+    def seen(self) -> Box:
+        """The part of the second picture that the first one shows."""
+        low = [max(0.0, shift) for shift in self.shift]
+        high = [min(1.0, scale + shift) for scale, shift in zip(self.scale, self.shift, strict=True)]
+        return _proper(low[0], low[1], high[0], high[1])
+
+    @property
+    def shown(self) -> Box:
+        """The part of the first picture that shows the second one."""
+        return replace(
+            self,
+            scale=(1 / self.scale[0], 1 / self.scale[1]),
+            shift=(-self.shift[0] / self.scale[0], -self.shift[1] / self.scale[1]),
+        ).seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedFrames:
+    """Frames of two videos that show the same moments, and where in the picture.
+
+    Attributes:
+        first: [N, H, W, 3] frames of the copy, flipped if it is mirrored.
+        second: [N, H', W', 3] frames of the other one.
+        first_times, second_times: [N] seconds.
+        placement: Place of the copy's picture in the other one.
+        agreement: Correlation in [-1, 1] of the parts that both show, in most of the picture.
+        first_picture, second_picture: Boxes of the pictures without black bars.
+        exact: Whether the moments agree better than those just before and after, so that the times are exact.
+        mirrored: Whether the frames of the copy were flipped.
+    """
+
+    first: NDArray[np.uint8]
+    second: NDArray[np.uint8]
+    first_times: NDArray[np.float64]
+    second_times: NDArray[np.float64]
+    placement: Placement
+    agreement: float
+    first_picture: Box
+    second_picture: Box
+    exact: bool
+    mirrored: bool
+
+    def common(self, size: tuple[int, int]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+        """The part that both show, of each moment and of both videos, as pictures [*size, 3]."""
+        boxes = self.placement.shown, self.placement.seen
+        for one, other in zip(self.first, self.second, strict=True):
+            sides = (
+                np.asarray(_cut(Image.fromarray(image), box, size))
+                for image, box in zip((one, other), boxes, strict=True)
+            )
+            yield next(sides), next(sides)
+
+
+def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float, float]) -> PlacedFrames | None:
+    """Find the moments of the second video that the first one shows, and where.
+
+    Four frames of the first and those within .6 s of the same moments of the second are read. Candidates for the place
+    are the pictures without bars, the boxes of the segment and, if these agree badly, the best place of a template
+    search at many sizes, in both directions. Moments and place are refined in turn: the place by least squares
+    (Lucas and Kanade) with weights that ignore what only one of them has.
+
+    Args:
+        first, second: The files.
+        segment: Where they match, the first as the query.
+        lengths: Durations of both in seconds.
+
+    Returns:
+        None if the frames agree nowhere.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    wanted = segment.query_start + steps * (segment.query_end - segment.query_start)
+    images, times = _read(first, wanted, lengths[0])
+    if segment.mirrored:
+        images = images[:, :, ::-1]
+    middles = segment.target_start + segment.speed * (times - segment.query_start)
+    grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
+    others, other_times = _read(second, (middles[:, None] + grid).reshape(-1), lengths[1])
+    near = [np.flatnonzero(np.abs(other_times - middle) <= _REACH + 1 / _RATE) for middle in middles]
+    if not all(len(rows) for rows in near):
+        near = [np.array([np.abs(other_times - middle).argmin()]) for middle in middles]
+    return _Search(images, others, times, other_times, near, segment).run()
+
+
+def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
+    """Offset and speed of the line between two videos: second = offset + speed * first, in seconds.
+
+    The line through the moments found, where they tell; otherwise the speed of the segment, or 1 if that is near: in a
+    scene that hardly changes, a match may run at any speed.
+    """
+    one, other = placed.first_times, placed.second_times
+    lag = float(np.median(other - one))
+    if float(np.abs(other - one - lag).max()) <= _OFF_BY_FRAMES:
+        return lag, 1.0
+    if placed.exact and len(one) > 2:
+        speed, offset = np.polyfit(one, other, 1).tolist()
+        if float(np.abs(offset + speed * one - other).max()) <= _SAME_LINE and speed > 0:
+            return (offset, speed) if abs(speed - 1) >= _USUAL_SPEED else (lag, 1.0)
+    speed = segment.speed if abs(segment.speed - 1) >= _OTHER_SPEED else 1.0
+    return float(np.median(other - speed * one)), speed
+
+
+def follow_line(
+    first: str,
+    second: str,
+    times: NDArray[np.float64],
+    line: tuple[float, float],
+    placed: PlacedFrames,
+    lengths: tuple[float, float],
+) -> NDArray[np.float64]:
+    """How well frames of two videos agree along a line, [T] in [-1, 1]: frames at ``times`` of the first with those at
+    ``line[0] + line[1] * times`` of the second, in the place that was found.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    sides = []
+    wanted = times, line[0] + line[1] * times
+    boxes = placed.placement.shown, placed.placement.seen
+    for path, moments, box, length, flip in zip(
+        (first, second), wanted, boxes, lengths, (placed.mirrored, False), strict=True
+    ):
+        images, shown = _read(path, moments, length, short_side=_GLANCE_SIDE)
+        rows = np.clip(np.searchsorted(shown, moments + 1e-3, side="right") - 1, 0, len(shown) - 1)
+        grays = [Image.fromarray(image[:, ::-1] if flip else image).convert("L") for image in images]
+        canvases = [_canvas(gray, box, _STEPS[1]) for gray in grays]
+        sides.append([canvases[row] for row in rows.tolist()])
+    return np.array([_agreement(one, other) for one, other in zip(*sides, strict=True)])
+
+
+def _read(
+    path: str, times: NDArray[np.float64], length: float, *, short_side: int = _SHORT_SIDE
+) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    """Frames [T, H, W, 3] on screen at these times and their own times; each once."""
+    last = max(0.0, length - _BEFORE_END)
+    wanted = np.unique(np.round(np.clip(times, 0.0, last), 3))
+    batches = list(iter_frames_at(path, wanted.tolist(), short_side=short_side, threads=1))
+    if not batches:
+        batches = list(iter_frames_at(path, [0.0], short_side=short_side, threads=1))
+    return np.concatenate([batch.images for batch in batches]), np.concatenate([batch.timestamps for batch in batches])
+
+
+class _Search:
+    """Frames of both videos in gray, and the best moments and place so far.
+
+    Args:
+        images, others: Frames of the first and the second video.
+        times, other_times: Their times.
+        near: For each frame of the first, indices of the frames of the second that may show the same.
+        segment: Where the videos match.
+    """
+
+    def __init__(
+        self,
+        images: NDArray[np.uint8],
+        others: NDArray[np.uint8],
+        times: NDArray[np.float64],
+        other_times: NDArray[np.float64],
+        near: Sequence[NDArray[np.int64]],
+        segment: Segment,
+    ) -> None:
+        self._images, self._others, self._times, self._other_times = images, others, times, other_times
+        self._near, self._segment = near, segment
+        self._gray = [Image.fromarray(image).convert("L") for image in images]
+        self._other_gray = [Image.fromarray(image).convert("L") for image in others]
+        self._pictures = _box_of_bars(images), _box_of_bars(others)
+
+    def run(self) -> PlacedFrames | None:
+        """The frames in their places; None if nothing agrees."""
+        own, other = self._pictures
+        segment = self._segment
+        boxes = _inside(own, segment.query_box), _inside(other, segment.target_box)
+        best = self._best_of([Placement.between(own, other), Placement(), Placement.between(*boxes)])
+        # A logo or a caption may be all that disagrees, and misleads a search for the whole picture.
+        for part in _PARTS:
+            if best.agreement >= _SURE:
+                break
+            found = self._best_of(list(self._searched(part)))
+            if found.agreement > best.agreement + _MORE:
+                best = found
+        return best if best.agreement >= _LEAST_AGREEMENT else None
+
+    def _best_of(self, guesses: Sequence[Placement]) -> PlacedFrames:
+        """The placement that agrees best of the refinements of the two best guesses."""
+        ranked = [(self._best_moments(guess), guess) for guess in dict.fromkeys(guesses)]
+        ranked.sort(key=lambda item: -float(item[0][1].mean()))
+        best: PlacedFrames | None = None
+        # The best guess before refinement need not be the best after it.
+        for (rows, _, _), guess in ranked[:2]:
+            found = self._refined(rows, guess)
+            if best is None or found.agreement > best.agreement + _MORE:
+                best = found
+            if best.agreement >= _SURE:
+                break
+        assert best is not None  # there is at least one guess
+        return best
+
+    def _best_moments(
+        self, placement: Placement, size: tuple[int, int] = _GLANCE
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """For each frame of the first video the frame of the second that agrees best, how much, and how much better
+        than the others do in the middle."""
+        seen, shown = placement.seen, placement.shown
+        rows, best, ahead = [], [], []
+        for image, near in zip(self._gray, self._near, strict=True):
+            one = _canvas(image, shown, size)
+            values = np.array([_agreement(one, _canvas(self._other_gray[row], seen, size)) for row in near])
+            rows.append(int(near[values.argmax()]))
+            best.append(float(values.max()))
+            ahead.append(float(values.max() - np.median(values)))
+        return np.array(rows), np.array(best), np.array(ahead)
+
+    def _searched(self, part: Box) -> Iterator[Placement]:
+        """The best place of (a part of) the first picture inside the second, and the other way round, by template
+        search."""
+        own, other = self._pictures
+        # The most textured frame tells most.
+        place = int(np.argmax([np.asarray(image).std() for image in self._gray]))
+        near = self._near[place]
+        moments = {int(near[len(near) // 2]), *near[:: max(1, len(near) // 4)].tolist()}
+        own_part, other_part = _inside(own, part), _inside(other, part)
+        best: list[tuple[float, Placement]] = [(-1.0, Placement()), (-1.0, Placement())]
+        for row in moments:
+            inside = _find_inside(_upright(self._other_gray[row], other), _upright(self._gray[place], own_part))
+            around = _find_inside(_upright(self._gray[place], own), _upright(self._other_gray[row], other_part))
+            if inside[0] > best[0][0]:
+                best[0] = inside[0], Placement.between(own_part, _inside(other, inside[1]))
+            if around[0] > best[1][0]:
+                best[1] = around[0], Placement.between(_inside(own, around[1]), other_part)
+        yield from (placement for _, placement in best)
+
+    def _refined(self, rows: NDArray[np.int64], placement: Placement) -> PlacedFrames:
+        """Refine the place and the moments in turn."""
+        _, before, ahead = self._best_moments(placement)
+        for size in (*_STEPS, _STEPS[-1]):
+            fitted = self._fitted(rows, placement, size)
+            found, after, ahead_now = self._best_moments(fitted, _STEPS[1])
+            if float(after.mean()) < float(before.mean()) - _MORE:
+                break  # what only one of them has led away
+            rows, before, ahead, placement = found, after, ahead_now, fitted
+        if float(before.mean()) < _CLOSE:
+            rows, placement = self._at_one_lag(rows, placement, float(before.mean()))
+        pairs = [
+            (_canvas(image, placement.shown, _STEPS[1]), _canvas(self._other_gray[row], placement.seen, _STEPS[1]))
+            for image, row in zip(self._gray, rows.tolist(), strict=True)
+        ]
+        agreements = np.array([_agreement(*pair) for pair in pairs])
+        kept = np.flatnonzero(agreements >= max(_LEAST_AGREEMENT, _OF_BEST * float(agreements.max())))
+        chosen = kept if len(kept) else np.arange(len(rows))
+        own, other = self._pictures
+        return PlacedFrames(
+            self._images[chosen],
+            self._others[rows[chosen]],
+            self._times[chosen],
+            self._other_times[rows[chosen]],
+            placement,
+            float(agreements[chosen].mean()) if len(kept) else float(agreements.max()),
+            own,
+            other,
+            bool((ahead[chosen] >= _DISTINCT).all()),
+            self._segment.mirrored,
+        )
+
+    def _at_one_lag(
+        self, rows: NDArray[np.int64], placement: Placement, agreement: float
+    ) -> tuple[NDArray[np.int64], Placement]:
+        """Moments that lie on one line, and the place that fits them, where that agrees better: a camera that zooms
+        shows a slightly other crop a moment later."""
+        expected = self._segment.target_start + self._segment.speed * (self._times - self._segment.query_start)
+        best = agreement, rows, placement
+        for lag in _LAGS:
+            wanted = expected + lag
+            moments = np.abs(self._other_times[:, None] - wanted).argmin(axis=0)
+            fitted = self._fitted(moments, self._fitted(moments, placement, _STEPS[0]), _STEPS[1])
+            agreements = [
+                _agreement(
+                    _canvas(image, fitted.shown, _STEPS[1]), _canvas(self._other_gray[row], fitted.seen, _STEPS[1])
+                )
+                for image, row in zip(self._gray, moments.tolist(), strict=True)
+            ]
+            if float(np.mean(agreements)) > best[0]:
+                best = float(np.mean(agreements)), moments, fitted
+        return best[1], self._fitted(best[1], best[2], _STEPS[-1])
+
+    def _fitted(self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]) -> Placement:
+        """Move the edges of what is seen of the second picture so that it agrees best with the first."""
+        height, width = size
+        across, down = (np.arange(width) + 0.5) / width, ((np.arange(height) + 0.5) / height)[:, None]
+        for _ in range(_ROUNDS):
+            shown, seen = placement.shown, placement.seen
+            spans = seen[2] - seen[0], seen[3] - seen[1]
+            normal, right = np.zeros((4, 4)), np.zeros(4)
+            for image, row in zip(self._gray, rows.tolist(), strict=True):
+                one, other = _canvas(image, shown, size), _canvas(self._other_gray[row], seen, size)
+                gain, residual, weights = _robust_fit(one, other)
+                slope_down, slope_across = np.gradient(gain * other)
+                slope_across *= width / spans[0]
+                slope_down *= height / spans[1]
+                moved = np.stack(
+                    [slope_across * (1 - across), slope_down * (1 - down), slope_across * across, slope_down * down]
+                ).reshape(4, -1)
+                normal += (moved * weights.reshape(-1)) @ moved.T
+                right += moved @ (weights * residual).reshape(-1)
+            change = np.linalg.solve(normal + 1e-3 * np.trace(normal) / 4 * np.eye(4) + 1e-9 * np.eye(4), right)
+            change = np.clip(change, -_TURN, _TURN)
+            edges = np.array(seen) + change
+            if edges[2] - edges[0] < 0.05 or edges[3] - edges[1] < 0.05:
+                break
+            left, top, right_edge, bottom = edges.tolist()
+            placement = Placement.between(shown, (left, top, right_edge, bottom))
+            if np.abs(change).max() < 2e-4:
+                break
+        return placement
+
+
+def _agreement(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """The median of the correlations of 4 x 4 blocks of two pictures: what covers less than half of them does not
+    count."""
+    alike, textured = _blocks_alike(one, other)
+    return float(np.median(alike[textured])) if textured.sum() >= _FEWEST_BLOCKS else _correlation(one, other)
+
+
+def _blocks_alike(
+    one: NDArray[np.float32], other: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Correlation of each of 4 x 4 blocks, row by row, and whether one of the two pictures shows something there."""
+    blocks = []
+    for picture in (one, other):
+        height, width = picture.shape
+        cells = picture.reshape(_BLOCKS, height // _BLOCKS, _BLOCKS, width // _BLOCKS).swapaxes(1, 2)
+        flat = cells.reshape(_BLOCKS * _BLOCKS, -1)
+        blocks.append(flat - flat.mean(axis=1, keepdims=True))
+    spreads = [np.sqrt(np.square(block).mean(axis=1)) for block in blocks]
+    alike = (blocks[0] * blocks[1]).mean(axis=1) / np.maximum(spreads[0] * spreads[1], 1.0)
+    return alike, np.maximum(*spreads) > _TEXTURE
+
+
+def _robust_fit(
+    one: NDArray[np.float32], other: NDArray[np.float32]
+) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
+    """Gain of one picture over another, what it leaves unexplained, and how much each pixel counts."""
+    # A large caption would decide about the gain: begin with the blocks that agree.
+    alike, textured = _blocks_alike(one, other)
+    trusted = np.where(textured & (alike > _ALIKE), 1.0, _LITTLE).reshape(_BLOCKS, _BLOCKS)
+    weights = np.kron(trusted, np.ones((one.shape[0] // _BLOCKS, one.shape[1] // _BLOCKS))).astype(np.float32)
+    gain, residual = 1.0, one - other
+    for _ in range(3):
+        total = float(weights.sum())
+        means = float((weights * one).sum()) / total, float((weights * other).sum()) / total
+        spread = float((weights * np.square(other - means[1])).sum())
+        gain = float((weights * (one - means[0]) * (other - means[1])).sum()) / spread if spread > 1 else 1.0
+        residual = (one - means[0]) - gain * (other - means[1])
+        scale = 2.0 + 2.0 * float(np.median(np.abs(residual)))
+        weights = np.asarray(1.0 / np.square(1.0 + np.square(residual / scale)), np.float32)
+    return gain, residual, weights
+
+
+def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    first, second = one - one.mean(), other - other.mean()
+    energy = float(np.sqrt(np.square(first).mean() * np.square(second).mean()))
+    return float((first * second).mean()) / energy if energy > 1.0 else 0.0
+
+
+def _find_inside(outer: NDArray[np.float32], inner: NDArray[np.float32]) -> tuple[float, Box]:
+    """The box of a picture [H, W] in which another one is shown, at any size, and the correlation there."""
+    field = _shrunk(outer, _FIELD)
+    height, width = field.shape
+    largest = min(height / inner.shape[0], width / inner.shape[1])
+    best, box, size = -1.0, WHOLE, largest
+    while size >= _SMALLEST * largest:
+        rows, columns = max(8, round(inner.shape[0] * size)), max(8, round(inner.shape[1] * size))
+        rows, columns = min(rows, height), min(columns, width)
+        similar = template_correlation(field, _resized(inner, rows, columns))
+        top, left = np.unravel_index(int(np.argmax(similar)), similar.shape)
+        if similar[top, left] > best:
+            best = float(similar[top, left])
+            box = (left / width, top / height, (left + columns) / width, (top + rows) / height)
+        size *= _SMALLER
+    return best, _proper(*box)
+
+
+def _upright(image: Image.Image, box: Box) -> NDArray[np.float32]:
+    """The part of a gray picture inside a box, with square pixels."""
+    width, height = round((box[2] - box[0]) * image.width), round((box[3] - box[1]) * image.height)
+    return _canvas(image, box, (max(8, height), max(8, width)))
+
+
+def _shrunk(picture: NDArray[np.float32], height: int) -> NDArray[np.float32]:
+    rows, columns = picture.shape
+    # No side is shorter than this: an upright picture keeps as many lines as a lying one.
+    factor = height / min(rows, columns)
+    return _resized(picture, max(8, round(rows * factor)), max(8, round(columns * factor)))
+
+
+def _resized(picture: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
+    return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR), np.float32)
+
+
+def _canvas(image: Image.Image, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+    return np.asarray(_cut(image, box, size), dtype=np.float32)
+
+
+def _cut(image: Image.Image, box: Box, size: tuple[int, int]) -> Image.Image:
+    """The part of a picture inside a box of shares, which need not end at pixels, at this size."""
+    edges = (box[0] * image.width, box[1] * image.height, box[2] * image.width, box[3] * image.height)
+    return image.resize(size[::-1], Image.Resampling.BILINEAR, box=edges)
+
+
+def _box_of_bars(images: NDArray[np.uint8]) -> Box:
+    top, bottom, left, right = find_bars(images)
+    height, width = images.shape[1:3]
+    return left / width, top / height, right / width, bottom / height
+
+
+def _inside(outer: Box, inner: Box) -> Box:
+    """A box given in shares of another one, in shares of the whole."""
+    width, height = outer[2] - outer[0], outer[3] - outer[1]
+    return _proper(
+        outer[0] + inner[0] * width,
+        outer[1] + inner[1] * height,
+        outer[0] + inner[2] * width,
+        outer[1] + inner[3] * height,
+    )
+
+
+def _proper(left: float, top: float, right: float, bottom: float) -> Box:
+    """The box within the picture, at least a hundredth of it on each side."""
+    low = min(max(left, 0.0), 0.99), min(max(top, 0.0), 0.99)
+    return low[0], low[1], min(1.0, max(right, low[0] + 0.01)), min(1.0, max(bottom, low[1] + 0.01))

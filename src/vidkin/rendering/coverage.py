@@ -1,0 +1,171 @@
+"""Coverage of a video in words and as files: a table, JSON, and an edit decision list of its sources.
+
+A new format is one row of `COVERAGE_FORMATS` and the function that writes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import IO
+
+from vidkin._base.files import open_output
+from vidkin._base.values import replace_controls, write_csv_rows
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Coverage
+from vidkin.media import probe
+from vidkin.rendering.text import clock_range, json_text, number, percent, printable
+from vidkin.shots.timecode import STANDARD_RATES, frame_at, timecode
+
+_HEADINGS = (*("start", "end", "path", "other_start", "other_end", "score", "speed", "mirrored", "exact", "source"),)
+# Files, and stretches of which nothing is elsewhere, that a sentence names.
+_MOST_NAMED = 8
+# A rate of a file is taken for a standard one that it differs from by this share at most.
+_SAME_RATE = 0.002
+
+
+def describe_coverage(coverage: Coverage) -> list[str]:
+    """Say how much of a video is elsewhere, how few files have it, and what is only in it; one sentence an entry.
+
+    For example ``These 4 files together have 97.0 % of this film, missing 0:40.0 - 1:02.0: a.mp4, ...``
+    """
+    if not coverage.stretches:
+        return ["Nothing of this video was found in the others."]
+    steps = coverage.fewest
+    names = ", ".join(printable(os.path.basename(step.path)) for step in steps[:_MOST_NAMED])
+    more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
+    missing = coverage.only_here
+    spans = ", ".join(clock_range(start, end) for start, end in missing[:_MOST_NAMED])
+    rest = f" and {number(len(missing) - _MOST_NAMED, 'more stretch', 'more stretches')}"
+    spans += rest if len(missing) > _MOST_NAMED else ""
+    share = f"{percent(coverage.share)} % of this video"
+    lacking = f", missing {spans}" if missing else ""
+    if len(steps) == 1:
+        return [f"This file alone has {share}{lacking}: {names}"]
+    return [f"These {len(steps)} files together have {share}{lacking}: {names}{more}"]
+
+
+def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
+    """Rows for CSV and tab-separated files: the headings, then each stretch by start; ``source`` is ``yes`` for the
+    file that shows a stretch best, in the row of the stretch it is from."""
+    yield _HEADINGS
+    sources = {(piece.path, piece.other_start - piece.speed * piece.start) for piece in coverage.sources}
+    for each in coverage.stretches:
+        is_source = (each.path, each.other_start - each.speed * each.start) in sources
+        yield (
+            *(f"{each.start:.3f}", f"{each.end:.3f}", replace_controls(each.path)),
+            *(f"{each.other_start:.3f}", f"{each.other_end:.3f}", f"{each.score:.4f}", f"{each.speed:.4f}"),
+            *("yes" if value else "no" for value in (each.mirrored, each.exact, is_source)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageFormat:
+    """A kind of file made from the coverage of a video.
+
+    Attributes:
+        suffix: Ending of the file's name that chooses it.
+        write: Function of the coverage and an open text file.
+        label: What the file is, for people.
+    """
+
+    suffix: str
+    write: Callable[[Coverage, IO[str]], None]
+    label: str
+
+
+def write_coverage(coverage: Coverage, path: str | os.PathLike[str]) -> None:
+    """Write the file that the ending of its name chooses, see `COVERAGE_FORMATS`.
+
+    Raises:
+        InvalidArgumentError: No format has this ending.
+        MediaError: The file cannot be written.
+    """
+    form = find_coverage_format(path)
+    with (
+        open_output(path) as partial,
+        partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+    ):
+        form.write(coverage, file)
+
+
+def find_coverage_format(path: str | os.PathLike[str]) -> CoverageFormat:
+    """The format that the ending of a file's name chooses.
+
+    Raises:
+        InvalidArgumentError: There is none; the message lists all.
+    """
+    suffix = Path(path).suffix.lower()
+    for form in COVERAGE_FORMATS.values():
+        if form.suffix == suffix:
+            return form
+    endings = ", ".join(form.suffix for form in COVERAGE_FORMATS.values())
+    raise InvalidArgumentError(f"{os.fspath(path)}: the ending chooses the format and must be one of {endings}")
+
+
+def _write_csv(coverage: Coverage, file: IO[str]) -> None:
+    write_csv_rows(file, coverage_cells(coverage))
+
+
+def _write_json(coverage: Coverage, file: IO[str]) -> None:
+    file.write(json_text(coverage, indent=2) + "\n")
+
+
+def _write_edl(coverage: Coverage, file: IO[str]) -> None:
+    """The sources in order as a CMX 3600 edit decision list: one cut event a piece, a reel for each file, gaps left
+    open.
+
+    Positions are rounded to frames of a timeline at the rate of the video; a source of another speed has an ``M2`` line
+    with the frames of it that a second of the timeline shows.
+    """
+    rate = _timeline_rate(coverage.path)
+    reels: dict[str, str] = {}
+    lines = [f"TITLE: {printable(Path(coverage.path).stem)}", "FCM: NON-DROP FRAME", ""]
+    event = 0
+    for piece in coverage.sources:
+        record = frame_at(piece.start, rate), frame_at(piece.end, rate)
+        source = frame_at(piece.other_start, rate), frame_at(piece.other_end, rate)
+        if record[1] <= record[0] or source[1] <= source[0]:
+            continue
+        event += 1
+        reel = reels.setdefault(piece.path, f"R{len(reels) + 1:03d}")
+        is_usual = abs(piece.speed - 1) < 0.01
+        if is_usual:  # rounding must not make one side a frame longer
+            source = source[0], source[0] + record[1] - record[0]
+        codes = " ".join(timecode(frame, rate) for frame in (*source, *record))
+        lines += [f"{event:03d}  {reel:8} V     C        {codes}"]
+        if not is_usual:
+            lines.append(f"M2   {reel:8} {float(rate) * piece.speed:05.1f}                {timecode(source[0], rate)}")
+        lines += [f"* FROM CLIP NAME: {printable(Path(piece.path).name)}", f"* VIDKIN: score {piece.score:.2f}"]
+        if piece.mirrored:
+            lines.append("* VIDKIN: mirrored")
+    file.write("\n".join([*lines, ""]))
+
+
+def _timeline_rate(path: str) -> Fraction:
+    """The standard rate nearest to the average one of a video, or a whole number."""
+    rate = probe(path).frame_rate
+    near = min(STANDARD_RATES, key=lambda standard: abs(float(standard) / rate - 1))
+    return near if abs(float(near) / rate - 1) <= _SAME_RATE else Fraction(max(1, round(rate)))
+
+
+COVERAGE_FORMATS: Mapping[str, CoverageFormat] = {
+    "csv": CoverageFormat(".csv", _write_csv, "every shared stretch as a table"),
+    "json": CoverageFormat(".json", _write_json, "the whole result"),
+    "edl": CoverageFormat(".edl", _write_edl, "the sources in order as an edit decision list (EDL)"),
+}
+"""Formats by name."""
+
+
+def strip_of(coverage: Coverage) -> list[tuple[float, float, bool]]:
+    """The video as a strip: (start, end, whether it is elsewhere) in shares of its length, in order, without gaps."""
+    if coverage.duration <= 0:
+        return []
+    spans = [(*span, True) for span in coverage.elsewhere] + [(*span, False) for span in coverage.only_here]
+    return [
+        (start / coverage.duration, min(end / coverage.duration, 1.0), is_elsewhere)
+        for start, end, is_elsewhere in sorted(spans)
+    ]

@@ -1,0 +1,107 @@
+"""Coverage of a video by others: arithmetic on spans, and sources of a compilation found in real files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Coverage, Index, SerialExecutor, SharedStretch
+
+SIZE = {"width": 160, "height": 120}
+RATE = 10
+
+
+def shared(start: float, end: float, path: str, there: float = 0.0, *, score: float = 0.9) -> SharedStretch:
+    return SharedStretch(start, end, path, there, there + end - start, score)
+
+
+def test_four_files_are_most_of_a_film_and_what_is_missing_is_said() -> None:
+    film = Coverage(
+        "/film.mp4",
+        100.0,
+        (shared(0, 40, "/a"), shared(30, 40, "/b"), shared(62, 80, "/c"), shared(78, 100, "/d"), shared(63, 70, "/e")),
+    )
+    assert film.elsewhere == ((0, 40), (62, 100))
+    assert film.only_here == ((40, 62),)
+    assert film.share == pytest.approx(0.78)
+    assert [(step.path, step.seconds, round(step.share, 2)) for step in film.fewest] == [
+        ("/a", 40, 0.4),
+        ("/d", 22, 0.62),
+        ("/c", 16, 0.78),
+    ]
+
+
+def test_each_moment_has_one_source_and_the_longest_stretch_is_preferred() -> None:
+    film = Coverage(
+        "/film.mp4", 30.0, (shared(0, 20, "/long", 100), shared(5, 10, "/quote"), shared(15, 30, "/next", 7))
+    )
+    pieces = [(piece.path, piece.start, piece.end, piece.other_start, piece.other_end) for piece in film.sources]
+    assert pieces == [("/long", 0, 20, 100, 120), ("/next", 20, 30, 12, 22)]
+
+
+def test_short_gaps_are_closed_and_a_film_without_matches_is_only_here() -> None:
+    assert Coverage("/f", 10.0, (shared(0, 5, "/a"), shared(5.2, 10, "/b"))).elsewhere == ((0, 10),)
+    alone = Coverage("/f", 10.0)
+    assert (alone.share, alone.only_here, alone.fewest, alone.sources) == (0.0, ((0.0, 10.0),), (), ())
+
+
+def test_a_dictionary_has_what_is_derived() -> None:
+    values = Coverage("/f", 10.0, (shared(2, 8, "/a"),)).to_dict()
+    assert values["only_here"] == [[0.0, 2], [8, 10.0]]
+    assert values["share"] == pytest.approx(0.6)
+    assert values["fewest"] == [{"path": "/a", "seconds": 6, "share": pytest.approx(0.6)}]
+
+
+def test_stretches_that_end_before_they_start_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"a stretch must not end before it starts, got \[3, 2\]"):
+        SharedStretch(3, 2, "/a", 0, 1, 0.5)
+    with pytest.raises(InvalidArgumentError, match=r"duration must be at least 0 s, got -1"):
+        Coverage("/f", -1.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sources of 8 s, and a compilation: 4 s of coffee from 2.0 on, 3 s of nothing known, 5 s of rocket from 1.5
+    on."""
+    made = tmp_path_factory.mktemp("compilation")
+    frames = {name: list(pan(name, 80, **SIZE)) for name in ("coffee", "chelsea", "rocket", "brick")}
+    for name in ("coffee", "chelsea", "rocket"):
+        encode(made / f"{name}.mp4", frames[name], rate=RATE)
+    whole = [*frames["coffee"][20:60], *frames["brick"][:30], *frames["rocket"][15:65]]
+    encode(made / "compilation.mp4", whole, rate=RATE, options={"crf": "30"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with Index.open(tmp_path_factory.mktemp("index") / "c.vidkin", create=True) as opened:
+        opened.add(folder, executor=SerialExecutor(opened.worker_spec))
+        yield opened
+
+
+def test_the_sources_of_a_compilation_are_found_in_order_with_their_ends(index: Index, folder: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    found = index.coverage(folder / "compilation.mp4", on_progress=lambda done, total: steps.append((done, total)))
+    pieces = [(Path(piece.path).stem, piece.start, piece.end, piece.other_start) for piece in found.sources]
+    assert [name for name, *_ in pieces] == ["coffee", "rocket"]
+    expected = [(0.0, 4.0, 2.0), (7.0, 12.0, 1.5)]
+    for (_, *times), truth in zip(pieces, expected, strict=True):
+        assert times == pytest.approx(truth, abs=0.21)  # two frames
+    assert found.share == pytest.approx(9 / 12, abs=0.03)
+    assert found.only_here[0] == pytest.approx((4.0, 7.0), abs=0.21)
+    assert steps[-1][0] == steps[-1][1]
+
+
+def test_a_film_is_covered_by_the_compilation_that_quotes_it(index: Index, folder: Path) -> None:
+    found = index.coverage(folder / "rocket.mp4")
+    (piece,) = found.stretches
+    assert Path(piece.path).stem == "compilation"
+    assert (piece.start, piece.end, piece.other_start) == pytest.approx((1.5, 6.5, 7.0), abs=0.21)
+
+
+def test_only_a_folder_counts_if_one_is_named(index: Index, folder: Path, tmp_path: Path) -> None:
+    assert index.coverage(folder / "rocket.mp4", within=tmp_path).stretches == ()

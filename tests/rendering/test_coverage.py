@@ -1,0 +1,70 @@
+"""Coverage in words, as a table and as an edit decision list."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Coverage, SharedStretch
+from vidkin.rendering.coverage import coverage_cells, describe_coverage, strip_of, write_coverage
+
+
+def shared(start: float, end: float, path: str, there: float, speed: float = 1.0) -> SharedStretch:
+    return SharedStretch(start, end, path, there, there + speed * (end - start), 0.9, speed)
+
+
+FILM = (shared(0, 40, "/v/a.mp4", 5), shared(62, 100, "/v/b.mp4", 0, 1.2))
+
+
+def test_one_sentence_says_how_much_few_files_have_and_what_is_missing() -> None:
+    film = Coverage("/v/film.mp4", 100.0, FILM)
+    assert describe_coverage(film) == [
+        "These 2 files together have 78.0 % of this video, missing 0:40.0 - 1:02.0: a.mp4, b.mp4"
+    ]
+    whole = Coverage("/v/film.mp4", 40.0, FILM[:1])
+    assert describe_coverage(whole) == ["This file alone has 100.0 % of this video: a.mp4"]
+    assert describe_coverage(Coverage("/v/film.mp4", 40.0)) == ["Nothing of this video was found in the others."]
+
+
+def test_a_strip_has_every_part_of_the_video_once() -> None:
+    assert strip_of(Coverage("/v/film.mp4", 100.0, FILM)) == [(0.0, 0.4, True), (0.4, 0.62, False), (0.62, 1.0, True)]
+    assert strip_of(Coverage("/v/empty.mp4", 0.0)) == []
+
+
+def test_the_table_has_a_row_for_each_stretch() -> None:
+    quote = SharedStretch(10, 20, "/v/quote.mp4", 0, 10, 0.5)
+    headings, *rows = coverage_cells(Coverage("/v/film.mp4", 100.0, (*FILM, quote)))
+    values = [dict(zip(headings, row, strict=True)) for row in rows]
+    assert [(row["path"], row["start"], row["other_end"], row["source"]) for row in values] == [
+        ("/v/a.mp4", "0.000", "45.000", "yes"),
+        ("/v/b.mp4", "62.000", "45.600", "yes"),
+        ("/v/quote.mp4", "10.000", "10.000", "no"),
+    ]
+
+
+def test_the_ending_chooses_the_file_that_is_written(tmp_path: Path) -> None:
+    film = encode(tmp_path / "film.mp4", pan("coffee", 4, width=64, height=48), rate=25)
+    found = Coverage(str(film), 100.0, FILM)
+    for name in ("c.csv", "c.json", "c.edl"):
+        write_coverage(found, tmp_path / name)
+    assert len(list(csv.reader((tmp_path / "c.csv").read_text().splitlines()))) == 3
+    assert json.loads((tmp_path / "c.json").read_text())["only_here"] == [[40, 62]]
+    assert (tmp_path / "c.edl").read_text().splitlines() == [
+        "TITLE: film",
+        "FCM: NON-DROP FRAME",
+        "",
+        "001  R001     V     C        00:00:05:00 00:00:45:00 00:00:00:00 00:00:40:00",
+        "* FROM CLIP NAME: a.mp4",
+        "* VIDKIN: score 0.90",
+        "002  R002     V     C        00:00:00:00 00:00:45:15 00:01:02:00 00:01:40:00",
+        "M2   R002     030.0                00:00:00:00",
+        "* FROM CLIP NAME: b.mp4",
+        "* VIDKIN: score 0.90",
+    ]
+    with pytest.raises(InvalidArgumentError, match=r"must be one of \.csv, \.json, \.edl"):
+        write_coverage(found, tmp_path / "c.mov")
