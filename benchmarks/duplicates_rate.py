@@ -1,6 +1,6 @@
 """What `vidkin duplicates` costs in a library with many edited copies, and what it finds.
 
-    python benchmarks/duplicates_rate.py [--python NAME=VENV/bin/python ...] [--shared] [--work FOLDER] [--output FILE.json]
+    python benchmarks/duplicates_rate.py [--shared] [--python NAME=VENV/bin/python ...] [--work FOLDER] [--output FILE]
 
 The library is made from the videos of unrelated_videos.txt, which share no footage (VIDKIN_DATA or --data), seed 0: 28
 films of 12 s, each of six stretches of 2 s that no other film has, with six edited copies each, and the 72 shortest of

@@ -147,16 +147,16 @@ class Grouping:
         compare: Result of a pair that is not among ``results``.
         decisions: Pairs that the user confirmed or rejected.
         threshold: Score from which two videos belong together.
-        pairs: Which pairs count.
         lengths: Content -> duration in seconds.
+        pairs: Which pairs count.
     """
 
     results: Mapping[tuple[str, str], PairResult]
     compare: Callable[[str, str], PairResult]
     decisions: Decisions
     threshold: float
-    pairs: PairScope = field(default_factory=PairScope)
     lengths: Mapping[str, float] = field(default_factory=dict)
+    pairs: PairScope = field(default_factory=PairScope)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
@@ -295,7 +295,7 @@ def find_duplicates(
         if first in by_content and second in by_content and search.pairs.allows(first, second)
     }
     lengths = {content: file.record.duration for content, file in first_files.items()}
-    grouping = Grouping(results, compare, decisions, threshold, search.pairs, lengths)
+    grouping = Grouping(results, compare, decisions, threshold, lengths, search.pairs)
     pairs = _Pairs(search, decisions, threshold, scope, parts)
     groups = []
     try:
