@@ -16,7 +16,7 @@ import av.error
 
 from vidkin._base.files import IMAGE_EXTENSIONS, PathLike
 from vidkin._base.values import Result
-from vidkin.media.container import media_error, open_video
+from vidkin.media.container import demux, media_error, open_video
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
 from vidkin.media.reader import PacketIdentity, PictureReader, frame_rate, identify
 from vidkin.media.sampling import SEEKABLE
@@ -119,7 +119,7 @@ class ProbedVideo:
         begin = min(0, self._first[0] or 0)
         try:
             container.seek(begin, stream=stream)
-            first = next((packet for packet in container.demux(stream) if packet.size), None)
+            first = next((packet for packet in demux(container, stream) if packet.size), None)
             if first is None or identify(first) != self._first:
                 return None
             container.seek(begin, stream=stream)
@@ -283,7 +283,7 @@ def _goes_on(container: InputContainer, seconds: float) -> bool:
         for packet in container.demux():
             if packet.pts is not None and packet.time_base is not None and packet.pts * packet.time_base >= seconds:
                 return True
-    except av.error.FFmpegError:
+    except (av.error.FFmpegError, IndexError):  # IndexError: see `demux`
         return False
     return False
 
