@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin.media import find_matroska_damage
+from vidkin.media import find_damage, find_matroska_damage
 
 CLUSTER = b"\x1f\x43\xb6\x75"
 
@@ -68,17 +69,31 @@ def test_what_follows_damage_is_looked_at_again(films: Path, tmp_path: Path) -> 
     assert find_matroska_damage(tmp_path / "a.webm").startswith("the file is damaged: 2 of about ")
 
 
-def test_a_file_without_lengths_cannot_be_checked(films: Path, tmp_path: Path) -> None:
+def test_a_file_without_lengths_is_checked_block_by_block(films: Path, tmp_path: Path) -> None:
     """As it is sent while it is made: the segment and its clusters do not say how long they are."""
     content = (films / "a.webm").read_bytes()
     head = content.index(b"\x18\x53\x80\x67") + 4
-    live = content[:head] + b"\x01" + b"\xff" * 7 + content[head + 8 :]
-    assert len(live) == len(content)
+    unknown = b"\x01" + b"\xff" * 7
+    live = content[:head] + unknown + content[head + 8 :]
     (tmp_path / "open.webm").write_bytes(live)
     assert find_matroska_damage(tmp_path / "open.webm") == ""
     place = live.index(CLUSTER, live.index(b"\x16\x54\xae\x6b"))
-    (tmp_path / "live.webm").write_bytes(live[:place] + CLUSTER + b"\xff" + live[place + 20 :])
+    first = place
+    while place >= 0:
+        after = place + 5
+        while live[after : after + 1] != b"\xe7":  # the time of the cluster is its first part
+            after += 1
+        live = live[: place + 4] + unknown + live[after:]
+        place = live.find(CLUSTER, place + 4)
+    (tmp_path / "live.webm").write_bytes(live)
     assert find_matroska_damage(tmp_path / "live.webm") == ""
+    (tmp_path / "damaged.webm").write_bytes(live[: first + 300] + live[first + 350 :])
+    assert find_matroska_damage(tmp_path / "damaged.webm").startswith("the file is damaged: 1 of about ")
+    cut = live[: live.rindex(b"\x1c\x53\xbb\x6b") - 40]
+    (tmp_path / "cut.webm").write_bytes(cut)
+    assert re.fullmatch(
+        r"the file is cut off: \d+ bytes or more are missing at its end", find_damage(tmp_path / "cut.webm", "matroska,webm")
+    )
 
 
 @pytest.mark.parametrize("junk", [CLUSTER + b"\x80\x00", CLUSTER + b"\x80"], ids=["damaged", "empty"])
@@ -86,7 +101,7 @@ def test_a_file_of_a_million_clusters_is_done_soon(
     films: Path, tmp_path: Path, junk: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each damaged cluster costs a search for the next one."""
-    monkeypatch.setattr("vidkin.media.matroska._MOST_PARTS", 10_000)
+    monkeypatch.setattr("vidkin.media.matroska.MOST_PARTS", 10_000)
     content = (films / "a.webm").read_bytes()
     head = content.index(b"\x18\x53\x80\x67") + 4
     body = content[head + 8 :] + junk * 2**20

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
+    from vidkin.media.damage import find_damage
     from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
     from vidkin.media.edits import (
         EDITS,
@@ -53,6 +54,7 @@ __all__ = [
     "TimeMap",
     "VideoInfo",
     "apply_edit",
+    "find_damage",
     "find_matroska_damage",
     "iter_frames",
     "iter_frames_at",

@@ -143,6 +143,10 @@ def _asf_packets(
                 damaged, first = damaged + 1, place if first is None else first
             if damaged > MOST_DAMAGED or total > MOST_PARTS:
                 break
+        # The index that follows begins elsewhere if bytes of the last packet are missing.
+        behind = _read(file, end, 24)
+        if not damaged and len(behind) == 24 and not 24 <= int.from_bytes(behind[16:], "little") <= size - end:
+            damaged, first = 1, max(begin, end - packet_size)
     return Findings(parts=damaged, first=first, missing=max(0, end - size), total=total)
 
 
@@ -169,6 +173,8 @@ def examine_flv(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findi
 def examine_ps(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
     """Packs and packets of an MPEG program stream (ISO/IEC 11172-1, 13818-1)."""
     place, damaged, first, total = 0, 0, None, 0
+    if _read(file, 0, 4) != b"\0\0\1\xba":
+        return Findings()  # a stream without packs
     for _ in range(MOST_PARTS):
         head = _read(file, place, 14)
         if len(head) < 4:

@@ -11,6 +11,9 @@ from vidkin.media.container import demux, open_video
 from vidkin.media.containers import EXAMINERS, MOST_DAMAGED, Findings
 from vidkin.media.matroska import examine_matroska
 
+# A time that is later than the one before by more seconds than this is itself damaged.
+_LONGEST_STEP = 60.0
+
 
 def find_damage(path: PathLike, container: str, *, on_read: Callable[[], None] = lambda: None) -> str:
     """Describe damage to the structure of a file in one line; "" if there is none, or if its format states no lengths.
@@ -53,13 +56,15 @@ def _time_before(path: PathLike, place: int, on_read: Callable[[], None]) -> flo
         with open_video(path, threads=1) as (container, stream):
             for packet in demux(container, stream):
                 on_read()
-                if packet.pts is None or packet.time_base is None:
+                stamp = packet.dts if packet.pts is None else packet.pts
+                if stamp is None or packet.time_base is None:
                     continue
-                seconds = float(packet.pts * packet.time_base)
+                seconds = float(stamp * packet.time_base)
                 first = seconds if first is None else first
                 if packet.pos is not None and packet.pos >= place:
                     return latest
-                latest = max(latest, seconds - first)
+                if seconds - first < latest + _LONGEST_STEP:
+                    latest = max(latest, seconds - first)
     except MediaError:
         return None
     return latest if first is not None else None
