@@ -22,6 +22,7 @@ from vidkin.errors import VidkinError
 from vidkin.index.duplicates.plans import read_plan
 from vidkin.index.duplicates.removal_log import Journal
 from vidkin.media import probe
+from vidkin.media.containers import EXAMINERS
 from vidkin.media.matroska import find_matroska_damage
 from vidkin.media.time import Time
 from vidkin.review.cuts import read_corrected
@@ -84,8 +85,15 @@ def read_a_list(content: bytes) -> None:
 
 
 def find_damage(content: bytes) -> None:
-    """The structure of a Matroska file."""
-    find_matroska_damage(_file(content, "video.mkv"))
+    """The structure of a Matroska file, and of a file of any other format whose lengths are read."""
+    path = _file(content, "video.mkv")
+    find_matroska_damage(path)
+    with path.open("rb", buffering=0) as file:
+        for examine in EXAMINERS.values():
+            found = examine(file, len(content), lambda: None)
+            assert found.parts >= 0
+            assert found.missing >= 0
+            assert found.first is None or 0 <= found.first <= len(content)
 
 
 def read_properties(content: bytes) -> None:
