@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from vidkin.index.ingest.processes import ProcessExecutor
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-    from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
+    from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
@@ -52,6 +52,7 @@ else:
 __all__ = [
     "LINK_TO_FOLDER",
     "NO_WINDOW",
+    "PHOTOGRAPH",
     "Advanced",
     "Comparison",
     "DamagedPart",

@@ -120,8 +120,9 @@ def watch_folders(
                     yield report
             elif settling.waits():
                 pause = settle / 2
-            changed.wait(max(pause, _SHORTEST_PAUSE))
-            stop.wait(_SHORTEST_PAUSE)
+            end = time.monotonic() + pause
+            while not (stop.wait(_SHORTEST_PAUSE) or changed.is_set() or time.monotonic() >= end):
+                pass
             changed.clear()
             scan = look()
 
