@@ -1,10 +1,10 @@
 """How much memory `vidkin serve` takes with an index of many videos, while several readers search.
 
-    python benchmarks/served_memory.py FOLDER [--videos 10000] [--searches 200] [--readers 4]
+    python benchmarks/served_memory.py FOLDER [--videos 10000] [--searches 60] [--readers 4]
 
-The videos of the folder are indexed. The others are composed: each has the features of one of them, disturbed (mean cosine about .75), so
-that windows, regions and sizes are those of real videos. Readers search for the real videos in turn. Memory is the resident set of the
-server's process.
+The videos of the folder are indexed. The others are composed: each has the features of one of them, disturbed (mean
+cosine about .75), so that windows, regions and sizes are those of real videos. Readers search for the real videos in
+turn. Memory is the resident set of the server's process.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from web_load import served
 
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.similarity import FrameFeatures
+from web_load import served
 
 _NOISE = 0.85
 
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--videos", type=int, default=10_000)
-    parser.add_argument("--searches", type=int, default=200)
+    parser.add_argument("--searches", type=int, default=60)
     parser.add_argument("--readers", type=int, default=4)
     parser.add_argument("--index", type=Path, help="Make the index here, or use the one that is there.")
     options = parser.parse_args()
@@ -75,7 +75,8 @@ def main() -> None:
                 compose(index, options.videos)
             numbers = [record.id for record in index.videos() if Path(record.path).exists()]
             info = index.info()
-        print(f"{info.videos:,} videos, {info.windows:,} windows, {info.frames:,} frames, {info.bytes / 2**20:.0f} MiB on disk")
+        size = f"{info.windows:,} windows, {info.frames:,} frames, {info.bytes / 2**20:.0f} MiB on disk"
+        print(f"{info.videos:,} videos, {size}")
         with served(place) as port:
             process = next(
                 each
@@ -85,7 +86,8 @@ def main() -> None:
             print(f"{'searches':>8} {'MiB':>6} {'processor s':>12}")
             rows = search(port, numbers, options.searches, options.readers, process)
     half = [memory for count, memory in rows if count >= options.searches // 2]
-    print(f"highest {max(memory for _, memory in rows):.0f} MiB; in the second half it grew by {half[-1] - half[0]:.0f} MiB")
+    print(f"highest {max(memory for _, memory in rows):.0f} MiB")
+    print(f"in the second half it grew by {half[-1] - half[0]:.0f} MiB")
 
 
 def search(

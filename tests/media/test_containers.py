@@ -34,7 +34,10 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pixels = "rgb8" if codec == "gif" else "yuv420p"
         if name == "a.mp4":
             whole = encode(folder / "late.mp4", frames, rate=25)
-            with av.open(str(whole)) as given, av.open(str(folder / name), "w", options={"movflags": "faststart"}) as front:
+            with (
+                av.open(str(whole)) as given,
+                av.open(str(folder / name), "w", options={"movflags": "faststart"}) as front,
+            ):
                 stream = front.add_stream_from_template(given.streams.video[0])
                 for packet in given.demux(video=0):
                     if packet.dts is not None:

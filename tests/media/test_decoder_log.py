@@ -31,7 +31,7 @@ print(decoder_log.take())
 
 
 def test_errors_of_a_decoder_are_counted_with_the_time_of_the_first(tmp_path: Path) -> None:
-    """Bytes of a JPEG inside an AVI change nothing else; two threads decode, which stood still with a callback of Python."""
+    """Two threads decode, which stood still with a callback of Python."""
     whole = encode(
         tmp_path / "whole.avi", pan("coffee", 100, width=96, height=64), rate=25, codec="mpeg4", options={"g": "10"}
     )

@@ -92,7 +92,8 @@ def test_a_file_without_lengths_is_checked_block_by_block(films: Path, tmp_path:
     cut = live[: live.rindex(b"\x1c\x53\xbb\x6b") - 40]
     (tmp_path / "cut.webm").write_bytes(cut)
     assert re.fullmatch(
-        r"the file is cut off: \d+ bytes or more are missing at its end", find_damage(tmp_path / "cut.webm", "matroska,webm")
+        r"the file is cut off: \d+ bytes or more are missing at its end",
+        find_damage(tmp_path / "cut.webm", "matroska,webm"),
     )
 
 

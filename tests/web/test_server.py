@@ -117,7 +117,8 @@ def test_many_threads_share_two_heaps() -> None:
         "gate.wait()\n"
         # A heap of a thread begins at a multiple of 64 MiB.
         "lines = open('/proc/self/maps').read().splitlines()\n"
-        "heaps = sum(re.match(r'[0-9a-f]*[048c]000000-\\S+ rw-p 00000000 00:00 0', line) is not None for line in lines)\n"
+        "heap = re.compile(r'[0-9a-f]*[048c]000000-\\S+ rw-p 00000000 00:00 0')\n"
+        "heaps = sum(heap.match(line) is not None for line in lines)\n"
         "gate.wait()\n"
         "print(heaps)\n"
     )

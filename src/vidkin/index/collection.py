@@ -236,9 +236,10 @@ class Index:
     ) -> Iterator[IngestReport]:
         """Keep the index up to date with folders: a report after each change, until the caller stops.
 
-        Files are handled as by :meth:`add`, by its rules that the index remembers, once they have stopped changing: size and
-        modification time have stayed the same for ``settle`` seconds, and (on Linux) no process of this account has
-        them open for writing. Between two updates the index is not locked; while another process writes, this waits.
+        Files are handled as by :meth:`add`, by its rules that the index remembers, once they have stopped changing:
+        size and modification time have stayed the same for ``settle`` seconds, and (on Linux) no process of this
+        account has them open for writing. Between two updates the index is not locked; while another process writes,
+        this waits.
 
         Args:
             paths: Folders, files or patterns.
@@ -248,7 +249,8 @@ class Index:
 
         Raises:
             InvalidArgumentError: ``settle`` is not above 0.
-            IngestInterrupted: On Ctrl-C during an update, with the report so far; at other times it is KeyboardInterrupt.
+            IngestInterrupted: On Ctrl-C during an update, with the report so far; at other times it is
+            KeyboardInterrupt.
         """
         from vidkin.index.ingest.watch import watch_folders
 

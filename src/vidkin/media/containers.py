@@ -1,8 +1,9 @@
 """Check whether a file is whole by the lengths that its container states, without decoding it.
 
-Every container divides its file into parts and states their lengths, and often the size of the whole. Where bytes are missing or
-headers were overwritten, a part does not begin where the one before it ends; where the end is missing, a length reaches beyond
-it. What lies inside a part is not examined. Matroska has a module of its own, because its parts can have checksums.
+Every container divides its file into parts and states their lengths, and often the size of the whole. Where bytes are
+missing or headers were overwritten, a part does not begin where the one before it ends; where the end is missing, a
+length reaches beyond it. What lies inside a part is not examined. Matroska has a module of its own, because its parts
+can have checksums.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _ASF_HEADER = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
 # Boxes of MP4 that hold pictures, or whose lengths say where they are.
-_MP4_BOXES = frozenset({b"mdat", b"moov", b"moof", b"free", b"skip", b"wide", b"ftyp", b"styp", b"sidx", b"mfra", b"udta"})
+_MP4_BOXES = frozenset(
+    {b"mdat", b"moov", b"moof", b"free", b"skip", b"wide", b"ftyp", b"styp", b"sidx", b"mfra", b"udta"}
+)
 
 
 @dataclass(frozen=True, slots=True)

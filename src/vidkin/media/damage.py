@@ -8,7 +8,7 @@ from collections.abc import Callable
 from vidkin._base.files import PathLike, open_regular_file
 from vidkin.errors import MediaError
 from vidkin.media.container import demux, open_video
-from vidkin.media.containers import EXAMINERS, MOST_DAMAGED, Findings
+from vidkin.media.containers import EXAMINERS, MOST_DAMAGED
 from vidkin.media.matroska import examine_matroska
 
 # A time that is later than the one before by more seconds than this is itself damaged.
@@ -18,9 +18,9 @@ _LONGEST_STEP = 60.0
 def find_damage(path: PathLike, container: str, *, on_read: Callable[[], None] = lambda: None) -> str:
     """Describe damage to the structure of a file in one line; "" if there is none, or if its format states no lengths.
 
-    Files that are not whole: parts do not begin where the one before ends, checksums are wrong (Matroska), or the file is shorter
-    than it says. Examined are MP4 and QuickTime, Matroska and WebM, AVI, ASF (WMV), FLV, MPEG program and transport streams, GIF.
-    Nothing is decoded, and what lies inside a part is not examined.
+    Files that are not whole: parts do not begin where the one before ends, checksums are wrong (Matroska), or the file
+    is shorter than it says. Examined are MP4 and QuickTime, Matroska and WebM, AVI, ASF (WMV), FLV, MPEG program and
+    transport streams, GIF. Nothing is decoded, and what lies inside a part is not examined.
 
     Args:
         path: The file.

@@ -186,5 +186,3 @@ def test_a_wrong_time_and_a_read_only_index_are_refused(index: Path, tmp_path: P
         opened.watch(tmp_path, settle=0)
     with Index.open(index, read_only=True) as opened, pytest.raises(CollectionError, match="opened read-only"):
         opened.watch(tmp_path)
-
-
