@@ -1,8 +1,8 @@
 """How much damage an index notices: files of many formats, overwritten, cut and cut off with a fixed seed.
 
-    python benchmarks/damage_found.py [--mutations 25] [--seed 0] [--intact FOLDER...] [--output FILE] [--list]
+    python benchmarks/damage_found.py [--mutations 25] [--seed 0] [--intact FOLDER...] [--list]
 
-Every file has 150 frames of a camera that wanders over noise of three sizes, a key frame every 12, and mostly sound. A damaged
+Every file has 150 frames of a camera that wanders over noise, a key frame every 12, and mostly sound. A damaged
 file counts if it can still be read and more than 5 % of the frames of its source are not in it: no frame of it differs
 by less than 4 gray levels on average. It is found if `vidkin info --videos` has a word about it. Whole files, the
 sources and those of the folders named, must have none.

@@ -128,13 +128,13 @@ def index(
 
 def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, prune: bool, json: bool) -> None:
     """Keep an index up to date until Ctrl-C, which is how this ends; during an update it interrupts that."""
-    from vidkin.index import IngestInterrupted
+    from vidkin.index import IngestInterrupted, watch_folders
 
     note(f"Watching {number(len(paths), 'path')}; Ctrl-C ends it.")
     names = [os.fspath(path.expanduser()) for path in paths]
     missing: frozenset[str] = frozenset()
     try:
-        for report in collection.watch(names, workers=workers, prune=prune):
+        for report in watch_folders(collection, names, workers=workers, prune=prune):
             # What is known already is not said again.
             new = [item for item in (*report.added, *report.moved, *report.broken, *report.removed) if not item.known]
             new += [item for item in report.missing if item.path not in missing]

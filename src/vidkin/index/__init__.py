@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         to_stored,
         window_vectors,
     )
+    from vidkin.index.watch import watch_folders
 else:
     __getattr__ = lazy_names(__name__)
 
@@ -107,6 +108,7 @@ __all__ = [
     "sign_plan",
     "to_stored",
     "undo",
+    "watch_folders",
     "window_vectors",
     "write_plan",
 ]

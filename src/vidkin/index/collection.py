@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,9 +51,6 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 _logger = logging.getLogger(__name__)
-
-# Seconds that a watching index waits for another writer before it looks at its folders again.
-_WATCH_WAIT = 10.0
 
 
 class Index:
@@ -192,7 +188,7 @@ class Index:
             retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
             executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
-            is_ready: Files for which it is false are left as they are, see :meth:`watch`; None takes all.
+            is_ready: Files for which it is false are left as they are (:func:`vidkin.index.watch_folders`).
 
         Raises:
             CollectionLockedError: Another process is writing.
@@ -222,54 +218,6 @@ class Index:
                 retry_broken=retry_broken,
                 on_progress=on_progress,
             )
-
-    def watch(
-        self,
-        paths: PathLike | Iterable[PathLike],
-        *,
-        settle: float = 3.0,
-        stop: threading.Event | None = None,
-        workers: int | None = None,
-        prune: bool = False,
-        on_progress: OnProgress | None = None,
-        executor: Executor | None = None,
-    ) -> Iterator[IngestReport]:
-        """Keep the index up to date with folders: a report after each change, until the caller stops.
-
-        Files are handled as by :meth:`add`, by its rules that the index remembers, once they have stopped changing:
-        size and modification time have stayed the same for ``settle`` seconds, and (on Linux) no process of this
-        account has them open for writing. Between two updates the index is not locked; while another process writes,
-        this waits.
-
-        Args:
-            paths: Folders, files or patterns.
-            settle: Seconds without change, more than 0.
-            stop: Ends the iteration soon after it is set, also from another thread.
-            workers, prune, on_progress, executor: As of :meth:`add`.
-
-        Raises:
-            InvalidArgumentError: ``settle`` is not above 0.
-            IngestInterrupted: On Ctrl-C during an update, with the report so far; at other times it is
-            KeyboardInterrupt.
-        """
-        from vidkin.index.ingest.watch import watch_folders
-
-        self._check_writable()
-        if not 0 < settle < float("inf"):
-            raise InvalidArgumentError(f"settle must be more than 0 s, got {settle}")
-        names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-
-        def update(is_ready: Callable[[VideoFile], bool]) -> IngestReport:
-            options = {"workers": workers, "prune": prune, "on_progress": on_progress, "executor": executor}
-            return self.add(names, is_ready=is_ready, wait=_WATCH_WAIT, **options)  # type: ignore[arg-type]
-
-        return watch_folders(
-            lambda: scan(names, self.manifest.rules),
-            update,
-            ignored=None if self.place.folder is None else os.fspath(self.place.folder),
-            settle=settle,
-            stop=stop,
-        )
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
         """Remove files, and all files in folders, until :meth:`add` names them again.

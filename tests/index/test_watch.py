@@ -13,8 +13,8 @@ import pytest
 
 from tests.index.helpers import video
 from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile
-from vidkin.index.ingest.watch import Settling, open_for_writing
+from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile, watch_folders
+from vidkin.index.watch import Settling, open_for_writing
 
 
 def scan_of(**files: int) -> Scan:
@@ -103,7 +103,7 @@ def watched(index: Path, folder: Path, *, prune: bool = False) -> Iterator[Watch
         try:
             with Index.open(index) as opened:
                 executor = SerialExecutor(opened.worker_spec)
-                for report in opened.watch(folder, settle=0.5, stop=stop, prune=prune, executor=executor):
+                for report in watch_folders(opened, folder, settle=0.5, stop=stop, prune=prune, executor=executor):
                     watching.reports.append(report)
         except BaseException as error:  # noqa: BLE001
             errors.append(error)
@@ -165,8 +165,8 @@ def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp
 def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vidkin.index.collection._WATCH_WAIT", 0.1)
-    monkeypatch.setattr("vidkin.index.ingest.watch._LOCKED_PAUSE", 0.2)
+    monkeypatch.setattr("vidkin.index.watch._WAIT", 0.1)
+    monkeypatch.setattr("vidkin.index.watch._LOCKED_PAUSE", 0.2)
     folder = tmp_path / "videos"
     paths = [video(folder / f"{seed}.mp4", seed=seed) for seed in range(2)]
     with watched(index, folder, prune=True) as watching:
@@ -182,7 +182,8 @@ def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
 
 
 def test_a_wrong_time_and_a_read_only_index_are_refused(index: Path, tmp_path: Path) -> None:
+    video(tmp_path / "videos" / "a.mp4", seed=1)
     with Index.open(index) as opened, pytest.raises(InvalidArgumentError, match="settle must be more than 0 s, got 0"):
-        opened.watch(tmp_path, settle=0)
+        watch_folders(opened, tmp_path, settle=0)
     with Index.open(index, read_only=True) as opened, pytest.raises(CollectionError, match="opened read-only"):
-        opened.watch(tmp_path)
+        next(watch_folders(opened, tmp_path / "videos", settle=0.1))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
-from vidkin.errors import CollectionLockedError
-from vidkin.index.ingest.report import IngestReport
-from vidkin.index.ingest.scan import Scan, VideoFile
+from vidkin._base.files import PathLike
+from vidkin.errors import CollectionLockedError, InvalidArgumentError
+from vidkin.index.collection import Index
+from vidkin.index.ingest.executor import Executor
+from vidkin.index.ingest.report import IngestReport, OnProgress
+from vidkin.index.ingest.scan import Scan, VideoFile, scan
 
 _logger = logging.getLogger(__name__)
 
@@ -22,11 +28,60 @@ SETTLE = 3.0
 # Seconds after which folders are looked at without a message of the system: it has none for what other computers write.
 _RESCAN = 300.0
 _RESCAN_UNWATCHED = 30.0
+# Seconds to wait for another writer before the folders are looked at again.
+_WAIT = 10.0
 # Pauses while many messages arrive, and while another process writes.
 _SHORTEST_PAUSE = 0.25
 _LOCKED_PAUSE = 5.0
 # Own reading makes messages, too: only these kinds say that something may be new.
 _CHANGES = frozenset({"created", "modified", "moved", "deleted", "closed"})
+
+
+def watch_folders(
+    index: Index,
+    paths: PathLike | Iterable[PathLike],
+    *,
+    settle: float = SETTLE,
+    stop: threading.Event | None = None,
+    workers: int | None = None,
+    prune: bool = False,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+) -> Iterator[IngestReport]:
+    """Keep an index up to date with folders: a report after each change, until the caller stops.
+
+    Files are handled as by :meth:`Index.add`, by the rules that the index remembers, once they have stopped changing:
+    size and modification time have stayed the same for ``settle`` seconds, and no process of this account has them open
+    for writing (Linux). The first report comes after ``settle`` seconds. Between two updates the index is not locked;
+    while another process writes, this waits.
+
+    Args:
+        index: The index, not opened read-only.
+        paths: Folders, files or patterns.
+        settle: Seconds without change, more than 0.
+        stop: Ends the iteration soon after it is set, also from another thread.
+        workers, prune, on_progress, executor: As of :meth:`Index.add`.
+
+    Raises:
+        InvalidArgumentError: ``settle`` is not above 0.
+        IngestInterrupted: On Ctrl-C during an update, with the report so far; at other times it is KeyboardInterrupt.
+    """
+    if not 0 < settle < math.inf:
+        raise InvalidArgumentError(f"settle must be more than 0 s, got {settle}")
+    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+
+    def update(is_ready: Callable[[VideoFile], bool]) -> IngestReport:
+        return index.add(
+            names,
+            workers=workers,
+            prune=prune,
+            on_progress=on_progress,
+            executor=executor,
+            wait=_WAIT,
+            is_ready=is_ready,
+        )
+
+    return _follow(index, names, update, Settling(settle), stop or threading.Event())
 
 
 @dataclass
@@ -77,41 +132,27 @@ class Settling:
         return self._done.get(file.path) == file
 
 
-def watch_folders(
-    look: Callable[[], Scan],
+def _follow(
+    index: Index,
+    names: Sequence[PathLike],
     update: Callable[[Callable[[VideoFile], bool]], IngestReport],
-    *,
-    ignored: str | None = None,
-    settle: float = SETTLE,
-    stop: threading.Event | None = None,
+    settling: Settling,
+    stop: threading.Event,
 ) -> Iterator[IngestReport]:
-    """Yield a report after each change of some folders, until ``stop`` is set.
-
-    The first one comes after ``settle`` seconds. A file is handed to ``update`` once size and modification time have
-    stayed the same for that time and no process of this account has it open for writing (Linux).
-
-    Args:
-        look: Scans the folders.
-        update: Brings the index up to date with the files for which its argument is true; takes and releases the lock.
-        ignored: A folder whose changes mean nothing: that of the index.
-        settle: Seconds without change.
-        stop: Ends the iteration when it is set.
-    """
-    stop = stop or threading.Event()
+    """Look at the files whenever something has changed, and update the index with those that have settled."""
     changed = threading.Event()
-    settling = Settling(settle)
     with ExitStack() as stack:
-        scan = look()
-        is_watched = _watch(scan, changed, ignored, stack)
+        files = scan(names, index.manifest.rules)
+        is_watched = _watch(files, changed, index.place.folder, stack)
         while not stop.is_set():
             pause = _RESCAN if is_watched else _RESCAN_UNWATCHED
             now = time.monotonic()
-            if settling.look(scan, now):
+            if settling.look(files, now):
                 settling.hold(open_for_writing(settling.settled(now)), now)
-            if settling.look(scan, now):
+            if settling.look(files, now):
                 ready = settling.settled(now)
                 try:
-                    report = update(lambda file: ready.get(file.path) == file or settling.is_finished(file))  # noqa: B023
+                    report = update(partial(_is_chosen, ready, settling))
                 except CollectionLockedError as error:
                     _logger.info("%s; trying again", error)
                     pause = _LOCKED_PAUSE
@@ -119,12 +160,16 @@ def watch_folders(
                     settling.finish(ready)
                     yield report
             elif settling.waits():
-                pause = settle / 2
+                pause = settling.seconds / 2
             end = time.monotonic() + pause
             while not (stop.wait(_SHORTEST_PAUSE) or changed.is_set() or time.monotonic() >= end):
                 pass
             changed.clear()
-            scan = look()
+            files = scan(names, index.manifest.rules)
+
+
+def _is_chosen(ready: Mapping[str, VideoFile], settling: Settling, file: VideoFile) -> bool:
+    return ready.get(file.path) == file or settling.is_finished(file)
 
 
 def open_for_writing(paths: Collection[str]) -> set[str]:
@@ -153,8 +198,8 @@ def open_for_writing(paths: Collection[str]) -> set[str]:
     return found
 
 
-def _watch(scan: Scan, changed: threading.Event, ignored: str | None, stack: ExitStack) -> bool:
-    """Let the system set ``changed``; whether it watches all folders."""
+def _watch(scan: Scan, changed: threading.Event, ignored: Path | None, stack: ExitStack) -> bool:
+    """Let the system set ``changed`` by what happens outside of the index; whether it watches all folders."""
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers import Observer
 
