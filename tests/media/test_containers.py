@@ -88,6 +88,7 @@ def test_bytes_missing_in_the_middle_show(films: Path, tmp_path: Path, name: str
         return
     found = re.match(r"the file is damaged: [\d,]+( of about [\d,]+)? parts? changed .*, first at (\d\.\d) s", word)
     assert found is not None, word
+    assert ("; it lacks 17 bytes or more" in word) == (name == "a.avi")
     # A packet of ASF holds many pictures, and the first one of it is the last before the damage.
     assert (0 if name == "a.wmv" else 0.8) <= float(found[2]) <= 1.5
 

@@ -44,7 +44,9 @@ def find_damage(path: PathLike, container: str, *, on_read: Callable[[], None] =
         seconds = None if findings.first is None else _time_before(path, findings.first, on_read)
         where = "" if seconds is None else f", first at {seconds:.1f} s"
         sentences.append(f"the file is damaged: {count}{total} {verb} changed after they were written{where}")
-    if findings.missing:
+        if findings.missing:
+            sentences.append(f"it lacks {findings.missing:,} bytes or more")
+    elif findings.missing:
         sentences.append(f"the file is cut off: {findings.missing:,} bytes or more are missing at its end")
     return "; ".join(sentences)
 
