@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tests.support.videos import encode_with_sound
 from vidkin._base import disk
 from vidkin._base.files import is_unfinished
 from vidkin.errors import MediaError
-from vidkin.media import Span, read_frames, split_exactly, split_video
+from vidkin.media import read_frames, split_exactly, split_video
 
 # A film is split some hundred times.
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(300)]
@@ -21,12 +22,27 @@ pytestmark = [pytest.mark.kill, pytest.mark.timeout(300)]
 Split = Callable[[Path, Path], object]
 
 
+class Stretch(NamedTuple):
+    """Frames of a film of ten a second."""
+
+    start_frame: int
+    end_frame: int
+
+    @property
+    def start(self) -> float:
+        return self.start_frame / 10
+
+    @property
+    def end(self) -> float:
+        return self.end_frame / 10
+
+
 def at_keys(source: Path, folder: Path) -> object:
     return split_video(source, folder, [0.0, 1.0, 2.0], names=["a", "b", "c"])
 
 
 def exactly(source: Path, folder: Path) -> object:
-    spans = [Span(0, 7), Span(7, 22), Span(22, 30)]
+    spans = [Stretch(0, 7), Stretch(7, 22), Stretch(22, 30)]
     return split_exactly(source, folder, spans, times=np.arange(30) / 10, names=["a", "b", "c"])
 
 
