@@ -23,7 +23,7 @@ from vidkin.index.duplicates.plans import read_plan
 from vidkin.index.duplicates.removal_log import Journal
 from vidkin.media import probe
 from vidkin.media.containers import EXAMINERS
-from vidkin.media.matroska import find_matroska_damage
+from vidkin.media.matroska import examine_matroska
 from vidkin.media.time import Time
 from vidkin.review.cuts import read_corrected
 from vidkin.review.labels import REVIEW_FOLDER
@@ -86,10 +86,8 @@ def read_a_list(content: bytes) -> None:
 
 def find_damage(content: bytes) -> None:
     """The structure of a Matroska file, and of a file of any other format whose lengths are read."""
-    path = _file(content, "video.mkv")
-    find_matroska_damage(path)
-    with path.open("rb", buffering=0) as file:
-        for examine in EXAMINERS.values():
+    with _file(content, "video.mkv").open("rb", buffering=0) as file:
+        for examine in (examine_matroska, *EXAMINERS.values()):
             found = examine(file, len(content), lambda: None)
             assert found.parts >= 0
             assert found.missing >= 0

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
     from vidkin.media.frames import Frames
-    from vidkin.media.matroska import find_matroska_damage
     from vidkin.media.picture_edits import EditSetting
     from vidkin.media.pieces import Piece, SplitReport
     from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
@@ -55,7 +54,6 @@ __all__ = [
     "VideoInfo",
     "apply_edit",
     "find_damage",
-    "find_matroska_damage",
     "iter_frames",
     "iter_frames_at",
     "iter_planes",

@@ -38,8 +38,12 @@ def find_damage(path: PathLike, container: str, *, on_read: Callable[[], None] =
         findings = examine(file, os.fstat(file.fileno()).st_size, on_read)
     sentences = []
     if findings.parts:
-        count = f"more than {MOST_DAMAGED:,}" if findings.parts > MOST_DAMAGED else f"{findings.parts:,}"
-        total = f" of about {findings.total:,}" if findings.total >= findings.parts else ""
+        count, total = (
+            f"{findings.parts:,}",
+            f" of about {findings.total:,}" if findings.total >= findings.parts else "",
+        )
+        if findings.parts > MOST_DAMAGED:
+            count, total = f"more than {MOST_DAMAGED:,}", ""
         verb = "part" if count == "1" and not total else "parts"
         seconds = None if findings.first is None else _time_before(path, findings.first, on_read)
         where = "" if seconds is None else f", first at {seconds:.1f} s"

@@ -7,13 +7,11 @@ with a checksum, which FFmpeg writes into Matroska but not into WebM, reveal eve
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO
 
-from vidkin._base.files import PathLike, open_regular_file
 from vidkin.media.containers import MOST_DAMAGED, MOST_PARTS, Findings
 
 _HEADER, _SEGMENT, _CLUSTER, _TRACKS = 0x1A45DFA3, 0x18538067, 0x1F43B675, 0x1654AE6B
@@ -34,26 +32,6 @@ _MOST_MISSING = 1 << 44
 # Larger parts are not examined.
 _MOST_BYTES = 64 * 2**20
 _LOOK = 2**20
-
-
-def find_matroska_damage(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> str:
-    """Describe damage to the structure of a Matroska or WebM file in one line; "" if there is none.
-
-    Args:
-        path: The Matroska or WebM file.
-        on_read: Callback for every part read.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
-    with open_regular_file(path) as file:
-        findings = examine_matroska(file, os.fstat(file.fileno()).st_size, on_read)
-    if not findings.parts:
-        return ""
-    if findings.parts > MOST_DAMAGED:
-        return f"the file is damaged: more than {MOST_DAMAGED} parts (clusters) changed after they were written"
-    total = findings.total
-    return f"the file is damaged: {findings.parts} of about {total} parts (clusters) changed after they were written"
 
 
 def examine_matroska(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
