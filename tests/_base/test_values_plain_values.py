@@ -130,7 +130,16 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers(value: object,
     assert table_cell(value) == cell
     file = io.StringIO()
     write_csv_rows(file, [[value, 1]])
-    assert next(csv.reader(io.StringIO(file.getvalue()))) == [cell, "1"]
+    (written,) = csv.reader(io.StringIO(file.getvalue(), newline=""))
+    assert written == [table_cell(value, lines=True), "1"]
+    assert written[0].translate(dict.fromkeys(map(ord, "\t\r\n"), "\ufffd")) == cell
+
+
+@pytest.mark.parametrize("name", ["two\nlines.mp4", "tab\t.mp4", '"quoted".mp4', "a\r\nb, c.mp4"])
+def test_a_name_survives_csv(name: str) -> None:
+    file = io.StringIO()
+    write_csv_rows(file, [[name, "\x1b[2J", 1]])
+    assert list(csv.reader(io.StringIO(file.getvalue(), newline=""))) == [[name, "\ufffd[2J", "1"]]
 
 
 def test_every_table_is_written_through_the_one_place_that_takes_formulas_out() -> None:

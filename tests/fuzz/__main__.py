@@ -18,8 +18,8 @@ CORPUS = Path(__file__).with_name("corpus")
 _WATCHED = (
     "json.decoder", "json.scanner", "tomllib", "vidkin._base.limits", "vidkin._base.registry", "vidkin._base.toml",
     "vidkin._base.values", "vidkin.datasets.listing", "vidkin.index.duplicates.plans",
-    "vidkin.index.duplicates.removal_log", "vidkin.media.matroska", "vidkin.media.time", "vidkin.review.cuts",
-    "vidkin.web.files",
+    "vidkin.index.duplicates.removal_log", "vidkin.media.containers", "vidkin.media.matroska", "vidkin.media.time",
+    "vidkin.review.cuts", "vidkin.web.files",
 )  # fmt: skip
 
 

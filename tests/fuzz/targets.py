@@ -22,7 +22,8 @@ from vidkin.errors import VidkinError
 from vidkin.index.duplicates.plans import read_plan
 from vidkin.index.duplicates.removal_log import Journal
 from vidkin.media import probe
-from vidkin.media.matroska import find_matroska_damage
+from vidkin.media.containers import EXAMINERS
+from vidkin.media.matroska import examine_matroska
 from vidkin.media.time import Time
 from vidkin.review.cuts import read_corrected
 from vidkin.review.labels import REVIEW_FOLDER
@@ -84,8 +85,13 @@ def read_a_list(content: bytes) -> None:
 
 
 def find_damage(content: bytes) -> None:
-    """The structure of a Matroska file."""
-    find_matroska_damage(_file(content, "video.mkv"))
+    """The structure of a Matroska file, and of a file of any other format whose lengths are read."""
+    with _file(content, "video.mkv").open("rb", buffering=0) as file:
+        for examine in (examine_matroska, *EXAMINERS.values()):
+            found = examine(file, len(content), lambda: None)
+            assert found.parts >= 0
+            assert found.missing >= 0
+            assert found.first is None or 0 <= found.first <= len(content)
 
 
 def read_properties(content: bytes) -> None:

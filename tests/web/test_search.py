@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import HTTPException
 from starlette.testclient import TestClient
 
 from tests.web.conftest import Connect, Library, number_of
 from vidkin.index import Index
+from vidkin.web.lanes import Lane
+from vidkin.web.search import _Caller, _in_line
 
 
 def search(client: TestClient, status: int = 200, **wanted: Any) -> Any:
@@ -167,6 +172,25 @@ def test_a_search_knows_its_place_in_the_line(client: TestClient, monkeypatch: p
     assert places == [0, 0, 1]
     gone = client.get("/api/searches/one")
     assert (gone.status_code, gone.json()["detail"]) == (404, "there is no such search (any more)")
+
+
+def test_a_search_that_nobody_waits_for_any_more_leaves_the_line_with_status_499() -> None:
+    """What a proxy logs of a client that closed its connection; nobody reads the answer itself."""
+    lane, gate = Lane("searches", workers=1, waiting=4, seconds=20), threading.Event()
+    site, gone = SimpleNamespace(searches=lane), SimpleNamespace(is_disconnected=lambda: asyncio.sleep(0, True))
+
+    async def ask() -> None:
+        first = asyncio.create_task(lane.run(lambda: gate.wait(10)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(HTTPException, match="the search was given up") as caught:
+            await _in_line(site, gone, _Caller("reader", "ticket"), dict)  # type: ignore[arg-type]
+        assert caught.value.status_code == 499
+        await asyncio.sleep(0.05)
+        assert lane.position("ticket") is None
+        gate.set()
+        assert await first
+
+    asyncio.run(ask())
 
 
 def wait_for(happened: Callable[[], bool]) -> None:

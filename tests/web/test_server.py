@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 import uvicorn
@@ -97,3 +99,31 @@ def test_connections_without_a_request_do_not_keep_others_out() -> None:
         await running
 
     asyncio.run(ask())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="its memory is shared out by another library")
+def test_many_threads_share_two_heaps() -> None:
+    """In a process of its own: 24 threads that each keep a little leave as many heaps behind otherwise."""
+    code = (
+        "import re, sys, threading\n"
+        "from vidkin.web.server import share_heaps\n"
+        "if sys.argv[1] == 'shared' and not share_heaps(): sys.exit('no')\n"
+        "gate = threading.Barrier(25)\n"
+        "def work():\n"
+        "    kept = [bytearray(50_000) for _ in range(20)]\n"
+        "    gate.wait(); gate.wait()\n"
+        "threads = [threading.Thread(target=work) for _ in range(24)]\n"
+        "[thread.start() for thread in threads]\n"
+        "gate.wait()\n"
+        # A heap of a thread begins at a multiple of 64 MiB.
+        "lines = open('/proc/self/maps').read().splitlines()\n"
+        "heap = re.compile(r'[0-9a-f]*[048c]000000-\\S+ rw-p 00000000 00:00 0')\n"
+        "heaps = sum(heap.match(line) is not None for line in lines)\n"
+        "gate.wait()\n"
+        "print(heaps)\n"
+    )
+    counts = {
+        how: int(subprocess.run([sys.executable, "-c", code, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("shared", "usual")
+    }
+    assert counts["shared"] <= 2 < counts["usual"]

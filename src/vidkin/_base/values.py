@@ -163,9 +163,14 @@ def replace_controls(text: str) -> str:
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
+_IN_QUOTES = frozenset("\t\r\n")
+_LINES = re.compile(r"([\t\r\n])")
 
-def table_cell(value: object) -> str:
+
+def table_cell(value: object, *, lines: bool = False) -> str:
     """A value as a cell of CSV or tab-separated values, without control characters.
+
+    With ``lines``, tabs and ends of lines stay, which CSV holds in quotes: names of files may have them.
 
     A text that a spreadsheet would run as a formula, such as the name of a file ``=cmd|...``, gets an apostrophe in
     front, by which spreadsheets know text. Numbers stay as they are.
@@ -175,12 +180,14 @@ def table_cell(value: object) -> str:
     """
     text = "" if value is None else str(value)
     mark = "'" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else ""
-    return mark + replace_controls(text)
+    if not lines:
+        return mark + replace_controls(text)
+    return mark + "".join(part if part in _IN_QUOTES else replace_controls(part) for part in _LINES.split(text))
 
 
 def write_csv_rows(file: IO[str], rows: Iterable[Iterable[object]]) -> None:
     """Write rows as CSV, each value by :func:`table_cell`."""
-    csv.writer(file).writerows([table_cell(value) for value in row] for row in rows)
+    csv.writer(file).writerows([table_cell(value, lines=True) for value in row] for row in rows)
 
 
 def short_digest(values: object) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, note, path_text, say, table
@@ -64,6 +65,9 @@ def index(
         bool,
         typer.Option("--prune", help="Remove videos of these folders from the index whose files are gone or excluded."),
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Then keep the index up to date with these folders until Ctrl-C.")
+    ] = False,
     json: JsonOption = False,
     weights: _RareFile = None,
     whitening: _RareFile = None,
@@ -88,7 +92,8 @@ def index(
         remembered = () if no_exclude else collection.manifest.exclude
         report = fill(
             collection,
-            paths,
+            # What is being written at this moment must settle first: watching adds the rest.
+            [] if watch else paths,
             workers=workers,
             ray=ray,
             prune=prune,
@@ -98,6 +103,9 @@ def index(
             follow_links=follow_links,
             images=images,
         )
+        if watch:
+            _follow(collection, paths, workers=workers, prune=prune, json=json)
+            return
         info = collection.info()
     if json:
         facts = report.to_dict()
@@ -114,8 +122,36 @@ def index(
         elif not report.broken:
             error_line("no videos found; name folders or files with videos")
         raise typer.Exit(Status.NOTHING_USABLE)
-    if report.broken:
+    if any(not item.known for item in report.broken):
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, prune: bool, json: bool) -> None:
+    """Keep an index up to date until Ctrl-C, which is how this ends; during an update it interrupts that."""
+    from vidkin.index import IngestInterrupted, watch_folders
+
+    note(f"Watching {number(len(paths), 'path')}; Ctrl-C ends it.")
+    names = [os.fspath(path.expanduser()) for path in paths]
+    missing: frozenset[str] = frozenset()
+    try:
+        for report in watch_folders(collection, names, workers=workers, prune=prune):
+            # What is known already is not said again.
+            new = [item for item in (*report.added, *report.moved, *report.broken, *report.removed) if not item.known]
+            new += [item for item in report.missing if item.path not in missing]
+            missing = frozenset(item.path for item in report.missing)
+            if json:
+                facts = {"index": collection.place.uri, "changes": [item.to_dict() for item in new]}
+                print_json({**facts, "videos": len(collection)}, indent=None)
+                continue
+            for item in new:
+                cause = f": {printable(item.cause)}" if item.cause else ""
+                say(Text(f"{item.kind:<8} ").append_text(path_text(item.path)).append(cause))
+            if new:
+                say(path_text(collection.place.uri).append(f": {number(len(collection), 'video')}"))
+    except IngestInterrupted:
+        raise
+    except KeyboardInterrupt:
+        note("Stopped watching.")
 
 
 def fill(
@@ -177,7 +213,7 @@ def print_report(report: IngestReport) -> None:
 
 
 def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
-    from vidkin.index import LINK_TO_FOLDER
+    from vidkin.index import LINK_TO_FOLDER, PHOTOGRAPH
 
     if report.missing:
         table(None, [("missing", "left")], [[path_text(item.path)] for item in report.missing])
@@ -192,6 +228,10 @@ def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
         columns = [("skipped", "left"), ("reason", "left")]
         table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.skipped])
         return
+    photographs = sum(item.cause == PHOTOGRAPH for item in report.skipped)
+    if photographs:
+        verb, them = ("was", "it") if photographs == 1 else ("were", "them")
+        note(f"{number(photographs, 'photograph')} {verb} left out; --images adds {them}.")
     links = sum(item.cause == LINK_TO_FOLDER for item in report.skipped)
     if links:
         text = "1 link to a folder was" if links == 1 else f"{links:,} links to folders were"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from vidkin.index.ingest.processes import ProcessExecutor
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-    from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
+    from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
@@ -50,12 +50,14 @@ if TYPE_CHECKING:
         to_stored,
         window_vectors,
     )
+    from vidkin.index.watch import watch_folders
 else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "LINK_TO_FOLDER",
     "NO_WINDOW",
+    "PHOTOGRAPH",
     "Advanced",
     "Comparison",
     "CoverStep",
@@ -115,6 +117,7 @@ __all__ = [
     "sign_plan",
     "to_stored",
     "undo",
+    "watch_folders",
     "window_vectors",
     "write_plan",
 ]

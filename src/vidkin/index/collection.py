@@ -21,7 +21,7 @@ from vidkin.errors import (
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
 from vidkin.index.duplicates.scope import Scope
-from vidkin.index.ingest.scan import scan
+from vidkin.index.ingest.scan import VideoFile, scan
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -171,6 +171,7 @@ class Index:
         retry_broken: bool = False,
         wait: float = 0.0,
         executor: Executor | None = None,
+        is_ready: Callable[[VideoFile], bool] | None = None,
     ) -> IngestReport:
         """Bring the index up to date with folders and files; only new and changed files are read.
 
@@ -190,6 +191,7 @@ class Index:
             retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
             executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
+            is_ready: Files for which it is false are left as they are (:func:`vidkin.index.watch_folders`).
 
         Raises:
             CollectionLockedError: Another process is writing.
@@ -203,6 +205,8 @@ class Index:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
         rules = self.manifest.rules.changed(exclude, follow_links, images)
         files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
+        if is_ready is not None:
+            files = files.only(is_ready)
         with self.place.exclusive(wait):
             self.manifest = self.manifest.with_rules(self.place, rules)
             return update_index(
@@ -516,10 +520,10 @@ class Index:
         self.store.close()
 
     def __len__(self) -> int:
-        return self.store.count()
+        return sum(record.status == "ok" for record in self.videos())
 
     def __iter__(self) -> Iterator[VideoRecord]:
-        return iter(self.videos())
+        return (record for record in self.videos() if record.status == "ok")
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str | os.PathLike) and has_record(self.store, path)

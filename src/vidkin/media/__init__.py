@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
+    from vidkin.media.damage import find_damage
     from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
     from vidkin.media.edits import (
         EDITS,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     )
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
     from vidkin.media.frames import Frames
-    from vidkin.media.matroska import find_matroska_damage
     from vidkin.media.picture_edits import EditSetting
     from vidkin.media.pieces import Piece, SplitReport
     from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
@@ -53,7 +53,7 @@ __all__ = [
     "TimeMap",
     "VideoInfo",
     "apply_edit",
-    "find_matroska_damage",
+    "find_damage",
     "iter_frames",
     "iter_frames_at",
     "iter_planes",

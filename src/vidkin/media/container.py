@@ -20,6 +20,7 @@ from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.packet import Packet
     from av.video.stream import VideoStream
 
 # Formats that make FFmpeg open devices, or files or addresses other than the one named. A few only open files beside
@@ -89,6 +90,20 @@ def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputConta
             yield container, stream
     except av.error.FFmpegError as error:
         raise media_error(name, error) from error
+
+
+def demux(container: InputContainer, stream: VideoStream) -> Iterator[Packet[VideoStream]]:
+    """The packets of a stream.
+
+    PyAV gives up at a packet of a stream that began after the header was read, such as sound that sets in late; it is
+    left out here.
+    """
+    while True:
+        try:
+            yield from container.demux(stream)
+            return
+        except IndexError:
+            continue
 
 
 def too_large(name: str) -> MediaError:

@@ -7,12 +7,12 @@ with a checksum, which FFmpeg writes into Matroska but not into WebM, reveal eve
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import BinaryIO
 
-from vidkin._base.files import PathLike, open_regular_file
+from vidkin.media.containers import MOST_DAMAGED, MOST_PARTS, Findings
 
 _HEADER, _SEGMENT, _CLUSTER, _TRACKS = 0x1A45DFA3, 0x18538067, 0x1F43B675, 0x1654AE6B
 _CHECKSUM, _VOID = 0xBF, 0xEC
@@ -27,73 +27,74 @@ _IN_CLUSTER = frozenset({0xE7, 0x5854, 0xA7, 0xAB, 0xAF, _SIMPLE_BLOCK, _BLOCK_G
 _CLUSTER_BYTES = _CLUSTER.to_bytes(4, "big")
 # An identifier has at most 4 bytes, and a length at most 8.
 _HEAD = 12
-# A file made of nothing but damaged clusters, or of empty ones, would keep us busy for hours.
-_MOST_DAMAGED = 1_000
-_MOST_PARTS = 1_000_000
+# A length beyond this many bytes behind the end says nothing but that it is wrong.
+_MOST_MISSING = 1 << 44
 # Larger parts are not examined.
 _MOST_BYTES = 64 * 2**20
 _LOOK = 2**20
 
 
-def find_matroska_damage(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> str:
-    """Describe damage to the structure of a Matroska or WebM file in one line; "" if there is none.
+def examine_matroska(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+    """What the lengths and checksums of a Matroska file say, see :mod:`vidkin.media.containers`.
 
-    A file that states no lengths, such as a live stream, cannot be checked.
-
-    Args:
-        path: The Matroska or WebM file.
-        on_read: Callback for every part read.
-
-    Raises:
-        OSError: The file cannot be read.
+    Clusters without a length, as in a live stream, are examined block by block.
     """
-    with open_regular_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        head = _read_head(file, 0, size)
-        if head is None or head[0] != _HEADER or head[2] is None:
-            return ""
-        segment = _read_head(file, head[2], size)
-        if segment is None or segment[0] != _SEGMENT:
-            return ""
-        end = size if segment[2] is None else min(size, segment[2])
-        count, damaged = _count_clusters(file, segment[1], end, on_read)
-    if not damaged:
-        return ""
-    if damaged > _MOST_DAMAGED:
-        return f"the file is damaged: more than {_MOST_DAMAGED} parts (clusters) changed after they were written"
-    return f"the file is damaged: {damaged} of about {count} parts (clusters) changed after they were written"
+    head = _read_head(file, 0, size)
+    if head is None or head[0] != _HEADER or head[2] is None:
+        return Findings()
+    segment = _read_head(file, head[2], size)
+    if segment is None or segment[0] != _SEGMENT:
+        return Findings()
+    end = size if segment[2] is None else min(size, segment[2])
+    findings = _count_clusters(file, segment[1], end, on_read)
+    missing = 0 if segment[2] is None or segment[2] > size + _MOST_MISSING else max(0, segment[2] - size)
+    return replace(findings, missing=missing or findings.missing)
 
 
-def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> tuple[int, int]:
+def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> Findings:
     """Number of clusters in a segment, and number of those that changed after they were written.
 
-    Counting ends at `_MOST_DAMAGED`.
+    Counting ends at `MOST_DAMAGED`.
     """
     tracks: frozenset[int] = frozenset()
     count, damaged, before, is_whole = 0, 0, place, True
-    for _ in range(_MOST_PARTS):
-        if place >= end or damaged > _MOST_DAMAGED:
+    first, is_open, missing = None, False, 0
+    for _ in range(MOST_PARTS):
+        if place >= end or damaged > MOST_DAMAGED:
             break
         on_read()
         name, begin, after = _read_head(file, place, end) or (0, 0, None)
-        if name not in _PARTS:
+        if name not in _PARTS and not (is_open and name in _IN_CLUSTER):
             # If bytes are missing, the next cluster comes earlier than the last one states.
             damaged += is_whole
+            first = before if first is None else first
             found = _find_cluster(file, before + 1, end)
             if found is None:
                 break
-            place, before, is_whole = found, found, True
+            place, before, is_whole, is_open = found, found, True, False
             continue
         if after is None:
-            break
+            if name != _CLUSTER:
+                break
+            # Its blocks follow, each with a length; the next cluster ends it.
+            count, is_open, is_whole = count + 1, True, True
+            before, place = place, begin
+            continue
+        if is_open and name in _IN_CLUSTER:
+            missing = max(missing, after - end)
+            place = after
+            continue
+        is_open = False
         if name == _CLUSTER:
             count += 1
             is_whole = after <= end and _is_whole(_read(file, begin, after), tracks)
             damaged += not is_whole
+            first = place if first is None and not is_whole else first
         elif name == _TRACKS and after <= end:
             tracks = _track_numbers(_read(file, begin, after))
         before, place = place, after
-    return max(count, damaged), damaged
+    is_plausible = missing <= _MOST_MISSING
+    return Findings(damaged, first, missing if is_plausible else 0, max(count, damaged))
 
 
 def _is_whole(content: bytes | None, tracks: frozenset[int]) -> bool:

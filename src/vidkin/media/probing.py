@@ -316,7 +316,7 @@ def _goes_on(container: InputContainer, seconds: float) -> bool:
         for packet in container.demux():
             if packet.pts is not None and packet.time_base is not None and packet.pts * packet.time_base >= seconds:
                 return True
-    except av.error.FFmpegError:
+    except (av.error.FFmpegError, IndexError):  # IndexError: see `demux`
         return False
     return False
 

@@ -10,7 +10,8 @@ import av
 import av.error
 
 from vidkin.errors import MediaError
-from vidkin.media.container import MOST_PIXELS, is_refusal, media_error, open_video, stated_pixels, too_large
+from vidkin.media import decoder_log
+from vidkin.media.container import MOST_PIXELS, demux, is_refusal, media_error, open_video, stated_pixels, too_large
 from vidkin.media.convert import is_too_large
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class PictureReader:
         end: Time at which the last picture read so far leaves the screen, in units.
         failures: Number of packets that were damaged or could not be decoded.
         concealed: Number of pictures that were decoded with errors.
+        complaints: Number of errors that the decoder only wrote to its log; 0 where nobody reads it
+            (:mod:`vidkin.media.decoder_log`).
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class PictureReader:
         self.base: int | None = None
         self.failures = 0
         self.concealed = 0
+        self.complaints = 0
         self._damaged_at: float | None = None
         self._shift = 0
         self._last: int | None = None
@@ -119,8 +123,11 @@ class PictureReader:
             if is_too_large(self.name, MOST_PIXELS) or stated_pixels(self.name) > MOST_PIXELS:
                 raise too_large(self.name)
             raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
-        if self.failures or self.concealed:
+        self._listen()
+        if self.failures or self.concealed or self.complaints:
             counts = {"packet{} skipped": self.failures, "frame{} with errors": self.concealed}
+            if not (self.failures or self.concealed):
+                counts["error{} reported by the decoder"] = self.complaints
             said = [f"{n} {what.format('' if n == 1 else 's')}" for what, n in counts.items() if n]
             where = "" if self._damaged_at is None else f", first at {self._damaged_at:.1f} s"
             damage = f"the file is damaged: {', '.join(said)}{where}"
@@ -156,7 +163,9 @@ class PictureReader:
         if self._decoded is not None and packet is self._decoded[0]:
             return self._decoded[1]
         try:
-            return self.stream.codec_context.decode(packet)
+            frames = self.stream.codec_context.decode(packet)
+            self._listen()
+            return frames
         except av.error.EOFError:
             return []
         except av.error.MemoryError as error:
@@ -204,7 +213,7 @@ class PictureReader:
             self._decoded = decoded
             yield decoded[0]
         self._decoded = None
-        yield from self.container.demux(self.stream)
+        yield from demux(self.container, self.stream)
 
     def _untimed_start(self) -> int:
         """Time of the first picture if the first packets have none: the first time minus the duration of those
@@ -213,7 +222,7 @@ class PictureReader:
             return 0
         untimed, times = 0, list[int]()
         with open_video(self.name, threads=1) as (container, stream):
-            for packet in container.demux(stream):
+            for packet in demux(container, stream):
                 if packet.pts is not None:
                     times.append(packet.pts)
                 elif packet.size:
@@ -230,6 +239,11 @@ class PictureReader:
     def _count_failure(self, failed: bool = True) -> None:
         if failed:
             self.failures += 1
+            self._note_damage(self.end)
+
+    def _listen(self) -> None:
+        if complaints := decoder_log.take():
+            self.complaints += complaints
             self._note_damage(self.end)
 
     def _note_damage(self, time: int) -> None:

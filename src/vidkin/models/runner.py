@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn, optim
 
+from vidkin._base import disk
 from vidkin._base.files import replace_file
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
@@ -354,8 +355,8 @@ class StepStore:
     def finish(self) -> None:
         """Remove the checkpoint: the training is complete."""
         path = self._path()
-        if path is not None and is_first():
-            path.unlink(missing_ok=True)
+        if path is not None and is_first() and path.exists():
+            disk.unlink(path)
 
     def _path(self) -> Path | None:
         return None if self.folder is None else self.folder / CHECKPOINT_FILE

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from vidkin._base.files import open_output
-from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
 from vidkin.media import thumbnail
@@ -102,7 +101,7 @@ def describe_difference(difference: Difference) -> str:
 
 
 def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
-    """Rows for CSV and tab-separated files: the headings, then one row a file; paths without control characters."""
+    """Rows for CSV and tab-separated files: the headings, then one row a file."""
     yield _HEADINGS
     for position, group in enumerate(groups, start=1):
         for member in group.members:
@@ -110,8 +109,8 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
             times = ("" if time is None else f"{time:.3f}" for time in (member.start, member.end))
             best, mirrored = ("yes" if value else "no" for value in (member.best, member.mirrored))
             yield (
-                *(str(position), best, f"{member.score:.4f}", replace_controls(member.path)),
-                *(*sizes, member.relation, replace_controls(member.compared_with or ""), *times),
+                *(str(position), best, f"{member.score:.4f}", member.path),
+                *(*sizes, member.relation, member.compared_with or "", *times),
                 *(mirrored, f"{member.lacking:.3f}", member.doubt),
                 "; ".join(map(describe_difference, member.differences)),
             )

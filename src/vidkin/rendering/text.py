@@ -101,9 +101,9 @@ def json_text(value: object, *, indent: int | None = None) -> str:
     return json.dumps(as_json(value), indent=indent, ensure_ascii=True, allow_nan=False)
 
 
-def print_json(value: object) -> None:
-    """Write one JSON document to standard output."""
-    sys.stdout.write(json_text(value, indent=2) + "\n")
+def print_json(value: object, *, indent: int | None = 2) -> None:
+    """Write one JSON document to standard output; without ``indent`` on one line."""
+    sys.stdout.write(json_text(value, indent=indent) + "\n")
     sys.stdout.flush()
 
 

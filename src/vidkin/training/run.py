@@ -375,7 +375,7 @@ def _write_start(run: TrainingRun, *, resumed: bool) -> None:
         if not resumed:
             (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
         run.store_split()
-        (run.folder / RECIPE_FILE).write_text(show_recipe(run.recipe), encoding="utf-8")
+        write_text(run.folder / RECIPE_FILE, show_recipe(run.recipe))
     except OSError as error:
         raise InvalidArgumentError(
             f"{run.folder}: {error.strerror or error}; choose an output folder that can be written"

@@ -117,8 +117,10 @@ async def show_library(
 
         return {
             "videos": listed,
-            "count": len(records),
+            "count": sum(record.status == "ok" for record in records),
+            "is_empty": not records,
             "broken": sum(record.status == "broken" for record in records),
+            "stale": sum(record.status == "stale" for record in records),
             "seconds": sum(record.duration for record in records),
             "bytes": sum(record.size for record in records),
             "query": q,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import ipaddress
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,6 +27,8 @@ _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
 # A connection without a whole head of a request in so many seconds is closed.
 _SECONDS_FOR_HEAD = 10.0
+# M_ARENA_MAX of malloc.h.
+_HEAPS_OPTION, _HEAPS = -8, 2
 
 
 def serve(
@@ -54,6 +58,7 @@ def serve(
         InvalidArgumentError: The address cannot be listened at or needs a token, or an index on object storage is not
             to be read only.
     """
+    share_heaps()
     settings = settings or Settings()
     if not needs_token and settings.token is not None:
         raise InvalidArgumentError("needs_token must be true with a token, got false")
@@ -83,6 +88,20 @@ def serve(
     )
     with listener:
         _Server(config, lambda: on_ready(address)).run(sockets=[listener])
+
+
+def share_heaps() -> bool:
+    """Let all threads of this process take memory from two heaps; whether the system's library can do that (glibc).
+
+    It makes up to eight heaps a processor, and gives hardly anything of one back that served another thread: a server's
+    dozens of threads hold a third more than their work needs.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_HEAPS_OPTION, _HEAPS))
+    except (AttributeError, OSError):  # another library
+        return False
 
 
 class _Server(uvicorn.Server):

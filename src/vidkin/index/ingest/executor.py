@@ -17,7 +17,7 @@ from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
-from vidkin.media.matroska import find_matroska_damage
+from vidkin.media.damage import find_damage
 from vidkin.media.probing import VideoInfo, open_probed
 from vidkin.similarity import FrameFeatures
 
@@ -161,10 +161,9 @@ def describe_video(
                 parts.append(to_stored(part))
                 before, reached = reached, float(part.timestamps[-1])
                 yield Advanced(path, len(part), max(reached - before, 0.0))
-        if info.container.startswith("matroska"):
-            # A file that vanishes in the meantime was read in time.
-            with suppress(OSError):
-                damage.append(find_matroska_damage(path, on_read=lambda: beat("decoding")))
+        # A file that vanishes in the meantime was read in time.
+        with suppress(OSError):
+            damage.append(find_damage(path, info.container, on_read=lambda: beat("decoding")))
         if parts:
             yield Described(
                 path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage)))

@@ -24,11 +24,13 @@ class FileOutcome(Result):
             the index, but left out of its folder now); "skipped".
         cause: Why it is broken or skipped; where a moved file was; whose features a copy shares; what part of an added
             file could not be read; else "".
+        known: Whether it is broken as an earlier call found it, and has not changed since.
     """
 
     path: str
     kind: OutcomeKind
     cause: str = ""
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_regular_file
@@ -15,6 +15,14 @@ from vidkin.index.storage.manifest import MANIFEST_FILE, FolderRules
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
 
 """Reason given for skipping a link to a folder."""
+
+PHOTOGRAPH = "a photograph (--images)"
+
+"""Reason given for skipping a photograph in a folder."""
+
+CHANGING = "still changing"
+
+"""Reason given for skipping a file that is being written."""
 
 _MPEG_TS_SYNC = 0x47
 
@@ -51,6 +59,14 @@ class Scan:
     folders: tuple[str, ...]
     named: frozenset[str] = frozenset()
     skipped: tuple[tuple[str, str], ...] = ()
+
+    def only(self, is_chosen: Callable[[VideoFile], bool]) -> Scan:
+        """A copy with these files; the others were skipped because they are still changing."""
+        chosen = tuple(file for file in self.files if is_chosen(file))
+        others = {file.path for file in self.files} - {file.path for file in chosen}
+        return replace(
+            self, files=chosen, skipped=tuple(sorted([*self.skipped, *((path, CHANGING) for path in others)]))
+        )
 
 
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
@@ -178,6 +194,8 @@ class _Walk:
             self._linked_folders.append((entry.path, state))
         elif is_folder:
             self._skipped[entry.path] = LINK_TO_FOLDER
+        elif not named_as_video and os.path.splitext(entry.name)[1].lower() in IMAGE_EXTENSIONS:
+            self._skipped[entry.path] = PHOTOGRAPH
         elif not named_as_video:
             self._skipped[entry.path] = "its name is not that of a video"
         elif not stat.S_ISREG(state.st_mode):

@@ -187,7 +187,7 @@ class _Session:
                 self._copies.append(step)
             elif isinstance(step, Keep):
                 kind: OutcomeKind = "unchanged" if step.record.status == "ok" else "broken"
-                outcome = FileOutcome(step.file.path, kind, step.record.cause)
+                outcome = FileOutcome(step.file.path, kind, step.record.cause, known=kind == "broken")
                 if step.touched:
                     self._writer.update(step.record, outcome)
                     self._writer.write_if_due()

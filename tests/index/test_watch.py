@@ -1,0 +1,189 @@
+"""An index that follows its folders: what is added is complete, and nobody has to wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.index.helpers import video
+from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile, watch_folders
+from vidkin.index.watch import Settling, open_for_writing
+
+
+def scan_of(**files: int) -> Scan:
+    """Files of one letter and of these sizes."""
+    return Scan(tuple(VideoFile(name, size, 0) for name, size in sorted(files.items())), (), ("/",))
+
+
+def names(settling: Settling, now: float) -> list[str]:
+    return sorted(settling.settled(now))
+
+
+def test_a_file_settles_once_it_has_not_changed_for_a_while() -> None:
+    settling = Settling(3.0)
+    assert not settling.look(scan_of(a=1), 0.0)
+    assert not settling.look(scan_of(a=2), 2.0)  # it has grown
+    assert not settling.look(scan_of(a=2, b=1), 4.9)
+    assert settling.waits()
+    assert settling.look(scan_of(a=2, b=1), 5.0)
+    assert names(settling, 5.0) == ["a"]
+    settling.finish(settling.settled(5.0))
+    assert not settling.look(scan_of(a=2, b=1), 7.8)
+    assert settling.look(scan_of(a=2, b=1), 7.9)
+    assert names(settling, 7.9) == ["b"]
+    settling.finish(settling.settled(7.9))
+    assert not settling.look(scan_of(a=2, b=1), 100.0)
+    assert not settling.waits()
+
+
+def test_a_file_that_was_moved_is_gone_only_when_its_new_name_has_settled() -> None:
+    settling = Settling(3.0)
+    settling.look(scan_of(a=1), 0.0)
+    settling.look(scan_of(a=1), 3.0)
+    settling.finish(settling.settled(3.0))
+    assert not settling.look(scan_of(b=1), 10.0)
+    assert settling.waits()
+    assert settling.look(scan_of(b=1), 13.0)
+    assert names(settling, 13.0) == ["b"]
+    settling.finish(settling.settled(13.0))
+    assert not settling.look(scan_of(b=1), 20.0)
+
+
+def test_a_file_that_is_held_does_not_settle() -> None:
+    settling = Settling(3.0)
+    settling.look(scan_of(a=1), 0.0)
+    assert settling.look(scan_of(a=1), 3.0)
+    settling.hold({"a"}, 3.0)
+    assert not settling.look(scan_of(a=1), 5.9)
+    assert settling.look(scan_of(a=1), 6.0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not say what is open")
+def test_files_that_are_open_for_writing_are_known(tmp_path: Path) -> None:
+    written, read, other = (tmp_path / name for name in ("written", "read", "other"))
+    for path in (written, read, other):
+        path.touch()
+    paths = [str(path) for path in (written, read, other)]
+    with written.open("ab"), read.open("rb"):
+        assert open_for_writing(paths) == {str(written)}
+    assert open_for_writing(paths) == set()
+    assert open_for_writing([]) == set()
+
+
+@dataclass
+class Watching:
+    """A watch in a thread, and what it has reported."""
+
+    reports: list[IngestReport] = field(default_factory=list)
+
+    def wait_for(self, happened: Callable[[list[IngestReport]], object]) -> None:
+        """Wait until the reports show something."""
+        end = time.monotonic() + 60
+        while not happened(self.reports):
+            assert time.monotonic() < end, self.reports
+            time.sleep(0.05)
+
+    def paths(self, kind: str) -> list[str]:
+        return [Path(item.path).name for report in self.reports for item in getattr(report, kind) if not item.known]
+
+
+@contextmanager
+def watched(index: Path, folder: Path, *, prune: bool = False) -> Iterator[Watching]:
+    watching, stop = Watching(), threading.Event()
+    errors: list[BaseException] = []
+
+    def follow() -> None:
+        try:
+            with Index.open(index) as opened:
+                executor = SerialExecutor(opened.worker_spec)
+                for report in watch_folders(opened, folder, settle=0.5, stop=stop, prune=prune, executor=executor):
+                    watching.reports.append(report)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield watching
+    finally:
+        stop.set()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert errors == []
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    Index.open(tmp_path / "index.vidkin", extractor="classical", create=True).close()
+    return tmp_path / "index.vidkin"
+
+
+@pytest.mark.kill
+def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp_path: Path) -> None:
+    """The index may be in a folder that is watched: what it writes is no reason to look again."""
+    first = video(tmp_path / "first.mp4", seed=1)
+    content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
+    (tmp_path / "broken.mp4").write_bytes(b"\0" * 1000)
+    with watched(index, tmp_path) as watching:
+        watching.wait_for(lambda reports: reports)
+        assert (watching.paths("added"), watching.paths("broken")) == (["first.mp4"], ["broken.mp4"])
+        # A copy that takes longer than files take to settle.
+        below = tmp_path / "new folder"
+        below.mkdir()
+        with (below / "second.mp4").open("wb") as file:
+            file.write(content[: len(content) // 2])
+            file.flush()
+            time.sleep(1.5)
+            file.write(content[len(content) // 2 :])
+        watching.wait_for(lambda _: "second.mp4" in watching.paths("added"))
+        # Nobody holds the lock now.
+        with Index.open(index) as other:
+            other.add([], wait=0.0)
+            assert len(other) == 2
+        first.rename(below / "moved.mp4")
+        watching.wait_for(lambda _: watching.paths("moved"))
+        (below / "second.mp4").unlink()
+        watching.wait_for(lambda reports: reports[-1].missing)
+    assert watching.paths("moved") == ["moved.mp4"]
+    assert watching.paths("added") == ["first.mp4", "second.mp4"]
+    assert watching.paths("broken") == ["broken.mp4"]
+    assert [Path(item.path).name for item in watching.reports[-1].missing] == ["second.mp4"]
+    # Once a change, and not for what the index itself has written.
+    assert len(watching.reports) <= 5
+    with Index.open(index, read_only=True) as opened:
+        assert sorted(Path(record.path).name for record in opened) == ["moved.mp4", "second.mp4"]
+
+
+@pytest.mark.kill
+def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.index.watch._WAIT", 0.1)
+    monkeypatch.setattr("vidkin.index.watch._LOCKED_PAUSE", 0.2)
+    folder = tmp_path / "videos"
+    paths = [video(folder / f"{seed}.mp4", seed=seed) for seed in range(2)]
+    with watched(index, folder, prune=True) as watching:
+        watching.wait_for(lambda _: len(watching.paths("added")) == 2)
+        with Index.open(index) as other, other.place.exclusive(5):
+            paths[0].unlink()
+            time.sleep(1.5)
+            assert watching.paths("removed") == []
+        watching.wait_for(lambda _: watching.paths("removed"))
+    assert watching.paths("removed") == ["0.mp4"]
+    with Index.open(index, read_only=True) as opened:
+        assert [Path(record.path).name for record in opened.videos()] == ["1.mp4"]
+
+
+def test_a_wrong_time_and_a_read_only_index_are_refused(index: Path, tmp_path: Path) -> None:
+    video(tmp_path / "videos" / "a.mp4", seed=1)
+    with Index.open(index) as opened, pytest.raises(InvalidArgumentError, match="settle must be more than 0 s, got 0"):
+        watch_folders(opened, tmp_path, settle=0)
+    with Index.open(index, read_only=True) as opened, pytest.raises(CollectionError, match="opened read-only"):
+        next(watch_folders(opened, tmp_path / "videos", settle=0.1))
