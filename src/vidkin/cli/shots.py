@@ -354,7 +354,7 @@ def shots(
         typer.Option(
             "--types",
             "-t",
-            help="Report only these transitions: hard, dissolve, fade, wipe; several with commas or options.",
+            help="Report only these transitions: hard, jump, dissolve, fade, wipe; several with commas or options.",
             show_default="all",
         ),
     ] = None,
