@@ -257,7 +257,7 @@ class TransitionReader(Protocol):
     """
 
     def probabilities(self, features: Rows) -> Probabilities:
-        """Probabilities [T, outputs] of features [T, 48]; 62 frames to each side decide a frame's."""
+        """Probabilities [T, outputs] of features [T, C]; 62 frames to each side decide a frame's."""
         ...
 
 
@@ -265,7 +265,7 @@ class TransitionSession:
     """A network of transitions, run by ONNX Runtime: about a microsecond per frame.
 
     Args:
-        network: An ONNX file, or its content, that takes features [1, T, 48] and gives probabilities [1, T, outputs].
+        network: An ONNX file, or its content, that takes features [1, T, C] and gives probabilities [1, T, outputs].
     """
 
     def __init__(self, network: bytes | PathLike) -> None:
@@ -278,7 +278,7 @@ class TransitionSession:
         return str(self._session.get_modelmeta().custom_metadata_map.get("weights", ""))
 
     def probabilities(self, features: Rows) -> Probabilities:
-        """Probabilities [T, outputs] of features [T, 48], in blocks to bound memory; the blocks do not change the
+        """Probabilities [T, outputs] of features [T, C], in blocks to bound memory; the blocks do not change the
         result."""
         parts = [np.zeros((0, self._session.get_outputs()[0].shape[-1]), np.float32)]
         for start in range(0, len(features), _FRAMES_A_PASS):

@@ -26,6 +26,7 @@ from vidkin.shots.band import (
     open_network,
     refuse_unreadable,
 )
+from vidkin.shots.between import GradualReader
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, Transition
 from vidkin.shots.cut_numbers import (
     AROUND,
@@ -113,7 +114,7 @@ _STEP = 128
 
 _PUSHED = 64
 
-_ROOM = 512
+_ROOM = 640
 
 # Where the inexpensive curve moves: the network's answer for a cut is at least this, or luma without brightness and
 # contrast changes by this much and by this many times its surroundings.
@@ -137,38 +138,43 @@ class Proposal:
         last: ``first``, or the last frame of the transition.
         numbers: Measurements, in the order of `HARD_NUMBERS` or `GRADUAL_NUMBERS`.
         kind: ``hard``, ``dissolve``, ``fade`` or ``wipe``.
+        kind_confidence: Confidence in [0, 1] that it is of this kind.
     """
 
     first: int
     last: int
     numbers: tuple[float, ...]
     kind: Transition
+    kind_confidence: float = 1.0
 
 
 class ProposalMaker:
     """Takes the frames of a film and returns proposals for all frames the network has fully seen.
 
     Args:
-        network: Network with five answers per frame: hard, gradual, and the kinds of gradual transitions.
+        network: Network with five answers per frame from the band: hard, gradual, and the kinds of gradual transitions.
+        gradual: Network with the same answers from the band and what lies between frames (`GradualReader`).
         encoder: Encoder of single frames.
 
-    Memory: 512 frames at 24 KiB, and 40 bytes for every frame. The result does not depend on how the frames are
+    Memory: 640 frames at 24 KiB, and 60 bytes for every frame. The result does not depend on how the frames are
     divided into blocks.
     """
 
-    def __init__(self, network: TransitionReader, encoder: VectorNetwork) -> None:
+    def __init__(self, network: TransitionReader, gradual: TransitionReader, encoder: VectorNetwork) -> None:
         self.vectors = FrameVectors(encoder, _ROOM)
         self.hard: list[Proposal] = []
         self.gradual: list[Proposal] = []
         self._network = network
         self._grid = BandGrid()
-        self._band = BandFeatures()
+        self._band = BandFeatures(keep_colors=True)
+        self._inside = GradualReader(gradual)
         self._rows = np.zeros((0, 0), np.float32)
         self._from = 0  # number of the first row in memory
         self._done = 0
         self._looked = 0  # hard cuts are looked for from here on
         self._open = 0  # gradual transitions are looked for from here on
         self._answers = _GrowingRows()
+        self._gradual_answers = _GrowingRows()
         self._seen = _GrowingRows()
         self._distances: dict[int, float] = {}
 
@@ -189,16 +195,18 @@ class ProposalMaker:
         """The remaining proposals, and the curve [T]: the larger of the network's answers, or the vectors' distance at
         cuts."""
         self._take_rows()
+        self._gradual_answers.append(self._inside.finish())
         self._advance(self.vectors.count, last=True)
         if not self.vectors.count:
             return np.zeros(0)
-        curve: NDArray[np.float64] = self._answers.rows[:, :2].max(1).astype(np.float64)
+        curve: NDArray[np.float64] = np.maximum(self._answers.rows[:, 0], self._gradual_answers.rows[:, 1]).astype(float)
         for frame, distance in self._distances.items():
             curve[frame] = max(curve[frame], min(1.0, distance))
         return curve
 
     def _take_rows(self) -> None:
         rows = self._band.take()
+        self._gradual_answers.append(self._inside.push(rows, self._band.take_colors()))
         self._rows = np.concatenate([self._rows, rows]) if self._rows.size else rows
 
     def _advance(self, until: int, *, last: bool = False) -> None:
@@ -214,7 +222,7 @@ class ProposalMaker:
             self._propose_hard(until if last else until - AROUND)
             kept = max(0, until - BAND_CONTEXT - AROUND)
             self._rows, self._from = self._rows[kept - self._from :], kept
-        self._propose_gradual(until, last=last)
+        self._propose_gradual(min(until, len(self._gradual_answers.rows)), last=last)
 
     def _propose_hard(self, until: int) -> None:
         answers = self._answers.rows[:, 0]
@@ -239,16 +247,19 @@ class ProposalMaker:
         if until <= self._open:
             return
         begin = self._open
-        stretches = propose_stretches(self._answers.rows[begin:until, 1], self._seen.rows[begin:until, 1] * 128)
+        answers = self._gradual_answers.rows
+        stretches = propose_stretches(answers[begin:until, 1], self._seen.rows[begin:until, 1] * 128)
         settled = until if last else until - 16
         for start, stop in stretches:
             first, end = begin + start, begin + stop
-            if end >= settled and end - first < _ROOM // 2:
+            if end >= settled and end - first < _ROOM // 3:
                 settled = min(settled, first)
                 break
-            numbers = measure_transition(first, end, self.vectors, self._answers.rows, self._seen.rows)
-            kinds = self._answers.rows[first : end + 1, 2:].mean(0)
-            self.gradual.append(Proposal(first, end, numbers, GRADUAL_TYPES[int(kinds.argmax())]))
+            numbers = measure_transition(first, end, self.vectors, answers, self._seen.rows)
+            kinds = answers[first : end + 1, 2:].mean(0)
+            kind = int(kinds.argmax())
+            sure = float(kinds[kind] / (kinds.sum() + 1e-6))
+            self.gradual.append(Proposal(first, end, numbers, GRADUAL_TYPES[kind], sure))
         self._open = max(self._open, settled)
 
 
@@ -437,7 +448,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         # A certain cut at the start or end of a transition is kept beside it; one farther inside replaces it.
         if not any(frame in kept for frame in touching if first + _EDGE < frame < last + 1 - _EDGE):
             middle = max(1, (first + last + 1) // 2)
-            cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last)
+            cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last, proposal.kind_confidence)
     for frame, probability in kept.items():
         cuts[frame] = DetectedCut(frame, "hard", probability)
     return tuple(cuts[frame] for frame in sorted(cuts))
@@ -486,10 +497,48 @@ def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
     return probability
 
 
-# The transition network and the decision rules, as one file.
+# The networks and the decision rules, as two files: what finds cuts, and what finds gradual transitions.
 
 
 _OUTPUTS = 5
+
+_DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradualModel:
+    """The trained parts that find gradual transitions.
+
+    Attributes:
+        network: Network with five answers per frame, from the band and what lies between frames.
+        score: Score of `GRADUAL_NUMBERS`.
+        threshold: Least probability of a gradual transition.
+        provenance: Training data and results, as plain values.
+    """
+
+    network: TransitionReader
+    score: ProposalScore
+    threshold: float
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def notes(self) -> dict[str, Any]:
+        """What a file of weights tells beside them, for `vidkin.shots.training.transitions.write_network`."""
+        rules = {"score": asdict(self.score), "threshold": self.threshold}
+        return {"gradual": rules, "provenance": dict(self.provenance)}
+
+    @classmethod
+    def load(cls, path: PathLike | None = None) -> GradualModel:
+        """Load a file of weights with the notes of a model; None is the bundled model.
+
+        Raises:
+            InvalidArgumentError: The file does not hold such a model.
+        """
+        file = os.fspath(_DATA / "gradual.safetensors" if path is None else path)
+        with refuse_unreadable(f"{file} must be a model of gradual transitions"):
+            network, metadata = open_network(file, outputs=_OUTPUTS)
+            rules = parse_json(metadata["gradual"])
+            score, threshold = ProposalScore.from_table(rules["score"]), float(rules["threshold"])
+            return cls(network, score, threshold, parse_json(metadata.get("provenance", "{}")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -517,7 +566,7 @@ class CutModel:
         Raises:
             InvalidArgumentError: The file does not hold such a model.
         """
-        file = os.fspath(Path(__file__).with_name("data") / "cuts.safetensors" if path is None else path)
+        file = os.fspath(_DATA / "cuts.safetensors" if path is None else path)
         with refuse_unreadable(f"{file} must be a model of the detector 'cuts'"):
             network, metadata = open_network(file, outputs=_OUTPUTS)
             rules = parse_json(metadata["rules"])
@@ -559,13 +608,15 @@ class CutDetector:
     ) -> None:
         self.name = "cuts"
         model = _shipped_model() if weights is None else CutModel.load(weights)
-        stored = model.rules
+        transitions = _shipped_gradual()
         self._rules = replace(
-            stored,
-            hard_threshold=stored.hard_threshold if hard is None else hard,
-            gradual_threshold=stored.gradual_threshold if gradual is None else gradual,
+            model.rules,
+            gradual=transitions.score,
+            hard_threshold=model.rules.hard_threshold if hard is None else hard,
+            gradual_threshold=transitions.threshold if gradual is None else gradual,
         )
-        self._proposals = ProposalMaker(model.network, shipped_encoder() if encoder is None else encoder)
+        encoder = shipped_encoder() if encoder is None else encoder
+        self._proposals = ProposalMaker(model.network, transitions.network, encoder)
         self._times: list[float] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
@@ -582,3 +633,4 @@ class CutDetector:
 
 # Shared by all detectors, which never change them.
 _shipped_model = cache(CutModel.load)
+_shipped_gradual = cache(GradualModel.load)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def build_transitions(
     *,
     count: int,
     seed: int = 0,
-    held_back: bool | None = None,
+    families: Sequence[str] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[ComposedTransition]:
     """Compose videos of every family, H.264 at crf 18 to 32; those of an earlier call with the same settings are reused.
@@ -63,15 +64,14 @@ def build_transitions(
         folder: Where to write.
         count: Number of videos of each family.
         seed: Seed of what is drawn.
-        held_back: Only the families that are held back, or only the others and the negatives; None for all.
+        families: Families of transitions and of negatives.
         on_progress: Callback that receives (videos written, total number of videos).
     """
     record = folder / _LABELS
-    settings = {"takes": [path.name for path in takes], "count": count, "seed": seed, "held_back": held_back}
+    settings = {"takes": [path.name for path in takes], "count": count, "seed": seed, "families": list(families)}
     if not record.is_file() or read_json(record)["settings"] != settings:
         folder.mkdir(parents=True, exist_ok=True)
-        chosen = [name for name, one in TRANSITION_FAMILIES.items() if held_back in (None, one.held_back)]
-        rows = _compose(TakeReader(takes), chosen, folder, count, seed, on_progress)
+        rows = _compose(TakeReader(takes), families, folder, count, seed, on_progress)
         write_text(record, json.dumps({"settings": settings, "videos": rows}, indent=1) + "\n")
     return [
         ComposedTransition(
@@ -95,10 +95,10 @@ def _compose(
     seed: int,
     on_progress: Callable[[int, int], None],
 ) -> list[dict[str, Any]]:
-    jobs = [(family, number) for family in (*families, *NEGATIVE_FAMILIES) for number in range(count)]
+    jobs = [(family, number) for family in families for number in range(count)]
     rows: list[dict[str, Any]] = []
     for place, (family, number) in enumerate(jobs):
-        own = seed * 1_000_000 + 1000 * (place // count) + number
+        own = zlib.crc32(f"{seed}/{family}/{number}".encode())
         random = np.random.default_rng(own)
         rate, crf = float(random.choice(_RATES)), int(random.integers(18, 33))
         file = f"{family.replace(' ', '-')}-{number:03d}.mp4"

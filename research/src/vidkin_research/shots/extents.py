@@ -9,6 +9,7 @@ from typing import Any
 
 from vidkin.metric.measures import DetectionScores
 from vidkin.shots import Cut, DetectedCut, Transition
+from vidkin.shots.contract import SUDDEN
 
 __all__ = ["MISSED", "LabeledTransition", "TransitionScores", "extent_overlap", "score_transitions"]
 
@@ -37,7 +38,8 @@ class TransitionScores:
     Attributes:
         found: Detections that match a label, false ones, and labels missed, of whatever kind.
         overlaps: For each label its intersection over union with what was found, 0 if it was missed.
-        kinds: By kind, the same counts as ``found``, where only a detection of the same kind matches.
+        kinds: By kind, the same counts as ``found``, where only a detection of the same kind matches. Labels
+            ``gradual`` do not tell the kind, so any gradual kind is right.
         confusion: Number of labels by (their kind, the kind found or `MISSED`).
     """
 
@@ -129,15 +131,18 @@ def _score_one(cuts: list[Cut | DetectedCut], labels: list[LabeledTransition], t
             matched[place] = number, -negative
             used.add(number)
     found = DetectionScores(len(matched), len(cuts) - len(matched), len(labels) - len(matched))
-    confusion: Counter[tuple[str, str]] = Counter()
-    for place, label in enumerate(labels):
-        confusion[label.kind, cuts[matched[place][0]].kind if place in matched else MISSED] += 1
+    reported: list[str] = [cut.kind for cut in cuts]
+    for place, (number, _) in matched.items():
+        if labels[place].kind == "gradual" and reported[number] not in SUDDEN:
+            reported[number] = "gradual"
+    confusion = Counter(
+        (label.kind, reported[matched[place][0]] if place in matched else MISSED) for place, label in enumerate(labels)
+    )
     kinds = {}
-    for kind in dict.fromkeys([*(label.kind for label in labels), *(cut.kind for cut in cuts)]):
+    for kind in dict.fromkeys([*(label.kind for label in labels), *reported]):
         right = confusion[kind, kind]
-        kinds[kind] = DetectionScores(
-            right, sum(cut.kind == kind for cut in cuts) - right, sum(label.kind == kind for label in labels) - right
-        )
+        known = sum(label.kind == kind for label in labels)
+        kinds[kind] = DetectionScores(right, reported.count(kind) - right, known - right)
     overlaps = tuple(matched[place][1] if place in matched else 0.0 for place in range(len(labels)))
     return TransitionScores(found, overlaps, kinds, dict(confusion))
 
