@@ -16,7 +16,11 @@ def test_a_cut_takes_the_time_between_two_frames() -> None:
 
 
 def test_extents_are_intersection_over_union_and_zero_where_missed() -> None:
-    labels = [LabeledTransition("dissolve", 10, 18), LabeledTransition("fade", 50, 60), LabeledTransition("hard", 90, 90)]
+    labels = [
+        LabeledTransition("dissolve", 10, 18),
+        LabeledTransition("fade", 50, 60),
+        LabeledTransition("hard", 90, 90),
+    ]
     cuts = [DetectedCut(16, "wipe", 0.9, 14, 18), DetectedCut(91, "hard"), DetectedCut(70, "hard")]
     scores = score_transitions([(cuts, labels)])
     assert (scores.found.true_positives, scores.found.false_positives, scores.found.false_negatives) == (2, 1, 1)
@@ -44,6 +48,8 @@ def test_a_gradual_label_does_not_tell_the_kind() -> None:
 
 
 def test_scores_of_videos_are_pooled() -> None:
-    one = score_transitions([([DetectedCut(5)], [LabeledTransition("hard", 5, 5)]), ([], [LabeledTransition("jump", 5, 5)])])
+    one = score_transitions(
+        [([DetectedCut(5)], [LabeledTransition("hard", 5, 5)]), ([], [LabeledTransition("jump", 5, 5)])]
+    )
     assert one.found.f1 == pytest.approx(2 / 3)
     assert one.to_dict()["confusion"] == {"hard as hard": 1, "jump as missed": 1}

@@ -42,10 +42,12 @@ class BetweenFeatures:
         Args:
             colors: [T, 864] half-size luma and chroma of the next frames, as the band compares them.
         """
-        cells = _shrink(colors)
-        if not len(self._frames) and len(cells):
-            self._frames = np.repeat(cells[:1], _LAGS[-1], 0)
         parts = [np.zeros((0, BETWEEN_CHANNELS), np.float32)]
+        if not len(colors):
+            return parts[0]
+        cells = _shrink(colors)
+        if not len(self._frames):
+            self._frames = np.repeat(cells[:1], _LAGS[-1], 0)
         for start in range(0, len(cells), _BLOCK):
             parts.append(self._add(cells[start : start + _BLOCK]))
         return np.concatenate(parts)

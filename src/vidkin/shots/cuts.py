@@ -41,6 +41,7 @@ from vidkin.shots.cut_numbers import (
     measure_transition,
     stands_out,
 )
+from vidkin.shots.fades import settle_fades
 
 # Stretches classified by the network as transitions, divided where one ends and the next begins.
 
@@ -199,10 +200,18 @@ class ProposalMaker:
         self._advance(self.vectors.count, last=True)
         if not self.vectors.count:
             return np.zeros(0)
-        curve: NDArray[np.float64] = np.maximum(self._answers.rows[:, 0], self._gradual_answers.rows[:, 1]).astype(float)
+        curve: NDArray[np.float64] = np.maximum(self._answers.rows[:, 0], self._gradual_answers.rows[:, 1]).astype(
+            float
+        )
         for frame, distance in self._distances.items():
             curve[frame] = max(curve[frame], min(1.0, distance))
         return curve
+
+    @property
+    def contrasts(self) -> NDArray[np.float32]:
+        """[T] deviation of luma, of 255, of all frames done."""
+        contrasts: NDArray[np.float32] = self._seen.rows[:, 1] * 128 if self._done else np.zeros(0, np.float32)
+        return contrasts
 
     def _take_rows(self) -> None:
         rows = self._band.take()
@@ -277,6 +286,8 @@ class _GrowingRows:
 
     def append(self, rows: NDArray[np.float32]) -> None:
         """Add rows of the same width."""
+        if not len(rows):
+            return
         end = self._count + len(rows)
         if end > len(self._held):
             larger = np.empty((max(2 * len(self._held), end), rows.shape[1]), np.float32)
@@ -377,6 +388,17 @@ _MOVED, _MUCH_STAYS = 0.05, 0.8
 # A graphic: how well the changed part fills a rectangle in which nothing moves, while the rest stays.
 _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
 
+# A screen or band in the picture may move: then it is a better rectangle, and the rest shows something rather than bars
+# beside a narrow picture. Letters have one color.
+_SHARP_RECTANGLE, _HALF_STAYS, _SHOWS = 0.78, 0.5, 0.3
+_ONE_COLOR = 0.25
+
+# A frame this much calmer than those around was shown twice; the next one makes up for it.
+_FROZEN = -2.0
+
+# Distance of vectors below which a cut lies within one camera set-up, as a logarithm, and how sharp that limit is.
+_SAME_SETUP, _SETUP_STEEPNESS = -0.8, 3.0
+
 # A wipe, unless it is very unlikely: the shots differ, and frames in between are divided between them and progress
 # from one to the other.
 _POSSIBLE_WIPE, _SHOTS_DIFFER, _DIVIDED, _GOES_OVER = 0.3, 0.6, 0.35, 0.25
@@ -449,8 +471,10 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         if not any(frame in kept for frame in touching if first + _EDGE < frame < last + 1 - _EDGE):
             middle = max(1, (first + last + 1) // 2)
             cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last, proposal.kind_confidence)
+    measured = {proposal.first: proposal.numbers for proposal in hard}
     for frame, probability in kept.items():
-        cuts[frame] = DetectedCut(frame, "hard", probability)
+        kind, sure = _kind_of_cut(measured[frame])
+        cuts[frame] = DetectedCut(frame, kind, probability, kind_confidence=sure)
     return tuple(cuts[frame] for frame in sorted(cuts))
 
 
@@ -459,7 +483,9 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
     probability = rules.hard.probability(proposal.numbers)
     numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
     changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
-    if 0 < changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE:
+    is_still_graphic = changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE
+    is_screen = changes <= 1 - _HALF_STAYS and rectangle > _SHARP_RECTANGLE and numbers["textured"] >= _SHOWS
+    if (changes > 0 and (is_still_graphic or is_screen)) or numbers["letters"] < _ONE_COLOR:
         return min(probability, rules.hard_threshold / 2)
     # Both shots are nearly still and have nothing in common.
     if (
@@ -474,11 +500,19 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
         numbers["contrast"] >= _JUMPS
         and numbers["again"] >= _ALONE
         and numbers["brightness"] < _AS_BRIGHT
-        and rectangle < _RECTANGLE
+        and (rectangle < _RECTANGLE or numbers["stays"] < _HALF_STAYS)
+        and numbers["frozen"] > _FROZEN
         and (numbers["alive"] > _MOVED or numbers["stays"] < _MUCH_STAYS)
     ):
         return max(probability, _LIKELY)
     return probability
+
+
+def _kind_of_cut(numbers: Sequence[float]) -> tuple[Transition, float]:
+    """``jump`` if both frames show one camera set-up, otherwise ``hard``; and how sure that is, from 1/2."""
+    distance = numbers[HARD_NUMBERS.index("distance")]
+    same = float(1 / (1 + np.exp(np.clip(_SETUP_STEEPNESS * (distance - _SAME_SETUP), -50, 50))))
+    return ("jump", same) if same > 0.5 else ("hard", 1 - same)
 
 
 def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
@@ -628,6 +662,7 @@ class CutDetector:
         """The cuts of all frames pushed."""
         curve = self._proposals.finish()
         cuts = decide(self._proposals.hard, self._proposals.gradual, self._rules)
+        cuts = settle_fades(cuts, self._proposals.contrasts, self._times)
         return DetectedCuts(cuts, Curve(np.array(self._times), curve, "change"))
 
 

@@ -182,9 +182,9 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
     """Write the shots as clips of one video track, all of them parts of one file.
 
     Each clip holds its range in the source, and under the metadata key ``vidkin`` the kind and the confidence of the
-    transition that opens it, the exact times of both in seconds and, if judged, how critical it is; critical clips also have a
-    red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at its
-    rate are omitted.
+    transition that opens it, the exact times of both in seconds and, if judged, how critical it is; critical clips also
+    have a red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at
+    its rate are omitted.
 
     Args:
         detection: The shots.

@@ -260,9 +260,7 @@ def _as_json(detection: ShotDetection) -> dict[str, Any]:
         "detector": detection.detector,
         "cuts": [
             asdict(
-                DetectedCut(
-                    cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame, cut.kind_confidence
-                )
+                DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame, cut.kind_confidence)
             )
             for cut in detection.cuts
         ],

@@ -60,8 +60,8 @@ def shots(
         str | None,
         typer.Option(
             "--labels",
-            help="Labels of a public collection whose videos are in --data, instead of truth.json: clipshots, bbc, rai, "
-            "shot or omnishotcut, then = and the file or folder.",
+            help="Labels of a public collection whose videos are in --data, instead of truth.json: clipshots, bbc, "
+            "rai, shot or omnishotcut, then = and the file or folder.",
             metavar="COLLECTION=PATH",
         ),
     ] = None,

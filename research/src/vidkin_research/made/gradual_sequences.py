@@ -170,7 +170,7 @@ class _GradualComposer:
             old, new = frame.copy(), following
             if way < 0:
                 old, new = np.flip(old, axis), np.flip(new, axis)
-            edge = int(round(float(part) * side))
+            edge = round(float(part) * side)
             shown = [slice(None)] * 3
             rest = [slice(None)] * 3
             shown[axis], rest[axis] = slice(side - edge, side), slice(0, side - edge)

@@ -203,9 +203,7 @@ def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     for place, frame in enumerate(pictures):
         part = 0.9 * (place % period) / period
         coarse = frame[4::9, 4::9].repeat(9, 0).repeat(9, 1)[:HEIGHT, :WIDTH]
-        frame[: len(coarse), : coarse.shape[1]] = (
-            frame[: len(coarse), : coarse.shape[1]] * (1 - part) + coarse * part
-        )
+        frame[: len(coarse), : coarse.shape[1]] = frame[: len(coarse), : coarse.shape[1]] * (1 - part) + coarse * part
     return len(pictures) // period
 
 

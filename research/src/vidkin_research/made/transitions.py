@@ -44,8 +44,8 @@ class TransitionFamily:
     Attributes:
         kind: The kind that a detector should report.
         seconds: Shortest and longest length in seconds; (0, 0) for what happens between two frames.
-        looks: FFmpeg's names of the transitions of its filter ``xfade``, one of which is drawn; empty for those that are
-            composed here.
+        looks: FFmpeg's names of the transitions of its filter ``xfade``, one of which is drawn; empty for those that
+            are composed here.
         same: Whether both shots come from one take.
         held_back: Whether the family is kept from those who develop a detector, so that it shows what carries over.
     """
@@ -249,7 +249,7 @@ def _visible(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]
     return (int(inside[0]), int(inside[-1])) if len(inside) else (1, len(mixed) - 1)
 
 
-def blend(one: Pictures | NDArray[np.float32], other: Pictures | NDArray[np.float32], course: Iterable[float]) -> Pictures:
+def blend(one: Pictures, other: Pictures | NDArray[np.float32], course: Iterable[float]) -> Pictures:
     """``one * (1 - part) + other * part`` frame by frame."""
     parts = np.array(list(course), np.float32)[:, None, None, None]
     mixed = one.astype(np.float32) * (1 - parts) + np.asarray(other, np.float32) * parts
@@ -275,9 +275,7 @@ def _jump(
     return MadeTransition(family, "jump", pictures, before, before, f"{left_out} frames")
 
 
-def _fade_at_end(
-    takes: TakeReader, random: np.random.Generator, family: str, span: int, whole: int
-) -> MadeTransition:
+def _fade_at_end(takes: TakeReader, random: np.random.Generator, family: str, span: int, whole: int) -> MadeTransition:
     """From black at the start, or to black at the end, with a few frames of black."""
     _, taken = takes.draw(random, fewest=_FEWEST)
     span = min(span, len(taken) - 20)

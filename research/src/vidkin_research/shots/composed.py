@@ -57,7 +57,7 @@ def build_transitions(
     families: Sequence[str] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[ComposedTransition]:
-    """Compose videos of every family, H.264 at crf 18 to 32; those of an earlier call with the same settings are reused.
+    """Compose videos of families, H.264 at crf 18 to 32; those of an earlier call with the same settings are reused.
 
     Args:
         takes: Videos of one shot each, and photographs.

@@ -20,8 +20,14 @@ from vidkin_research.shots.extents import LabeledTransition
 from vidkin_research.shots.labels import read_shot_labels
 
 __all__ = [
-    "TEST_CLIPS", "LabelledVideo", "annotation_of", "composed_part", "edited_videos", "labeled_collection", "test_takes",
-]  # fmt: skip
+    "TEST_CLIPS",
+    "LabelledVideo",
+    "annotation_of",
+    "composed_part",
+    "edited_videos",
+    "labeled_collection",
+    "test_takes",
+]
 
 TEST_CLIPS = (
     *(
@@ -139,11 +145,10 @@ def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVi
         InvalidArgumentError: There is no such collection, or none of its videos is in the folder.
     """
     known = read_shot_labels(name, labels)
-    found = [LabelledVideo(path, as_boundaries(known[path.stem])) for path in _files(folder, VIDEO_EXTENSIONS)
-             if path.stem in known]  # fmt: skip
-    if not found:
-        raise InvalidArgumentError(f"{folder}: has no video that {labels} has labels for, such as {next(iter(known), '')}")
-    return found
+    videos = [path for path in _files(folder, VIDEO_EXTENSIONS) if path.stem in known]
+    if not videos:
+        raise InvalidArgumentError(f"{folder}: has none of the videos that {labels} has labels for")
+    return [LabelledVideo(path, as_boundaries(known[path.stem])) for path in videos]
 
 
 def test_takes(clips: Path, photographs: Path | None) -> list[Path]:

@@ -128,8 +128,8 @@ def run_shot_study(
         save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
             ``-published`` behind its name, for that of the published rule; unless these runs were stored.
         output: File that the caller writes the figures to: data may lie in the same folder.
-        labels: Name of a public collection and the path of its labels (`vidkin_research.shots.labels`), whose videos are
-            in ``data``; None reads ``truth.json`` there.
+        labels: Name of a public collection and the path of its labels (`vidkin_research.shots.labels`), whose videos
+            are in ``data``; None reads ``truth.json`` there.
         on_progress: Callback that receives the steps done, the total number of steps (0 if unknown) and the current
             step.
 

@@ -71,7 +71,7 @@ class TransitionNetwork(nn.Module):
 
     @torch.no_grad()
     def probabilities(self, features: Rows) -> Probabilities:
-        """Probabilities [T, outputs] of features [T, C], both NumPy, in blocks to bound memory; the blocks do not change
+        """Probabilities [T, outputs] of features [T, C], both NumPy, in blocks to bound memory, which does not change
         the result."""
         self.eval()
         rows = torch.as_tensor(features)
