@@ -177,9 +177,9 @@ def test_a_graphic_that_pops_up_makes_no_cut_at_any_score() -> None:
 
 
 def test_a_screen_that_changes_inside_a_picture_makes_no_cut_but_a_narrow_picture_between_bars_does() -> None:
-    numbers = {"distance": 3.0, "stays": 0.6, "rectangle": 0.9, "alive": 0.5, "textured": 0.5}
+    numbers = {"distance": 3.0, "stays": 0.6, "rectangle": 0.9, "alive": 0.5, "beside_it": 0.5}
     assert decide([measured(**numbers)], [], rules()) == ()
-    for other in ({"textured": 0.1}, {"stays": 0.4}, {"rectangle": 0.6}):
+    for other in ({"beside_it": 0.1}, {"stays": 0.4}, {"rectangle": 0.6}):
         assert len(decide([measured(**{**numbers, **other})], [], rules())) == 1
 
 
@@ -203,6 +203,8 @@ def test_a_cut_to_what_looks_nearly_the_same_is_a_jump() -> None:
     (cut,) = decide([replace(measured(distance=-1.0, contrast=1.0, again=0.5, stays=0.4))], [], rules())
     assert cut.kind == "jump"
     assert cut.kind_confidence == pytest.approx(1 / (1 + np.exp(-0.6)))
+    (cut,) = decide([measured(distance=-1.0, contrast=1.0, again=0.5, stays=0.4, structure=1.4)], [], rules())
+    assert (cut.kind, cut.kind_confidence) == ("hard", 1.0)  # the frames have nothing in common
     (cut,) = decide([measured(distance=0.2)], [], rules())
     assert cut.kind == "hard"
     assert cut.kind_confidence == pytest.approx(1 / (1 + np.exp(-3.0)))

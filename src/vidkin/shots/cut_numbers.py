@@ -246,6 +246,9 @@ def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float
     return float(changed[inside].mean() - (changed & ~inside).sum() / inside.sum())
 
 
+# Luma of black bars beside a narrow picture, at most.
+_BLACK_BAR = 30.0
+
 # Change of luma of a pixel that letters cover, the largest share of the picture that they cover, and the least
 # deviation of luma of the picture around them.
 _COVERED, _MOST_LETTERS, _AROUND_LETTERS = 20, 0.6, 12.0
@@ -276,7 +279,7 @@ def measure_letters(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
 HARD_NUMBERS = (
     "distance", "contrast", "network", "across", "share", "structure", "brightness", "steady", "beside",
     "quiet", "gradual", "others", "motion", "stays", "stayed", "filled", "picture", "before", "after",
-    "again", "alive", "rectangle", "frozen", "letters", "textured",
+    "again", "alive", "rectangle", "frozen", "letters", "beside_it",
 )  # fmt: skip
 
 """Names of the numbers of `measure_cut`."""
@@ -376,7 +379,7 @@ def measure_cut(
         # A frame that was repeated is followed by all the motion that it left out.
         np.log((rows[max(0, place - 1), _STRUCTURE] + 2e-3) / (np.median(motion) + 2e-3)) if len(motion) else 0.0,
         measure_letters(vectors.luma(frame - 1), vectors.luma(frame)),
-        float(((old.variances > _NOISE**2) & ~changed.ravel()).mean()),
+        float((((old.variances > _NOISE**2) | (old.means > _BLACK_BAR)) & ~changed.ravel()).mean()),
     )
     return tuple(float(number) for number in numbers)
 

@@ -41,7 +41,7 @@ from vidkin.shots.cut_numbers import (
     measure_transition,
     stands_out,
 )
-from vidkin.shots.fades import settle_fades
+from vidkin.shots.fades import PLAIN, settle_fades
 
 # Stretches classified by the network as transitions, divided where one ends and the next begins.
 
@@ -52,6 +52,9 @@ LEAST_PICTURE = 3.0
 
 # Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
 _POSSIBLE, _CERTAIN = 0.25, 0.9
+
+# Least answer of the first and last frame of a dissolve.
+_PROBABLE = 0.55
 
 _SHORTEST = 3
 
@@ -110,6 +113,9 @@ GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
 LEAST_DISTANCE = 0.01
 
 """Least distance of two frames with a cut between them."""
+
+# What is added to the logits of the kinds: soft wipes, which are rare in training, look a little like dissolves.
+_KIND_BIAS = np.array([0.0, 0.0, 3.0])
 
 _STEP = 128
 
@@ -265,11 +271,25 @@ class ProposalMaker:
                 settled = min(settled, first)
                 break
             numbers = measure_transition(first, end, self.vectors, answers, self._seen.rows)
-            kinds = answers[first : end + 1, 2:].mean(0)
-            kind = int(kinds.argmax())
-            sure = float(kinds[kind] / (kinds.sum() + 1e-6))
-            self.gradual.append(Proposal(first, end, numbers, GRADUAL_TYPES[kind], sure))
+            kind, sure = _kind_of_stretch(answers[first : end + 1, 2:].mean(0))
+            if kind == "dissolve" and (self.contrasts[max(0, first - 1) : end + 2] < PLAIN).any():
+                # No dissolve shows a plain background.
+                kind, sure = "fade", _SURE
+            certain = np.flatnonzero(answers[first : end + 1, 1] > _PROBABLE)
+            if kind == "dissolve" and len(certain) >= _SHORTEST:
+                # Shots that move look like the first frames of a dissolve.
+                first, end = first + int(certain[0]), first + int(certain[-1])
+            self.gradual.append(Proposal(first, end, numbers, kind, sure))
         self._open = max(self._open, settled)
+
+
+def _kind_of_stretch(answers: NDArray[np.float32]) -> tuple[Transition, float]:
+    """The most likely of `GRADUAL_TYPES`, and its probability, from the mean answers about them."""
+    shares = answers.clip(1e-4, 1 - 1e-4)
+    logits = np.log(shares / (1 - shares)) + _KIND_BIAS
+    chances = np.exp(logits - logits.max())
+    kind = int(chances.argmax())
+    return GRADUAL_TYPES[kind], float(chances[kind] / chances.sum())
 
 
 class _GrowingRows:
@@ -399,6 +419,9 @@ _FROZEN = -2.0
 # Distance of vectors below which a cut lies within one camera set-up, as a logarithm, and how sharp that limit is.
 _SAME_SETUP, _SETUP_STEEPNESS = -0.8, 3.0
 
+# Distance of structures from which the frames have nothing in common: that of two frames of noise is 1.4.
+_UNRELATED = 1.25
+
 # A wipe, unless it is very unlikely: the shots differ, and frames in between are divided between them and progress
 # from one to the other.
 _POSSIBLE_WIPE, _SHOTS_DIFFER, _DIVIDED, _GOES_OVER = 0.3, 0.6, 0.35, 0.25
@@ -484,7 +507,7 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
     numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
     changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
     is_still_graphic = changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE
-    is_screen = changes <= 1 - _HALF_STAYS and rectangle > _SHARP_RECTANGLE and numbers["textured"] >= _SHOWS
+    is_screen = changes <= 1 - _HALF_STAYS and rectangle > _SHARP_RECTANGLE and numbers["beside_it"] >= _SHOWS
     if (changes > 0 and (is_still_graphic or is_screen)) or numbers["letters"] < _ONE_COLOR:
         return min(probability, rules.hard_threshold / 2)
     # Both shots are nearly still and have nothing in common.
@@ -510,7 +533,9 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
 
 def _kind_of_cut(numbers: Sequence[float]) -> tuple[Transition, float]:
     """``jump`` if both frames show one camera set-up, otherwise ``hard``; and how sure that is, from 1/2."""
-    distance = numbers[HARD_NUMBERS.index("distance")]
+    distance, structure = (numbers[HARD_NUMBERS.index(name)] for name in ("distance", "structure"))
+    if structure > _UNRELATED:
+        return "hard", 1.0
     same = float(1 / (1 + np.exp(np.clip(_SETUP_STEEPNESS * (distance - _SAME_SETUP), -50, 50))))
     return ("jump", same) if same > 0.5 else ("hard", 1 - same)
 

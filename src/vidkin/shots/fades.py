@@ -11,7 +11,7 @@ from vidkin.shots.contract import DetectedCut
 
 # Contrast below which an encoded frame shows a plain background, and the seconds up to which one divides neither a
 # fade-out from a fade-in nor a cut to it from a cut away from it.
-_PLAIN, _FADE_GAP, _CUT_GAP = 2.0, 1.0, 0.5
+PLAIN, _FADE_GAP, _CUT_GAP = 2.0, 1.0, 0.5
 
 
 def settle_fades(
@@ -51,7 +51,7 @@ def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.flo
         return False
     if times[last] - times[min(first, last)] > (_FADE_GAP if one.is_gradual else _CUT_GAP):
         return False
-    return bool((contrasts[first:last] < _PLAIN).all()) and (one.is_gradual or last > first)
+    return bool((contrasts[first:last] < PLAIN).all()) and (one.is_gradual or last > first)
 
 
 def _is_inside(cut: DetectedCut, fade: DetectedCut, contrasts: NDArray[np.float32]) -> bool:
