@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=800)
     parser.add_argument("--epochs", type=int, default=26)
     parser.add_argument("--videos", type=int, default=10, help="composed videos of each family")
-    parser.add_argument("--threshold", type=float, default=0.7)
+    parser.add_argument("--threshold", type=float, default=0.8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)

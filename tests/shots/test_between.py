@@ -77,7 +77,9 @@ def test_a_reader_gives_every_frame_one_answer_however_they_arrive() -> None:
     results = []
     for block in (300, 64, 7):
         reader = GradualReader(CountingNetwork())
-        parts = [reader.push(band[start : start + block], colors[start : start + block]) for start in range(0, 300, block)]
+        parts = [
+            reader.push(band[start : start + block], colors[start : start + block]) for start in range(0, 300, block)
+        ]
         if block == 64:
             assert sum(map(len, parts)) == 300 - SPANS[-1] - BAND_CONTEXT
         results.append(np.concatenate([*parts, reader.finish()]))

@@ -210,27 +210,6 @@ def test_a_cut_to_what_looks_nearly_the_same_is_a_jump() -> None:
     assert cut.kind_confidence == pytest.approx(1 / (1 + np.exp(-3.0)))
 
 
-@pytest.mark.parametrize(
-    ("logit", "changes", "found"),
-    [
-        (0.0, {}, [0.9]),
-        (-2.0, {}, []),  # quite unlikely, whatever it looks like
-        (0.0, {"differ": 0.4}, []),  # somebody walks through: most of the picture is as before
-        (0.0, {"divided": 0.2}, []),
-        (0.0, {"swept": 0.1}, []),
-    ],
-)
-def test_what_shows_one_shot_beside_the_other_is_a_wipe(
-    logit: float, changes: dict[str, float], found: list[float]
-) -> None:
-    look = {"differ": 0.9, "divided": 0.6, "swept": 0.5, **changes}
-    numbers = {**GRADUAL, "ends": logit, "picture": 3.0, **look}
-    proposal = Proposal(5, 15, tuple(numbers.values()), "wipe")
-    cuts = decide([], [proposal], rules(gradual_threshold=0.8))
-    assert [cut.confidence for cut in cuts] == found
-    assert decide([], [replace(proposal, kind="dissolve")], rules(gradual_threshold=0.8)) == ()
-
-
 def test_hard_cuts_and_transitions_settle_who_is_right() -> None:
     short, long = gradual(8, 12, 3.0), gradual(5, 30, 3.0)
     assert [(c.kind, c.frame) for c in decide([hard(10, 1.0)], [short], rules())] == [("hard", 10)]

@@ -53,6 +53,14 @@ def test_nothing_inside_a_fade_is_a_cut_where_the_picture_is_dim() -> None:
     assert [cut.frame for cut in settle_fades(cuts, dim, TIMES)] == [58, 73, 120]
 
 
+@pytest.mark.parametrize(("plain", "reaches"), [(10, True), (40, False)])
+def test_a_fade_reaches_the_ends_of_a_video_across_a_moment_of_plain_background(plain: int, reaches: bool) -> None:
+    dark = contrasts((0, plain - 1), (200 - plain, 199))
+    cuts = settle_fades([fade(plain, plain + 20), fade(180 - plain, 199 - plain)], dark, TIMES)
+    assert cuts[0].start_frame == (0 if reaches else plain)
+    assert cuts[1].end_frame == (199 if reaches else 199 - plain)
+
+
 def test_without_fades_all_cuts_stay() -> None:
     cuts = (DetectedCut(10), DetectedCut(50, "dissolve", 0.9, 40, 60))
     assert settle_fades(cuts, contrasts(), TIMES) == cuts

@@ -422,10 +422,6 @@ _SAME_SETUP, _SETUP_STEEPNESS = -0.8, 3.0
 # Distance of structures from which the frames have nothing in common: that of two frames of noise is 1.4.
 _UNRELATED = 1.25
 
-# A wipe, unless it is very unlikely: the shots differ, and frames in between are divided between them and progress
-# from one to the other.
-_POSSIBLE_WIPE, _SHOTS_DIFFER, _DIVIDED, _GOES_OVER = 0.3, 0.6, 0.35, 0.25
-
 # A cut at most this many frames from the ends of a transition does not replace it.
 _EDGE = 2
 
@@ -479,7 +475,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
     cuts: dict[int, DetectedCut] = {}
     for proposal in gradual:
         first, last = proposal.first, proposal.last
-        probability = _judge_gradual(proposal, rules)
+        probability = rules.gradual.probability(proposal.numbers)
         picture = float(np.exp(proposal.numbers[_PICTURE])) - 1
         # Without a picture on either side or in between, a change of brightness is not a transition.
         if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
@@ -538,22 +534,6 @@ def _kind_of_cut(numbers: Sequence[float]) -> tuple[Transition, float]:
         return "hard", 1.0
     same = float(1 / (1 + np.exp(np.clip(_SETUP_STEEPNESS * (distance - _SAME_SETUP), -50, 50))))
     return ("jump", same) if same > 0.5 else ("hard", 1 - same)
-
-
-def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
-    """The probability of a transition: the score's probability, except for wipes that show one shot beside the
-    other."""
-    probability = rules.gradual.probability(proposal.numbers)
-    numbers = dict(zip(GRADUAL_NUMBERS, proposal.numbers, strict=True))
-    if (
-        proposal.kind == "wipe"
-        and probability >= _POSSIBLE_WIPE
-        and numbers["differ"] >= _SHOTS_DIFFER
-        and numbers["divided"] >= _DIVIDED
-        and numbers["swept"] >= _GOES_OVER
-    ):
-        return max(probability, _SURE)
-    return probability
 
 
 # The networks and the decision rules, as two files: what finds cuts, and what finds gradual transitions.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ def settle_fades(
     """Join what is divided only by a plain background of a moment, and drop sudden cuts inside fades.
 
     Two fades a second or less apart, or two sudden cuts half a second or less apart, are one fade if all frames
-    between show a plain background. A sudden cut inside a fade is dropped where the picture has less than half of the
+    between show a plain background. A fade with nothing else before or after it than a second of such frames reaches the
+    first or last frame. A sudden cut inside a fade is dropped where the picture has less than half of the
     contrast that it has around the fade.
 
     Args:
@@ -39,6 +41,8 @@ def settle_fades(
             joined[-1] = DetectedCut(middle, "fade", sure[0], start, end, sure[1])
         else:
             joined.append(cut)
+    for place in {0, len(joined) - 1} if joined else ():
+        joined[place] = _reach_ends(joined[place], contrasts, times)
     fades = [cut for cut in joined if cut.kind == "fade"]
     settled = (cut for cut in joined if cut.is_gradual or not any(_is_inside(cut, fade, contrasts) for fade in fades))
     return tuple(sorted(settled, key=lambda cut: cut.frame))
@@ -52,6 +56,17 @@ def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.flo
     if times[last] - times[min(first, last)] > (_FADE_GAP if one.is_gradual else _CUT_GAP):
         return False
     return bool((contrasts[first:last] < PLAIN).all()) and (one.is_gradual or last > first)
+
+
+def _reach_ends(fade: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> DetectedCut:
+    start, end = fade.start_frame, fade.end_frame
+    if fade.kind != "fade" or start is None or end is None:
+        return fade
+    if (contrasts[:start] < PLAIN).all() and times[start] - times[0] <= _FADE_GAP:
+        start = 0
+    if (contrasts[end + 1 :] < PLAIN).all() and times[-1] - times[end] <= _FADE_GAP:
+        end = len(contrasts) - 1
+    return replace(fade, start_frame=start, end_frame=end, frame=max(1, (start + end + 1) // 2))
 
 
 def _is_inside(cut: DetectedCut, fade: DetectedCut, contrasts: NDArray[np.float32]) -> bool:

@@ -202,8 +202,9 @@ def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     period = int(random.integers(10, 30))
     for place, frame in enumerate(pictures):
         part = 0.9 * (place % period) / period
-        coarse = frame[4::9, 4::9].repeat(9, 0).repeat(9, 1)[:HEIGHT, :WIDTH]
-        frame[: len(coarse), : coarse.shape[1]] = frame[: len(coarse), : coarse.shape[1]] * (1 - part) + coarse * part
+        # As encoders do, blocks keep their means.
+        coarse = frame.reshape(HEIGHT // 10, 10, WIDTH // 10, 10, 3).mean((1, 3)).repeat(10, 0).repeat(10, 1)
+        frame[:] = frame * (1 - part) + coarse * part
     return len(pictures) // period
 
 
