@@ -21,9 +21,9 @@ def settle_fades(
     """Join what is divided only by a plain background of a moment, and drop sudden cuts inside fades.
 
     Two fades a second or less apart, or two sudden cuts half a second or less apart, are one fade if all frames
-    between show a plain background. A fade with nothing else before or after it than a second of such frames reaches the
-    first or last frame. A sudden cut inside a fade is dropped where the picture has less than half of the
-    contrast that it has around the fade.
+    between show a plain background. A fade that has only a second of such frames before or after it reaches the first
+    or last frame. A sudden cut inside a fade is dropped where the picture has less than half of the contrast that it
+    has around the fade.
 
     Args:
         cuts: Cuts in order of frames.
