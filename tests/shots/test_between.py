@@ -37,7 +37,7 @@ def test_a_frame_in_a_dissolve_is_the_mixture_of_those_around_it(shots: Rows) ->
 
 
 def test_in_a_wipe_parts_of_the_picture_belong_to_either_shot(shots: Rows) -> None:
-    """The luma of the upper two thirds has changed, eight cells of twelve: their shares are 1 and those of the others 0,
+    """The luma of the upper two thirds has changed, eight cells of twelve: their shares are 1, those of the others 0,
     so that one share for all leaves more over than its own for each cell."""
     changed = np.zeros(SAMPLES, bool)
     changed[: 12 * 32] = True

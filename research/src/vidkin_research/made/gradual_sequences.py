@@ -19,7 +19,7 @@ _LONGEST = 125
 _KINDS = {"hard": 0.22, "dissolve": 0.34, "fade": 0.18, "wipe": 0.26}
 _DISTURBED = 0.06
 
-Field = NDArray[np.float32]
+Field = NDArray[np.floating]
 """[H, W] in 0..1: the progress at which each pixel changes."""
 
 WIPE_SHAPES: dict[str, Callable[[Field, Field], Field]] = {
