@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import av
 import numpy as np
@@ -158,8 +158,8 @@ def _move_over(path: str) -> Pictures:
         picture = photograph.convert("RGB")
         width, height = picture.size
         side = min(width / WIDTH, height / HEIGHT)
-        zoom = np.linspace(*random.uniform(0.6, 0.95, 2), _MOVED)
-        down, across = (np.linspace(*random.uniform(0.2, 0.8, 2), _MOVED) for _ in range(2))
+        zoom = _way(random, 0.6, 0.95)
+        down, across = (_way(random, 0.2, 0.8) for _ in range(2))
         frames = []
         for share, row, column in zip(zoom, down, across, strict=True):
             wide, tall = side * WIDTH * share, side * HEIGHT * share
@@ -167,6 +167,11 @@ def _move_over(path: str) -> Pictures:
             box = (left, top, left + wide, top + tall)
             frames.append(np.asarray(picture.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=box)))
     return np.stack(frames)
+
+
+def _way(random: np.random.Generator, least: float, most: float) -> NDArray[np.float64]:
+    first, last = random.uniform(least, most, 2).tolist()
+    return np.linspace(first, last, _MOVED)
 
 
 def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 25.0) -> MadeTransition:
@@ -231,7 +236,7 @@ def cross(one: Pictures, other: Pictures, look: str, rate: float) -> Pictures:
     mixed: list[NDArray[Any]] = []
     while len(mixed) < len(one):
         try:
-            mixed.append(sink.pull().to_ndarray(format="gbrp"))
+            mixed.append(cast("av.VideoFrame", sink.pull()).to_ndarray(format="gbrp"))
         except (av.error.EOFError, av.error.BlockingIOError):
             break
     # The filter ends a frame early where times do not divide evenly.

@@ -135,7 +135,7 @@ def _score_one(cuts: list[Cut | DetectedCut], labels: list[LabeledTransition], t
     for place, (number, _) in matched.items():
         if labels[place].kind == "gradual" and reported[number] not in SUDDEN:
             reported[number] = "gradual"
-    confusion = Counter(
+    confusion: Counter[tuple[str, str]] = Counter(
         (label.kind, reported[matched[place][0]] if place in matched else MISSED) for place, label in enumerate(labels)
     )
     kinds = {}

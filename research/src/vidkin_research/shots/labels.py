@@ -90,7 +90,7 @@ def _read_clipshots(path: Path) -> Labels:
     """``{video: {"transitions": [[last frame before, first frame after], ...], "frame_num": N}}``."""
     labels = {}
     for video, entry in read_json(path).items():
-        found = []
+        found: list[LabeledTransition] = []
         for before, after in entry["transitions"]:
             last, first = _frame(before), _frame(after)
             found += transitions_between([(last, last), (first, first)])
@@ -165,7 +165,8 @@ def _from_omni(ranges: Iterable[tuple[Sequence[int], str, str]]) -> tuple[Labele
         if last < first or (end is not None and first <= end):
             raise ValueError(f"ranges must follow each other, got {first} to {last} after {end}")
         if intra.lower() not in _OMNI_SHOTS:
-            kind = next((kind for word, kind in _OMNI_GRADUAL if word in intra.lower()), "wipe")
+            kinds: list[Transition] = [kind for word, kind in _OMNI_GRADUAL if word in intra.lower()]
+            kind: Transition = kinds[0] if kinds else "wipe"
             found.append(LabeledTransition(kind, first, last))
             after_transition = True
         else:
