@@ -12,7 +12,7 @@ from vidkin.features.square_encoder import shipped_encoder
 from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionReader
 from vidkin.shots.cut_numbers import GRID
-from vidkin.shots.cuts import Proposal, ProposalMaker, ProposalScore
+from vidkin.shots.cuts import GradualModel, Proposal, ProposalMaker, ProposalScore
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
@@ -20,7 +20,7 @@ UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
 
 def label_proposals(path: Path, film: Film, network: TransitionReader) -> Iterator[tuple[Proposal, bool]]:
     """Proposals in an encoded film, and whether they are right; doubtful ones are left out."""
-    maker = ProposalMaker(network, shipped_encoder())
+    maker = ProposalMaker(network, GradualModel.load().network, shipped_encoder())
     for planes in iter_planes(path, height=GRID[0], width=GRID[1]):
         maker.push(planes)
     maker.finish()

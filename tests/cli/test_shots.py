@@ -396,7 +396,7 @@ def test_types_and_a_contact_sheet(film: Path, tmp_path: Path) -> None:
     assert "contact sheet" in outcome.out
     assert "Shots: 1, transitions: 0" in (tmp_path / "sheet.html").read_text()
     wrong = run(film, "--types", "zoom", status=2)
-    assert "--types must be among hard, gradual, dissolve, fade, wipe, got 'zoom'" in wrong.err
+    assert "--types must be among hard, jump, gradual, dissolve, fade, wipe, got 'zoom'" in wrong.err
 
 
 def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Path) -> None:

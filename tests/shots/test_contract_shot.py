@@ -27,6 +27,8 @@ SHOT: dict[str, Any] = {
     "end_frame": 10,
     "kind": "start",
     "confidence": 1.0,
+    "transition_start": 0.0,
+    "transition_end": 0.0,
 }
 
 
@@ -35,7 +37,7 @@ SHOT: dict[str, Any] = {
     [
         (
             {"kind": "zoom"},
-            "kind of a cut must be one of 'hard', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
+            "kind of a cut must be one of 'hard', 'jump', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
         ),
         ({"confidence": 1.5}, r"confidence must be in \[0, 1\], got 1.5"),
         ({"start_frame": 11}, "0 <= start_frame <= frame <= end_frame, got 11, 10, 10"),
@@ -48,9 +50,9 @@ def test_a_cut_checks_itself(changes: dict[str, Any], message: str) -> None:
         Cut(**{**CUT, **changes})
 
 
-def test_every_transition_but_a_hard_cut_is_gradual() -> None:
+def test_every_transition_but_a_hard_cut_and_a_jump_is_gradual() -> None:
     cuts = [Cut(**{**CUT, "kind": kind}) for kind in TRANSITIONS]
-    assert [cut.kind for cut in cuts if not cut.is_gradual] == ["hard"]
+    assert [cut.kind for cut in cuts if not cut.is_gradual] == ["hard", "jump"]
     assert [cut.kind for cut in cuts if cut.is_gradual] == ["gradual", "dissolve", "fade", "wipe"]
     assert [Shot(**{**SHOT, "kind": kind}).kind for kind in TRANSITIONS] == list(TRANSITIONS)
 
@@ -63,6 +65,8 @@ def test_every_transition_but_a_hard_cut_is_gradual() -> None:
         ({"end": 0.0}, "times of a shot must be 0 <= start < end, got 0.0 and 0.0 s"),
         ({"critical": -0.1}, r"critical must be in \[0, 1\], got -0.1"),
         ({"confidence": 2.0}, r"confidence must be in \[0, 1\], got 2.0"),
+        ({"kind_confidence": 2.0}, r"kind_confidence must be in \[0, 1\], got 2.0"),
+        ({"transition_start": 0.5}, "transition_start <= start <= transition_end, got 0.5, 0.0 and 0.0 s"),
     ],
 )
 def test_a_shot_checks_itself(changes: dict[str, Any], message: str) -> None:

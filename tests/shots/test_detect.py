@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from tests.support.detections import cut_video
+from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media import write_video
 from vidkin.shots import (
     DetectedCut,
     DetectedCuts,
@@ -20,6 +22,7 @@ from vidkin.shots import (
     build_detection,
     detect,
     detect_shots,
+    merge_short_shots,
 )
 
 
@@ -166,3 +169,40 @@ def test_known_cuts_reach_as_far_as_the_video() -> None:
 def test_detecting_in_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="there is no such file"):
         detect(tmp_path / "gone.mp4", "shotdetect")
+
+
+def test_a_fade_at_either_end_divides_no_shot() -> None:
+    """Ten frames a second: a fade-in over frames 0 to 9, a fade from 40 to 49, and a fade-out over 90 to 99."""
+    spans = (0, 9), (40, 49), (90, 99)
+    cuts = tuple(DetectedCut((first + last + 1) // 2, "fade", 0.9, first, last) for first, last in spans)
+    found = build_detection("film.mp4", "known", DetectedCuts(cuts), np.arange(100) / 10)
+    assert [(shot.start_frame, shot.end_frame) for shot in found.shots] == [(0, 45), (45, 100)]
+    assert [shot.kind for shot in found.shots] == ["fade", "fade"]
+    assert [(shot.transition_start, shot.transition_end) for shot in found.shots] == [(0.0, 0.9), (4.0, 4.9)]
+    assert len(found.cuts) == 3
+    # Joining short shots takes nothing from what is not a shot.
+    assert merge_short_shots(found, 1.0).cuts == found.cuts
+    assert len(merge_short_shots(found, 5.0).cuts) == 2
+
+
+def test_a_shot_after_a_cut_has_a_transition_of_no_length() -> None:
+    cuts = DetectedCuts((DetectedCut(30, "jump", 0.8, kind_confidence=0.7),))
+    first, second = build_detection("film.mp4", "known", cuts, np.arange(100) / 10).shots
+    assert (first.kind, first.transition_start, first.transition_end, first.kind_confidence) == ("start", 0.0, 0.0, 1.0)
+    assert (second.kind, second.kind_confidence) == ("jump", 0.7)
+    assert (second.transition_start, second.transition_end) == (3.0, 3.0)
+
+
+def test_a_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_its_extent(tmp_path: Path) -> None:
+    """Over frames 40 to 89 of 140: found within 20 frames of either end."""
+    before, after = (np.stack(list(pan(name, 140))).astype(np.float32) for name in ("coffee", "rocket"))
+    parts = ((np.arange(140) - 39) / 51).clip(0, 1)[:, None, None, None]
+    path = tmp_path / "film.mp4"
+    write_video(path, (before * (1 - parts) + after * parts).astype(np.uint8), rate=25)
+    found = detect(path)
+    (cut,) = found.cuts
+    assert cut.kind == "dissolve"
+    assert abs(cut.start_frame - 40) <= 20
+    assert abs(cut.end_frame - 89) <= 20
+    assert [shot.kind for shot in found.shots] == ["start", "dissolve"]
+    assert (found.shots[1].transition_start, found.shots[1].transition_end) == (cut.start, cut.end)

@@ -35,7 +35,7 @@ def test_the_less_certain_transition_is_given_up() -> None:
     given = detection()
     first, second, third = given.shots
     longer = replace(given, shots=(replace(first, start=0.0), second, replace(third, end=8.0)))
-    longer = replace(longer, shots=(first, replace(second, end=2.7), replace(third, start=2.7)))
+    longer = replace(longer, shots=(first, replace(second, end=2.7), replace(third, start=2.7, transition_start=2.7)))
     assert [cut.frame for cut in merge_short_shots(longer, 1.0).cuts] == [20]
     surer = replace(longer, shots=(first, replace(longer.shots[1], confidence=0.5), longer.shots[2]))
     assert [cut.frame for cut in merge_short_shots(surer, 1.0).cuts] == [45]

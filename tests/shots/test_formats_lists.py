@@ -84,6 +84,7 @@ def test_as_plain_values() -> None:
         "end": 4.7,
         "start_frame": 43,
         "end_frame": 47,
+        "kind_confidence": 1.0,
     }
     assert described["curve"]["name"] == "novelty"
     assert described["curve"]["values"][19] == 0.9

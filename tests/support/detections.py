@@ -68,5 +68,8 @@ def _shot(first: int, last: int, rate: float, kind: str, confidence: float, crit
         end_frame=last,
         kind=kind,  # type: ignore[arg-type]
         confidence=confidence,
+        # The dissolve takes frames 43 to 47.
+        transition_start=first / rate if kind != "gradual" else 43 / rate,
+        transition_end=first / rate if kind != "gradual" else 47 / rate,
         critical=critical,
     )

@@ -30,6 +30,7 @@ SMALL = ShotStudy(
     highlight_videos=2,
     network="small",
     published=PublishedDetector(network="small", size=16, units=8, steps=2, window=16),
+    family_videos=0,
 )
 PUBLISHED = "published rule, radial, small of 16 px trained along, 2 steps of 2 + 2 tuples"
 

@@ -183,9 +183,11 @@ def _print_shots(
 ) -> None:
     """Print the shots of a video, at most ``limit``, and the files made of them."""
     gradual = sum(cut.is_gradual for cut in detection.cuts)
+    jumps = sum(cut.kind == "jump" for cut in detection.cuts)
     counts = [
         number(len(detection.shots), "shot"),
-        number(len(detection.cuts) - gradual, "hard cut"),
+        number(len(detection.cuts) - gradual - jumps, "hard cut"),
+        *([number(jumps, "jump")] if jumps else []),
         *([number(gradual, "gradual transition")] if gradual else []),
     ]
     if min_length is None:
@@ -354,7 +356,7 @@ def shots(
         typer.Option(
             "--types",
             "-t",
-            help="Report only these transitions: hard, dissolve, fade, wipe; several with commas or options.",
+            help="Report only these transitions: hard, jump, dissolve, fade, wipe; several with commas or options.",
             show_default="all",
         ),
     ] = None,

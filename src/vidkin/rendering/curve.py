@@ -41,7 +41,7 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     axes = figure.add_subplot()
     axes.plot(times, values, linewidth=0.8, color="#1f77b4")
     for cut in detection.cuts:
-        if cut.kind == "gradual":
+        if cut.is_gradual:
             axes.axvspan(cut.start, cut.end, color=_CUT_COLOR, alpha=0.15, linewidth=0)
     moments = [cut.time for cut in detection.cuts]
     axes.plot(moments, np.interp(moments, times, values), "o", color=_CUT_COLOR, markersize=4)

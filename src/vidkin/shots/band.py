@@ -61,11 +61,16 @@ class BandFeatures:
     """Computes band features block by block; memory holds 96 frames, and 48 numbers for every frame.
 
     The features of a frame do not depend on how the frames are divided into blocks.
+
+    Args:
+        keep_colors: Whether the small luma and chroma that colors are compared by are wanted as well.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_colors: bool = False) -> None:
         self._views: _Views | None = None
+        self._keeps_colors = keep_colors
         self._rows: list[Rows] = []
+        self._colors: list[Rows] = []
 
     def push(self, planes: FramePlanes) -> None:
         """Process the next frames, all of the same size."""
@@ -73,12 +78,20 @@ class BandFeatures:
             luma, chroma = planes.luma[start : start + _BLOCK], planes.chroma[start : start + _BLOCK]
             if self._views is None:
                 self._views = _Views(luma.shape[1:], chroma.shape[2:])
-            self._rows.append(self._views.compare(luma, chroma))
+            rows, colors = self._views.compare(luma, chroma)
+            self._rows.append(rows)
+            if self._keeps_colors:
+                self._colors.append(colors)
 
     def take(self) -> Rows:
         """Features [T, BAND_CHANNELS] of the frames pushed since the last call, which are then released."""
         rows, self._rows = self._rows, []
         return np.concatenate(rows) if rows else np.zeros((0, BAND_CHANNELS), np.float32)
+
+    def take_colors(self) -> Rows:
+        """Half-size luma and chroma [T, D] of the frames pushed since the last call, which are then released."""
+        colors, self._colors = self._colors, []
+        return np.concatenate(colors) if colors else np.zeros((0, 0), np.float32)
 
 
 def band_features(planes: FramePlanes) -> Rows:
@@ -118,8 +131,9 @@ class _Views:
         self._places = np.empty((_BLOCK, pixels), np.intp)
         self._pairs = np.empty((_BLOCK, color_samples), np.intp)
 
-    def compare(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> Rows:
-        """Features [T, BAND_CHANNELS] of the next frames, at most `_BLOCK`, against those before them."""
+    def compare(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> tuple[Rows, Rows]:
+        """Features [T, BAND_CHANNELS] of the next frames, at most `_BLOCK`, against those before them, and their
+        half-size luma and chroma."""
         held, end = self._held, self._held + len(luma)
         self._view(luma, chroma, slice(held, end))
         features = np.zeros((len(luma), BAND_CHANNELS), np.float32)
@@ -138,10 +152,11 @@ class _Views:
         first = max(1, held)
         change = brightness[first:] - brightness[first - 1 : -1]
         features[first - held :, column + _BRIGHTNESS :] = _CHANGE_GAIN * change
+        colors = self._color[held:end].copy()
         self._held = min(end, BAND_LAGS[-1])
         for rows in (self._structure, self._color, self._histogram, self._layout, self._brightness):
             rows[: self._held] = rows[end - self._held : end]
-        return features
+        return features, colors
 
     def _view(self, luma: NDArray[np.uint8], chroma: NDArray[np.uint8], rows: slice) -> None:
         """Fill the rows of all views."""
@@ -242,7 +257,7 @@ class TransitionReader(Protocol):
     """
 
     def probabilities(self, features: Rows) -> Probabilities:
-        """Probabilities [T, outputs] of features [T, 48]; 62 frames to each side decide a frame's."""
+        """Probabilities [T, outputs] of features [T, C]; 62 frames to each side decide a frame's."""
         ...
 
 
@@ -250,7 +265,7 @@ class TransitionSession:
     """A network of transitions, run by ONNX Runtime: about a microsecond per frame.
 
     Args:
-        network: An ONNX file, or its content, that takes features [1, T, 48] and gives probabilities [1, T, outputs].
+        network: An ONNX file, or its content, that takes features [1, T, C] and gives probabilities [1, T, outputs].
     """
 
     def __init__(self, network: bytes | PathLike) -> None:
@@ -263,7 +278,7 @@ class TransitionSession:
         return str(self._session.get_modelmeta().custom_metadata_map.get("weights", ""))
 
     def probabilities(self, features: Rows) -> Probabilities:
-        """Probabilities [T, outputs] of features [T, 48], in blocks to bound memory; the blocks do not change the
+        """Probabilities [T, outputs] of features [T, C], in blocks to bound memory; the blocks do not change the
         result."""
         parts = [np.zeros((0, self._session.get_outputs()[0].shape[-1]), np.float32)]
         for start in range(0, len(features), _FRAMES_A_PASS):

@@ -44,11 +44,11 @@ class DetectedCut:
 
     Attributes:
         frame: First frame of the new shot, at least 1; for a gradual transition, a frame inside it.
-        kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` if the detector does not distinguish gradual
-            kinds.
-        confidence: Confidence in [0, 1].
+        kind: One of `TRANSITIONS`; ``gradual`` if the detector does not distinguish gradual kinds.
+        confidence: Confidence in [0, 1] that there is a transition.
         start_frame: First frame of a gradual transition; None means ``frame``.
         end_frame: Last frame of a gradual transition; None means ``frame``.
+        kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
     """
 
     frame: int
@@ -56,16 +56,17 @@ class DetectedCut:
     confidence: float = 1.0
     start_frame: int | None = None
     end_frame: int | None = None
+    kind_confidence: float = 1.0
 
     def __post_init__(self) -> None:
         check_at_least(1, frame=self.frame)
         check_choice("kind of a cut", self.kind, TRANSITIONS)
-        check_share(confidence=self.confidence)
+        check_share(confidence=self.confidence, kind_confidence=self.kind_confidence)
 
     @property
     def is_gradual(self) -> bool:
         """Whether the transition takes several frames, whatever its kind."""
-        return self.kind != "hard"
+        return self.kind not in SUDDEN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,11 +94,11 @@ class DetectedCuts:
             )
 
     def select(self, types: Collection[Transition]) -> DetectedCuts:
-        """Only the cuts of these kinds; ``gradual`` matches any kind except ``hard``.
+        """Only the cuts of these kinds; ``gradual`` matches any kind except ``hard`` and ``jump``.
 
         A merged shot is as critical as its last part.
         """
-        accepted = {*types, "gradual"} if set(types) - {"hard"} else set(types)
+        accepted = {*types, "gradual"} if set(types) - SUDDEN else set(types)
         selected = [cut.kind in accepted for cut in self.cuts]
         critical = self.critical
         if critical is not None:
@@ -154,13 +155,21 @@ class PlanesDetector(Protocol):
 # The results of a detection: cuts, the shots between them, and the curve they were read from.
 
 
-Transition = Literal["hard", "gradual", "dissolve", "fade", "wipe"]
+Transition = Literal["hard", "jump", "gradual", "dissolve", "fade", "wipe"]
 
-"""How one shot turns into the next; ``gradual`` if the detector does not distinguish gradual kinds."""
+"""How one shot turns into the next.
+
+``hard``: from one frame to the next. ``jump``: likewise, but within one camera set-up: a part of a take is left out.
+``dissolve``: one picture becomes visible through the other. ``fade``: through a plain background, most often black, or
+from it at the start of a video, or to it at the end. ``wipe``: part by part, in any geometric way: lines, circles,
+slides, pushes, zooms. ``gradual``: any of the last three, if the detector does not distinguish them."""
 
 TRANSITIONS: tuple[Transition, ...] = get_args(Transition)
 
-Opening = Literal["start", "hard", "gradual", "dissolve", "fade", "wipe"]
+SUDDEN: frozenset[Transition] = frozenset(("hard", "jump"))
+"""Kinds that happen between two frames."""
+
+Opening = Literal["start", "hard", "jump", "gradual", "dissolve", "fade", "wipe"]
 
 """How a shot begins: with the video, or with a `Transition`."""
 
@@ -177,12 +186,13 @@ class Cut(Result):
     Attributes:
         time: Start of the new shot in seconds.
         frame: First frame of the new shot; for a gradual transition, its middle frame.
-        kind: ``hard``, ``dissolve``, ``fade``, ``wipe``, or ``gradual`` for any of the last three.
-        confidence: Confidence of the detector, in [0, 1].
-        start: Start of the transition in seconds; for a hard cut, ``time``.
-        end: End of the transition in seconds; for a hard cut, ``time``.
-        start_frame: First frame of the transition; for a hard cut, ``frame``.
-        end_frame: Last frame of the transition; for a hard cut, ``frame``.
+        kind: One of `TRANSITIONS`.
+        confidence: Confidence in [0, 1] that there is a transition.
+        start: Start of the transition in seconds; for a hard cut or a jump, ``time``.
+        end: End of the transition in seconds; for a hard cut or a jump, ``time``.
+        start_frame: First frame of the transition; for a hard cut or a jump, ``frame``.
+        end_frame: Last frame of the transition; for a hard cut or a jump, ``frame``.
+        kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
     """
 
     time: float
@@ -193,10 +203,11 @@ class Cut(Result):
     end: float
     start_frame: int
     end_frame: int
+    kind_confidence: float = 1.0
 
     def __post_init__(self) -> None:
         check_choice("kind of a cut", self.kind, TRANSITIONS)
-        check_share(confidence=self.confidence)
+        check_share(confidence=self.confidence, kind_confidence=self.kind_confidence)
         if not 0 <= self.start_frame <= self.frame <= self.end_frame:
             raise InvalidArgumentError(
                 "frames of a cut must be 0 <= start_frame <= frame <= end_frame, "
@@ -210,22 +221,26 @@ class Cut(Result):
     @property
     def is_gradual(self) -> bool:
         """The transition takes several frames, of whatever type it is."""
-        return self.kind != "hard"
+        return self.kind not in SUDDEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shot(Result):
     """Frames between two transitions.
 
-    The shots of a video follow each other without a gap: a gradual transition is divided at its middle.
+    The shots of a video follow each other without a gap: a gradual transition is divided at its middle. A fade at the
+    very start or end of a video belongs to the first or last shot, so there is no shot of its plain background.
 
     Attributes:
         start: Start of the shot, in seconds from the first frame of the video.
         end: Start of the next shot, or end of the video, in seconds.
         start_frame: First frame of the shot, counting from 0.
         end_frame: First frame after the shot.
-        kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video.
+        kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video, unless it fades in.
         confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
+        transition_start: Start of that transition in seconds; without one, or between two frames, ``start``.
+        transition_end: End of that transition in seconds; without one, or between two frames, ``start``.
+        kind_confidence: Confidence in [0, 1] that the transition is of this kind; 1 for ``start``.
         critical: Certainty that something happens at the shot's end, in [0, 1]; None if the detector does not judge
             this.
     """
@@ -236,11 +251,14 @@ class Shot(Result):
     end_frame: int
     kind: Opening
     confidence: float
+    transition_start: float
+    transition_end: float
+    kind_confidence: float = 1.0
     critical: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("kind of a shot", self.kind, get_args(Opening))
-        check_share(confidence=self.confidence)
+        check_share(confidence=self.confidence, kind_confidence=self.kind_confidence)
         if self.critical is not None:
             check_share(critical=self.critical)
         if not 0 <= self.start_frame < self.end_frame:
@@ -249,6 +267,11 @@ class Shot(Result):
             )
         if not 0.0 <= self.start < self.end:
             raise InvalidArgumentError(f"times of a shot must be 0 <= start < end, got {self.start} and {self.end} s")
+        if not 0.0 <= self.transition_start <= self.start <= self.transition_end:
+            raise InvalidArgumentError(
+                "times of the transition that opens a shot must be 0 <= transition_start <= start <= transition_end, "
+                f"got {self.transition_start}, {self.start} and {self.transition_end} s"
+            )
 
     @property
     def is_critical(self) -> bool:

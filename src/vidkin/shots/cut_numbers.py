@@ -246,13 +246,40 @@ def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float
     return float(changed[inside].mean() - (changed & ~inside).sum() / inside.sum())
 
 
+# Luma of black bars beside a narrow picture, at most.
+_BLACK_BAR = 30.0
+
+# Change of luma of a pixel that letters cover, the largest share of the picture that they cover, and the least
+# deviation of luma of the picture around them.
+_COVERED, _MOST_LETTERS, _AROUND_LETTERS = 20, 0.6, 12.0
+
+
+def measure_letters(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+    """How uniform the pixels are that change, in the frame where they are more so; 0 means all alike, 1 and more not.
+
+    Letters that appear over a picture, or leave it, have one color, and the picture around them stays. Where too much
+    or nothing changes, or around it is no picture, the number is 1.
+
+    Args:
+        one, other: Luma [128, 128] before and after.
+    """
+    old, new = one[::2, ::2].astype(np.int16), other[::2, ::2].astype(np.int16)
+    step = new - old
+    covered = np.abs(step - int(np.median(step))) > _COVERED
+    share = covered.mean()
+    if not 0.005 < share < _MOST_LETTERS or old[~covered].std() < _AROUND_LETTERS:
+        return 1.0
+    whole = max(float(old.std()), float(new.std()))
+    return min(float(old[covered].std()), float(new[covered].std())) / whole
+
+
 # Measurements of a frame that can begin a shot.
 
 
 HARD_NUMBERS = (
     "distance", "contrast", "network", "across", "share", "structure", "brightness", "steady", "beside",
     "quiet", "gradual", "others", "motion", "stays", "stayed", "filled", "picture", "before", "after",
-    "again", "alive", "rectangle",
+    "again", "alive", "rectangle", "frozen", "letters", "beside_it",
 )  # fmt: skip
 
 """Names of the numbers of `measure_cut`."""
@@ -349,6 +376,10 @@ def measure_cut(
         np.log((rows[place, _STRUCTURE] + 0.02) / (nearby.max(initial=0.0) + 0.02)),
         (moving & changed).sum() / (changed.sum() + 1),
         measure_rectangle(vectors.luma(frame - 1), vectors.luma(frame)),
+        # A frame that was repeated is followed by all the motion that it left out.
+        np.log((rows[max(0, place - 1), _STRUCTURE] + 2e-3) / (np.median(motion) + 2e-3)) if len(motion) else 0.0,
+        measure_letters(vectors.luma(frame - 1), vectors.luma(frame)),
+        float((((old.variances > _NOISE**2) | (old.means > _BLACK_BAR)) & ~changed.ravel()).mean()),
     )
     return tuple(float(number) for number in numbers)
 

@@ -26,6 +26,7 @@ from vidkin.shots.band import (
     open_network,
     refuse_unreadable,
 )
+from vidkin.shots.between import GradualReader
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, Transition
 from vidkin.shots.cut_numbers import (
     AROUND,
@@ -40,6 +41,7 @@ from vidkin.shots.cut_numbers import (
     measure_transition,
     stands_out,
 )
+from vidkin.shots.fades import PLAIN, settle_fades
 
 # Stretches classified by the network as transitions, divided where one ends and the next begins.
 
@@ -50,6 +52,9 @@ LEAST_PICTURE = 3.0
 
 # Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
 _POSSIBLE, _CERTAIN = 0.25, 0.9
+
+# Least answer of the first and last frame of a dissolve.
+_PROBABLE = 0.55
 
 _SHORTEST = 3
 
@@ -109,11 +114,14 @@ LEAST_DISTANCE = 0.01
 
 """Least distance of two frames with a cut between them."""
 
+# What is added to the logits of the kinds: soft wipes, which are rare in training, look a little like dissolves.
+_KIND_BIAS = np.array([0.0, 0.0, 3.0])
+
 _STEP = 128
 
 _PUSHED = 64
 
-_ROOM = 512
+_ROOM = 640
 
 # Where the inexpensive curve moves: the network's answer for a cut is at least this, or luma without brightness and
 # contrast changes by this much and by this many times its surroundings.
@@ -137,38 +145,43 @@ class Proposal:
         last: ``first``, or the last frame of the transition.
         numbers: Measurements, in the order of `HARD_NUMBERS` or `GRADUAL_NUMBERS`.
         kind: ``hard``, ``dissolve``, ``fade`` or ``wipe``.
+        kind_confidence: Confidence in [0, 1] that it is of this kind.
     """
 
     first: int
     last: int
     numbers: tuple[float, ...]
     kind: Transition
+    kind_confidence: float = 1.0
 
 
 class ProposalMaker:
     """Takes the frames of a film and returns proposals for all frames the network has fully seen.
 
     Args:
-        network: Network with five answers per frame: hard, gradual, and the kinds of gradual transitions.
+        network: Network with five answers per frame from the band: hard, gradual, and the kinds of gradual transitions.
+        gradual: Network with the same answers from the band and what lies between frames (`GradualReader`).
         encoder: Encoder of single frames.
 
-    Memory: 512 frames at 24 KiB, and 40 bytes for every frame. The result does not depend on how the frames are
+    Memory: 640 frames at 24 KiB, and 60 bytes for every frame. The result does not depend on how the frames are
     divided into blocks.
     """
 
-    def __init__(self, network: TransitionReader, encoder: VectorNetwork) -> None:
+    def __init__(self, network: TransitionReader, gradual: TransitionReader, encoder: VectorNetwork) -> None:
         self.vectors = FrameVectors(encoder, _ROOM)
         self.hard: list[Proposal] = []
         self.gradual: list[Proposal] = []
         self._network = network
         self._grid = BandGrid()
-        self._band = BandFeatures()
+        self._band = BandFeatures(keep_colors=True)
+        self._inside = GradualReader(gradual)
         self._rows = np.zeros((0, 0), np.float32)
         self._from = 0  # number of the first row in memory
         self._done = 0
         self._looked = 0  # hard cuts are looked for from here on
         self._open = 0  # gradual transitions are looked for from here on
         self._answers = _GrowingRows()
+        self._gradual_answers = _GrowingRows()
         self._seen = _GrowingRows()
         self._distances: dict[int, float] = {}
 
@@ -189,16 +202,26 @@ class ProposalMaker:
         """The remaining proposals, and the curve [T]: the larger of the network's answers, or the vectors' distance at
         cuts."""
         self._take_rows()
+        self._gradual_answers.append(self._inside.finish())
         self._advance(self.vectors.count, last=True)
         if not self.vectors.count:
             return np.zeros(0)
-        curve: NDArray[np.float64] = self._answers.rows[:, :2].max(1).astype(np.float64)
+        curve: NDArray[np.float64] = np.maximum(self._answers.rows[:, 0], self._gradual_answers.rows[:, 1]).astype(
+            float
+        )
         for frame, distance in self._distances.items():
             curve[frame] = max(curve[frame], min(1.0, distance))
         return curve
 
+    @property
+    def contrasts(self) -> NDArray[np.float32]:
+        """[T] deviation of luma, of 255, of all frames done."""
+        contrasts: NDArray[np.float32] = self._seen.rows[:, 1] * 128 if self._done else np.zeros(0, np.float32)
+        return contrasts
+
     def _take_rows(self) -> None:
         rows = self._band.take()
+        self._gradual_answers.append(self._inside.push(rows, self._band.take_colors()))
         self._rows = np.concatenate([self._rows, rows]) if self._rows.size else rows
 
     def _advance(self, until: int, *, last: bool = False) -> None:
@@ -214,7 +237,7 @@ class ProposalMaker:
             self._propose_hard(until if last else until - AROUND)
             kept = max(0, until - BAND_CONTEXT - AROUND)
             self._rows, self._from = self._rows[kept - self._from :], kept
-        self._propose_gradual(until, last=last)
+        self._propose_gradual(min(until, len(self._gradual_answers.rows)), last=last)
 
     def _propose_hard(self, until: int) -> None:
         answers = self._answers.rows[:, 0]
@@ -239,17 +262,34 @@ class ProposalMaker:
         if until <= self._open:
             return
         begin = self._open
-        stretches = propose_stretches(self._answers.rows[begin:until, 1], self._seen.rows[begin:until, 1] * 128)
+        answers = self._gradual_answers.rows
+        stretches = propose_stretches(answers[begin:until, 1], self._seen.rows[begin:until, 1] * 128)
         settled = until if last else until - 16
         for start, stop in stretches:
             first, end = begin + start, begin + stop
-            if end >= settled and end - first < _ROOM // 2:
+            if end >= settled and end - first < _ROOM // 3:
                 settled = min(settled, first)
                 break
-            numbers = measure_transition(first, end, self.vectors, self._answers.rows, self._seen.rows)
-            kinds = self._answers.rows[first : end + 1, 2:].mean(0)
-            self.gradual.append(Proposal(first, end, numbers, GRADUAL_TYPES[int(kinds.argmax())]))
+            numbers = measure_transition(first, end, self.vectors, answers, self._seen.rows)
+            kind, sure = _kind_of_stretch(answers[first : end + 1, 2:].mean(0))
+            if kind == "dissolve" and (self.contrasts[max(0, first - 1) : end + 2] < PLAIN).any():
+                # No dissolve shows a plain background.
+                kind, sure = "fade", _SURE
+            certain = np.flatnonzero(answers[first : end + 1, 1] > _PROBABLE)
+            if kind == "dissolve" and len(certain) >= _SHORTEST:
+                # Shots that move look like the first frames of a dissolve.
+                first, end = first + int(certain[0]), first + int(certain[-1])
+            self.gradual.append(Proposal(first, end, numbers, kind, sure))
         self._open = max(self._open, settled)
+
+
+def _kind_of_stretch(answers: NDArray[np.float32]) -> tuple[Transition, float]:
+    """The most likely of `GRADUAL_TYPES`, and its probability, from the mean answers about them."""
+    shares = answers.clip(1e-4, 1 - 1e-4)
+    logits = np.log(shares / (1 - shares)) + _KIND_BIAS
+    chances = np.exp(logits - logits.max())
+    kind = int(chances.argmax())
+    return GRADUAL_TYPES[kind], float(chances[kind] / chances.sum())
 
 
 class _GrowingRows:
@@ -266,6 +306,8 @@ class _GrowingRows:
 
     def append(self, rows: NDArray[np.float32]) -> None:
         """Add rows of the same width."""
+        if not len(rows):
+            return
         end = self._count + len(rows)
         if end > len(self._held):
             larger = np.empty((max(2 * len(self._held), end), rows.shape[1]), np.float32)
@@ -366,9 +408,19 @@ _MOVED, _MUCH_STAYS = 0.05, 0.8
 # A graphic: how well the changed part fills a rectangle in which nothing moves, while the rest stays.
 _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
 
-# A wipe, unless it is very unlikely: the shots differ, and frames in between are divided between them and progress
-# from one to the other.
-_POSSIBLE_WIPE, _SHOTS_DIFFER, _DIVIDED, _GOES_OVER = 0.3, 0.6, 0.35, 0.25
+# A screen or band in the picture may move: then it is a better rectangle, and the rest shows something rather than bars
+# beside a narrow picture. Letters have one color.
+_SHARP_RECTANGLE, _HALF_STAYS, _SHOWS = 0.78, 0.5, 0.3
+_ONE_COLOR = 0.25
+
+# A frame this much calmer than those around was shown twice; the next one makes up for it.
+_FROZEN = -2.0
+
+# Distance of vectors below which a cut lies within one camera set-up, as a logarithm, and how sharp that limit is.
+_SAME_SETUP, _SETUP_STEEPNESS = -0.8, 3.0
+
+# Distance of structures from which the frames have nothing in common: that of two frames of noise is 1.4.
+_UNRELATED = 1.25
 
 # A cut at most this many frames from the ends of a transition does not replace it.
 _EDGE = 2
@@ -423,7 +475,7 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
     cuts: dict[int, DetectedCut] = {}
     for proposal in gradual:
         first, last = proposal.first, proposal.last
-        probability = _judge_gradual(proposal, rules)
+        probability = rules.gradual.probability(proposal.numbers)
         picture = float(np.exp(proposal.numbers[_PICTURE])) - 1
         # Without a picture on either side or in between, a change of brightness is not a transition.
         if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
@@ -437,9 +489,11 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         # A certain cut at the start or end of a transition is kept beside it; one farther inside replaces it.
         if not any(frame in kept for frame in touching if first + _EDGE < frame < last + 1 - _EDGE):
             middle = max(1, (first + last + 1) // 2)
-            cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last)
+            cuts[middle] = DetectedCut(middle, proposal.kind, probability, first, last, proposal.kind_confidence)
+    measured = {proposal.first: proposal.numbers for proposal in hard}
     for frame, probability in kept.items():
-        cuts[frame] = DetectedCut(frame, "hard", probability)
+        kind, sure = _kind_of_cut(measured[frame])
+        cuts[frame] = DetectedCut(frame, kind, probability, kind_confidence=sure)
     return tuple(cuts[frame] for frame in sorted(cuts))
 
 
@@ -448,7 +502,9 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
     probability = rules.hard.probability(proposal.numbers)
     numbers = dict(zip(HARD_NUMBERS, proposal.numbers, strict=True))
     changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
-    if 0 < changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE:
+    is_still_graphic = changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE
+    is_screen = changes <= 1 - _HALF_STAYS and rectangle > _SHARP_RECTANGLE and numbers["beside_it"] >= _SHOWS
+    if (changes > 0 and (is_still_graphic or is_screen)) or numbers["letters"] < _ONE_COLOR:
         return min(probability, rules.hard_threshold / 2)
     # Both shots are nearly still and have nothing in common.
     if (
@@ -463,33 +519,65 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
         numbers["contrast"] >= _JUMPS
         and numbers["again"] >= _ALONE
         and numbers["brightness"] < _AS_BRIGHT
-        and rectangle < _RECTANGLE
+        and (rectangle < _RECTANGLE or numbers["stays"] < _HALF_STAYS)
+        and numbers["frozen"] > _FROZEN
         and (numbers["alive"] > _MOVED or numbers["stays"] < _MUCH_STAYS)
     ):
         return max(probability, _LIKELY)
     return probability
 
 
-def _judge_gradual(proposal: Proposal, rules: CutRules) -> float:
-    """The probability of a transition: the score's probability, except for wipes that show one shot beside the
-    other."""
-    probability = rules.gradual.probability(proposal.numbers)
-    numbers = dict(zip(GRADUAL_NUMBERS, proposal.numbers, strict=True))
-    if (
-        proposal.kind == "wipe"
-        and probability >= _POSSIBLE_WIPE
-        and numbers["differ"] >= _SHOTS_DIFFER
-        and numbers["divided"] >= _DIVIDED
-        and numbers["swept"] >= _GOES_OVER
-    ):
-        return max(probability, _SURE)
-    return probability
+def _kind_of_cut(numbers: Sequence[float]) -> tuple[Transition, float]:
+    """``jump`` if both frames show one camera set-up, otherwise ``hard``; and how sure that is, from 1/2."""
+    distance, structure = (numbers[HARD_NUMBERS.index(name)] for name in ("distance", "structure"))
+    if structure > _UNRELATED:
+        return "hard", 1.0
+    same = float(1 / (1 + np.exp(np.clip(_SETUP_STEEPNESS * (distance - _SAME_SETUP), -50, 50))))
+    return ("jump", same) if same > 0.5 else ("hard", 1 - same)
 
 
-# The transition network and the decision rules, as one file.
+# The networks and the decision rules, as two files: what finds cuts, and what finds gradual transitions.
 
 
 _OUTPUTS = 5
+
+_DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradualModel:
+    """The trained parts that find gradual transitions.
+
+    Attributes:
+        network: Network with five answers per frame, from the band and what lies between frames.
+        score: Score of `GRADUAL_NUMBERS`.
+        threshold: Least probability of a gradual transition.
+        provenance: Training data and results, as plain values.
+    """
+
+    network: TransitionReader
+    score: ProposalScore
+    threshold: float
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def notes(self) -> dict[str, Any]:
+        """What a file of weights tells beside them, for `vidkin.shots.training.transitions.write_network`."""
+        rules = {"score": asdict(self.score), "threshold": self.threshold}
+        return {"gradual": rules, "provenance": dict(self.provenance)}
+
+    @classmethod
+    def load(cls, path: PathLike | None = None) -> GradualModel:
+        """Load a file of weights with the notes of a model; None is the bundled model.
+
+        Raises:
+            InvalidArgumentError: The file does not hold such a model.
+        """
+        file = os.fspath(_DATA / "gradual.safetensors" if path is None else path)
+        with refuse_unreadable(f"{file} must be a model of gradual transitions"):
+            network, metadata = open_network(file, outputs=_OUTPUTS)
+            rules = parse_json(metadata["gradual"])
+            score, threshold = ProposalScore.from_table(rules["score"]), float(rules["threshold"])
+            return cls(network, score, threshold, parse_json(metadata.get("provenance", "{}")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -517,7 +605,7 @@ class CutModel:
         Raises:
             InvalidArgumentError: The file does not hold such a model.
         """
-        file = os.fspath(Path(__file__).with_name("data") / "cuts.safetensors" if path is None else path)
+        file = os.fspath(_DATA / "cuts.safetensors" if path is None else path)
         with refuse_unreadable(f"{file} must be a model of the detector 'cuts'"):
             network, metadata = open_network(file, outputs=_OUTPUTS)
             rules = parse_json(metadata["rules"])
@@ -559,13 +647,15 @@ class CutDetector:
     ) -> None:
         self.name = "cuts"
         model = _shipped_model() if weights is None else CutModel.load(weights)
-        stored = model.rules
+        transitions = _shipped_gradual()
         self._rules = replace(
-            stored,
-            hard_threshold=stored.hard_threshold if hard is None else hard,
-            gradual_threshold=stored.gradual_threshold if gradual is None else gradual,
+            model.rules,
+            gradual=transitions.score,
+            hard_threshold=model.rules.hard_threshold if hard is None else hard,
+            gradual_threshold=transitions.threshold if gradual is None else gradual,
         )
-        self._proposals = ProposalMaker(model.network, shipped_encoder() if encoder is None else encoder)
+        encoder = shipped_encoder() if encoder is None else encoder
+        self._proposals = ProposalMaker(model.network, transitions.network, encoder)
         self._times: list[float] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
@@ -577,8 +667,10 @@ class CutDetector:
         """The cuts of all frames pushed."""
         curve = self._proposals.finish()
         cuts = decide(self._proposals.hard, self._proposals.gradual, self._rules)
+        cuts = settle_fades(cuts, self._proposals.contrasts, self._times)
         return DetectedCuts(cuts, Curve(np.array(self._times), curve, "change"))
 
 
 # Shared by all detectors, which never change them.
 _shipped_model = cache(CutModel.load)
+_shipped_gradual = cache(GradualModel.load)

@@ -26,7 +26,6 @@ from vidkin.shots.contract import (
     TRANSITIONS,
     Cut,
     DetectedCuts,
-    Opening,
     PlanesDetector,
     RgbFrame,
     Shot,
@@ -58,7 +57,7 @@ def detect(
         path: The video.
         detector: A name for `open_detector`, or a fresh detector.
         types: Kinds of transitions to report. A transition of unspecified kind, ``gradual``, is reported with any of
-            the gradual kinds.
+            the gradual kinds, and a jump only as ``jump``.
         start: Time from which frames are taken: seconds, or text such as ``1:30.5`` or, a frame number, ``250f``.
         end: Time before which frames are taken, likewise; None reads to the end.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
@@ -117,6 +116,8 @@ def build_detection(
 ) -> ShotDetection:
     """Convert cuts in frames to cuts with times and the shots between them.
 
+    A fade from the first frame on, or up to the last one, is a cut but divides no shot.
+
     Args:
         path: The video.
         detector: Name of the detector.
@@ -153,23 +154,10 @@ def build_detection(
                 end=times[last],
                 start_frame=opening,
                 end_frame=last,
+                kind_confidence=cut.kind_confidence,
             )
         )
-    openings: list[tuple[Opening, float]] = [("start", 1.0), *((cut.kind, cut.confidence) for cut in cuts)]
-    frames = [first, *(cut.frame for cut in cuts), len(times)]
-    moments = [times[first], *(cut.time for cut in cuts), end]
-    shots = tuple(
-        Shot(
-            start=moments[place],
-            end=moments[place + 1],
-            start_frame=frames[place],
-            end_frame=frames[place + 1],
-            kind=kind,
-            confidence=confidence,
-            critical=None if detected.critical is None else detected.critical[place],
-        )
-        for place, (kind, confidence) in enumerate(openings)
-    )
+    shots = _shots_between(cuts, times, first, end, detected.critical)
     return ShotDetection(
         path=path,
         detector=detector,
@@ -177,6 +165,38 @@ def build_detection(
         shots=shots,
         curve=detected.curve,
         frame_times=frame_times,
+    )
+
+
+def _shots_between(
+    cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
+) -> tuple[Shot, ...]:
+    """The shots between cuts. A fade at the very start or end divides nothing: the plain background is no shot."""
+    scores: list[float | None] = [None] * (len(cuts) + 1) if critical is None else list(critical)
+    dividing = list(cuts)
+    opening: Cut | None = None
+    if dividing and dividing[0].kind == "fade" and dividing[0].start_frame <= first:
+        opening = dividing.pop(0)
+        del scores[0]
+    if dividing and dividing[-1].kind == "fade" and dividing[-1].end_frame >= len(times) - 1:
+        dividing.pop()
+        del scores[-1]
+    frames = [first, *(cut.frame for cut in dividing), len(times)]
+    moments = [times[first], *(cut.time for cut in dividing), end]
+    return tuple(
+        Shot(
+            start=moments[place],
+            end=moments[place + 1],
+            start_frame=frames[place],
+            end_frame=frames[place + 1],
+            kind="start" if cut is None else cut.kind,
+            confidence=1.0 if cut is None else cut.confidence,
+            transition_start=moments[place] if cut is None else min(cut.start, moments[place]),
+            transition_end=moments[place] if cut is None else cut.end,
+            kind_confidence=1.0 if cut is None else cut.kind_confidence,
+            critical=scores[place],
+        )
+        for place, cut in enumerate((opening, *dividing))
     )
 
 
@@ -356,8 +376,8 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
         one, two = shots[first : first + 2]
         joined = replace(one, end=two.end, end_frame=two.end_frame, critical=two.critical)
         shots[first : first + 2] = [joined]
-    opened = {shot.start_frame for shot in shots}
-    cuts = tuple(cut for cut in detection.cuts if cut.frame in opened)
+    joined_at = {shot.start_frame for shot in detection.shots} - {shot.start_frame for shot in shots}
+    cuts = tuple(cut for cut in detection.cuts if cut.frame not in joined_at)
     return replace(detection, shots=tuple(shots), cuts=cuts)
 
 

@@ -182,9 +182,9 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
     """Write the shots as clips of one video track, all of them parts of one file.
 
     Each clip holds its range in the source, and under the metadata key ``vidkin`` the kind and the confidence of the
-    transition that opens it, the exact times in seconds and, if judged, how critical it is; critical clips also have a
-    red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at its
-    rate are omitted.
+    transition that opens it, the exact times of both in seconds and, if judged, how critical it is; critical clips also
+    have a red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at
+    its rate are omitted.
 
     Args:
         detection: The shots.
@@ -218,6 +218,8 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
             "end": shot.end,
             "kind": shot.kind,
             "confidence": shot.confidence,
+            "transition_start": shot.transition_start,
+            "transition_end": shot.transition_end,
         }
         clip = otio.schema.Clip(
             name=f"{name} {number}",
@@ -288,9 +290,8 @@ class ShotTable:
         """Add the shots of a video."""
         self._videos += 1
         rate = timeline_rate(np.asarray(detection.frame_times))
-        opening = {cut.frame: cut for cut in detection.cuts if cut.is_gradual}
         for number, shot in enumerate(detection.shots, start=1):
-            cut = opening.get(shot.start_frame)
+            is_gradual = shot.transition_end > shot.transition_start
             self._rows.append(
                 [
                     detection.path,
@@ -303,8 +304,8 @@ class ShotTable:
                     timecode(frame_at(shot.end, rate), rate),
                     shot.kind,
                     _score(shot.confidence),
-                    "" if cut is None else _seconds(cut.start),
-                    "" if cut is None else _seconds(cut.end),
+                    _seconds(shot.transition_start) if is_gradual else "",
+                    _seconds(shot.transition_end) if is_gradual else "",
                     _score(shot.critical),
                 ]
             )

@@ -259,7 +259,9 @@ def _as_json(detection: ShotDetection) -> dict[str, Any]:
     return {
         "detector": detection.detector,
         "cuts": [
-            asdict(DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame))
+            asdict(
+                DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame, cut.kind_confidence)
+            )
             for cut in detection.cuts
         ],
         "critical": [shot.critical for shot in detection.shots],

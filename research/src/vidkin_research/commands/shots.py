@@ -10,6 +10,7 @@ import typer
 
 from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
+from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import percent, print_json
 from vidkin_research.commands.study_options import (
     FiguresOption,
@@ -55,6 +56,15 @@ def shots(
         list[str] | None,
         typer.Option("--detector", "-d", help="Judge this detector as well, such as transnetv2 or band."),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            help="Labels of a public collection whose videos are in --data, instead of truth.json: clipshots, bbc, "
+            "rai, shot or omnishotcut, then = and the file or folder.",
+            metavar="COLLECTION=PATH",
+        ),
+    ] = None,
     weights: FrameWeightsOption = None,
     work: WorkOption = Path("vidkin-benchmark"),
     output: FiguresOption = None,
@@ -66,11 +76,13 @@ def shots(
     """Compare shot detectors: published peers, the default, and detectors trained with each loss.
 
     Without --videos only detectors that need no training are judged, on the edited videos. With --videos, videos are
-    composed of single-shot clips: one part of the clips trains the detectors, the other part judges them.
+    composed of single-shot clips: one part of the clips trains the detectors, the other part judges them. These also
+    make the families of transitions and of what looks like one, in which the extents, kinds and false transitions of
+    detectors that need no training are measured.
     """
     from vidkin.cli.paths import check_output_file
     from vidkin_research.runs import write_figures
-    from vidkin_research.shots import ShotStudy, run_shot_study
+    from vidkin_research.shots import FAMILIES, ShotStudy, run_shot_study, summarize_families
 
     check_output_file(output)
     study = ShotStudy(seeds=seeds)
@@ -87,6 +99,7 @@ def shots(
             work=work,
             save=save,
             output=output,
+            labels=_parse_labels(labels),
             on_progress=lambda done, total, what: bar.update(done, total, detail=what),
         )
     write_figures(report, output)
@@ -105,7 +118,22 @@ def shots(
                 if line["set"] == which
             ]
             table(which, columns, rows)
+        for row in report.runs:
+            if row.get("set") == FAMILIES:
+                columns = [("family", "left"), *((title, "right") for title in ("F1", "right / false / missed"))]
+                columns += [("extent", "right"), ("kinds right", "right")]
+                table(f"transitions: {row['detector']}", columns, summarize_families(row))
         note(
             "Percent. F1 over hard cuts and gradual transitions, within 0, 1 or 2 frames of the label; hard P and "
             "hard R: precision and recall of hard cuts within 2 frames."
         )
+
+
+def _parse_labels(text: str | None) -> tuple[str, Path] | None:
+    """Name of a collection and path of its labels, from ``clipshots=test.json``."""
+    if text is None:
+        return None
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise InvalidArgumentError(f"--labels must be COLLECTION=PATH, such as clipshots=test.json, got {text!r}")
+    return name, Path(path)

@@ -119,7 +119,7 @@ class _SequenceComposer:
         """The composed sequence, cut to length."""
         pictures = self._pictures[: self._length]
         if degrade:
-            pictures = _degraded(pictures, self._random)
+            pictures = degrade_pictures(pictures, self._random)
         gradual = [(first, min(last, self._length - 1)) for first, last in self._gradual if first < self._length]
         return Composition(
             pictures.clip(0, 255).astype(np.uint8),
@@ -202,7 +202,7 @@ def _wiped(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
     return area
 
 
-def _degraded(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
+def degrade_pictures(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
     """Degradations of a whole film: bars, a logo, limited range, noise, detail lost between key frames."""
     length, _, height, width = pictures.shape
     pictures = pictures.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,23 @@ from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
 from vidkin._base.values import read_json
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
+from vidkin.shots.contract import SUDDEN
 from vidkin.shots.training.judging import BoundaryLabels, read_boundary_labels
 from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
 from vidkin_research.runs import OnStudyProgress
+from vidkin_research.shots.extents import LabeledTransition
+from vidkin_research.shots.labels import read_shot_labels
 
-__all__ = ["TEST_CLIPS", "LabelledVideo", "annotation_of", "composed_part", "edited_videos"]
+__all__ = [
+    "TEST_CLIPS",
+    "LabelledVideo",
+    "annotation_of",
+    "composed_part",
+    "edited_videos",
+    "labeled_collection",
+    "test_takes",
+]
 
 TEST_CLIPS = (
     *(
@@ -38,6 +50,7 @@ TEST_CLIPS = (
 # Recordings used in highlight videos are left out of both composed parts.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
 _MOST_PHOTOGRAPHS = 300
+_MOVED_PHOTOGRAPHS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +136,32 @@ def composed_part(
         write_text(record, json.dumps(settings))
     labels = read_boundary_labels(folder / COMPOSED_LABELS)
     return [LabelledVideo(folder / name, own) for name, own in labels.items()]
+
+
+def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVideo]:
+    """The videos below a folder that a public collection has labels for, see `vidkin_research.shots.labels`.
+
+    Raises:
+        InvalidArgumentError: There is no such collection, or none of its videos is in the folder.
+    """
+    known = read_shot_labels(name, labels)
+    videos = [path for path in _files(folder, VIDEO_EXTENSIONS) if path.stem in known]
+    if not videos:
+        raise InvalidArgumentError(f"{folder}: has none of the videos that {labels} has labels for")
+    return [LabelledVideo(path, as_boundaries(known[path.stem])) for path in videos]
+
+
+def test_takes(clips: Path, photographs: Path | None) -> list[Path]:
+    """Clips of the test split of `composed_part`, and a few of its photographs, that no detector was trained on."""
+    takes = [path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS)]
+    stills = _files(photographs, IMAGE_EXTENSIONS)[::5] if photographs is not None else []
+    return takes + stills[:: max(1, len(stills) // _MOVED_PHOTOGRAPHS)]
+
+
+def as_boundaries(transitions: Sequence[LabeledTransition]) -> BoundaryLabels:
+    """Labels of transitions without their kinds."""
+    hard = tuple(one.start for one in transitions if one.kind in SUDDEN)
+    return BoundaryLabels(hard, tuple((one.start, one.end) for one in transitions if one.kind not in SUDDEN))
 
 
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:

@@ -17,16 +17,22 @@ from vidkin.rendering.machine import describe_machine
 from vidkin.shots import DetectedCut
 from vidkin.shots.shot_windows import CUT_NUMBERS
 from vidkin.shots.training.head import ShotRecipe
-from vidkin.shots.training.judging import evaluate_cuts
+from vidkin.shots.training.judging import BoundaryLabels, evaluate_cuts
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
 from vidkin_research.made.highlights import build_highlights
+from vidkin_research.made.negatives import NEGATIVE_FAMILIES
+from vidkin_research.made.transitions import TRANSITION_FAMILIES
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
+from vidkin_research.shots.composed import build_transitions, score_families
 from vidkin_research.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
-from vidkin_research.shots.material import LabelledVideo, composed_part, edited_videos
+from vidkin_research.shots.material import LabelledVideo, composed_part, edited_videos, labeled_collection, test_takes
 from vidkin_research.shots.published import PublishedDetector, train_and_detect_published
 from vidkin_research.spread import spread
 
-__all__ = ["ShotStudy", "count_labels", "run_shot_study", "score_detector", "summarize_shots"]
+__all__ = ["FAMILIES", "ShotStudy", "count_labels", "run_shot_study", "score_detector", "summarize_shots"]
+
+FAMILIES = "transitions"
+"""The set of composed transitions and negatives, whose rows have figures of their own."""
 
 _DEEP_SBD = "DeepSBD, 1/8 width"
 
@@ -57,6 +63,9 @@ class ShotStudy:
         network: The frame network, frozen in the rows of the extended rule.
         published: The published rule and training, reduced; None leaves its row out.
         published_seeds: Number of its trainings.
+        family_videos: Number of composed videos of each family of transitions and of negatives, in which detectors that
+            need no training are judged by extents, kinds and false ones; 0 leaves them out.
+        families: These families.
     """
 
     detectors: tuple[str, ...] = (*("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default"),)
@@ -74,6 +83,8 @@ class ShotStudy:
     network: str = FRAME_NETWORK
     published: PublishedDetector | None = PublishedDetector(network=FRAME_NETWORK)  # noqa: RUF009 - frozen
     published_seeds: int = 1
+    family_videos: int = 6
+    families: tuple[str, ...] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,7 @@ def run_shot_study(
     work: Path,
     save: Path | None = None,
     output: Path | None = None,
+    labels: tuple[str, Path] | None = None,
     on_progress: OnStudyProgress = lambda done, total, what: None,
 ) -> Report:
     """Evaluate every detector; runs that need training are stored and not repeated.
@@ -116,6 +128,8 @@ def run_shot_study(
         save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
             ``-published`` behind its name, for that of the published rule; unless these runs were stored.
         output: File that the caller writes the figures to: data may lie in the same folder.
+        labels: Name of a public collection and the path of its labels (`vidkin_research.shots.labels`), whose videos
+            are in ``data``; None reads ``truth.json`` there.
         on_progress: Callback that receives the steps done, the total number of steps (0 if unknown) and the current
             step.
 
@@ -126,11 +140,13 @@ def run_shot_study(
     if videos is not None:
         inputs = {"--data": data, "--videos": videos, "--photographs": photographs, "--weights": weights}
         check_same_data(work, "shots", inputs, outputs=(output, save))
-    material = _gather(study, data, videos, photographs, work, on_progress)
+    material = _gather(study, data, videos, photographs, work, on_progress, labels)
     rows: list[dict[str, Any]] = []
     for name in study.detectors:
         on_progress(len(rows), 0, name)
         rows += score_detector(name, None, material.sets, detect_by_name(name, material.videos))
+    if videos is not None and study.family_videos:
+        rows += _judge_families(study, videos, photographs, work, on_progress)
     if material.composed:
         rows += _train_all(study, material, weights, work, save, on_progress)
     return Report(
@@ -149,6 +165,23 @@ def run_shot_study(
     )
 
 
+def _judge_families(
+    study: ShotStudy, videos: Path, photographs: Path | None, work: Path, on_progress: OnStudyProgress
+) -> Iterator[dict[str, Any]]:
+    """A row for each detector that needs no training: extents, kinds, and false ones of negatives by family."""
+    composed = build_transitions(
+        test_takes(videos, photographs),
+        work / "transitions",
+        count=study.family_videos,
+        families=study.families,
+        on_progress=lambda done, total: on_progress(done, total, "composing transitions"),
+    )
+    for name in study.detectors:
+        on_progress(0, 0, f"{name}, transitions")
+        cuts = detect_by_name(name, [LabelledVideo(video.path, BoundaryLabels(())) for video in composed])
+        yield {"detector": name, "seed": None, "set": FAMILIES, **score_families(composed, cuts)}
+
+
 def _gather(
     study: ShotStudy,
     data: Path,
@@ -156,13 +189,16 @@ def _gather(
     photographs: Path | None,
     work: Path,
     on_progress: OnStudyProgress,
+    labels: tuple[str, Path] | None = None,
 ) -> _Material:
-    edited = edited_videos(data)
+    edited = edited_videos(data) if labels is None else labeled_collection(data, *labels)
     # A video without any labeled cut has only false alarms to count; they are reported separately.
     cut = [video for video in edited if video.labels.boundaries]
-    sets: dict[str, Sequence[LabelledVideo]] = {"edited": cut} if cut else {}
-    for video in edited:
-        sets[video.path.name] = [video]
+    name = "edited" if labels is None else labels[0]
+    sets: dict[str, Sequence[LabelledVideo]] = {name: cut} if cut else {}
+    if labels is None:
+        for video in edited:
+            sets[video.path.name] = [video]
     if videos is None:
         return _Material(sets)
     compose = partial(composed_part, videos, photographs, frames=study.frames, size=study.size, on_progress=on_progress)
@@ -343,6 +379,7 @@ def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
 def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Means and deviations over seeds, one entry per set and detector."""
     summary = []
+    rows = [row for row in rows if row["set"] != FAMILIES]
     for which in dict.fromkeys(row["set"] for row in rows):
         for name in dict.fromkeys(row["detector"] for row in rows):
             runs = [row for row in rows if row["set"] == which and row["detector"] == name]

@@ -38,8 +38,7 @@ _FRAMES_A_PASS = 4096
 
 
 class TransitionNetwork(nn.Module):
-    """Logits [B, T, 2] from band features [B, T, 48]: hard cut at this frame, and this frame inside a gradual
-    transition.
+    """Logits [B, T, 2] from features [B, T, C]: hard cut at this frame, and this frame inside a gradual transition.
 
     Seven convolutions over time with growing dilation on 32 channels, each added to its input: 29,000 parameters. A
     frame's answer depends on 62 frames to each side.
@@ -47,12 +46,13 @@ class TransitionNetwork(nn.Module):
     Args:
         width: Number of channels.
         outputs: Number of logits per frame; after the first two, one for each kind of gradual transition.
+        channels: C, number of features: those of the band, or with those between frames (`vidkin.shots.between`).
     """
 
-    def __init__(self, width: int = 32, outputs: int = 2) -> None:
+    def __init__(self, width: int = 32, outputs: int = 2, channels: int = BAND_CHANNELS) -> None:
         super().__init__()
         self.thresholds = TransitionThresholds()
-        self.enter = nn.Conv1d(BAND_CHANNELS, width, 1)
+        self.enter = nn.Conv1d(channels, width, 1)
         self.layers = nn.ModuleList(
             nn.Conv1d(width, width, kernel, padding=kernel // 2 * dilation, dilation=dilation)
             for kernel, dilation in BAND_LAYERS
@@ -60,7 +60,7 @@ class TransitionNetwork(nn.Module):
         self.leave = nn.Conv1d(width, outputs, 1)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Logits [B, T, 2] of features [B, T, 48]."""
+        """Logits [B, T, outputs] of features [B, T, C]."""
         # Distances span orders of magnitude: a slow dissolve beside a cut.
         values = torch.log1p(20 * features.clamp(min=-0.049)).transpose(1, 2)
         values = torch.relu(self.enter(values))
@@ -71,8 +71,8 @@ class TransitionNetwork(nn.Module):
 
     @torch.no_grad()
     def probabilities(self, features: Rows) -> Probabilities:
-        """Probabilities [T, 2] of features [T, 48], both NumPy, in blocks to bound memory; the blocks do not change the
-        result."""
+        """Probabilities [T, outputs] of features [T, C], both NumPy, in blocks to bound memory, which does not change
+        the result."""
         self.eval()
         rows = torch.as_tensor(features)
         parts = [torch.zeros(0, self.leave.out_channels)]
@@ -117,13 +117,14 @@ def write_network(network: TransitionNetwork, path: PathLike, notes: Mapping[str
 def read_network(path: PathLike) -> tuple[TransitionNetwork, Mapping[str, str]]:
     """The network in a safetensors file, in eval mode, and the file's metadata; use it in `refuse_unreadable`."""
     weights, metadata = read_weights(path)
-    network = TransitionNetwork(width=len(weights["enter.weight"]), outputs=len(weights["leave.weight"]))
+    width, channels = weights["enter.weight"].shape[:2]
+    network = TransitionNetwork(width=width, outputs=len(weights["leave.weight"]), channels=channels)
     network.load_state_dict({name: torch.from_numpy(values.copy()) for name, values in weights.items()})
     return network.eval(), metadata
 
 
 def export_network(network: TransitionNetwork, path: PathLike) -> Path:
-    """Write the network, from features [1, T, 48] to probabilities [1, T, outputs], as FILE.onnx beside its weights.
+    """Write the network, from features [1, T, C] to probabilities [1, T, outputs], as FILE.onnx beside its weights.
 
     Args:
         network: The network.
@@ -142,7 +143,7 @@ def export_network(network: TransitionNetwork, path: PathLike) -> Path:
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
         exported = torch.onnx.export(
             nn.Sequential(network, nn.Sigmoid()).eval(),
-            (torch.zeros(1, 4 * BAND_CONTEXT, BAND_CHANNELS),),
+            (torch.zeros(1, 4 * BAND_CONTEXT, network.enter.in_channels),),
             input_names=["features"],
             output_names=["probabilities"],
             dynamic_shapes=[{1: torch.export.Dim("frames", min=1)}],

@@ -1,0 +1,261 @@
+"""Takes with what looks like a transition but is none, as families: a detector should report nothing in any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from vidkin_research.made.transitions import HEIGHT, WIDTH, Pictures, TakeReader
+
+__all__ = ["NEGATIVE_FAMILIES", "MadeNegative", "make_negative"]
+
+_LENGTH = 130
+_EVENTS = (2, 5)
+
+# Frames at the ends in which nothing happens.
+_CALM = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeNegative:
+    """A video of one take without any transition.
+
+    Attributes:
+        family: Its family in `NEGATIVE_FAMILIES`.
+        pictures: [T, 180, 320, 3] RGB.
+        events: Number of events in it that could be taken for a transition.
+    """
+
+    family: str
+    pictures: Pictures
+    events: int
+
+
+def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
+    """Compose a video of one take with events of this family; the same seed gives the same video.
+
+    Args:
+        takes: Takes to compose from.
+        family: One of `NEGATIVE_FAMILIES`.
+        seed: Seed of what is drawn.
+    """
+    random = np.random.default_rng(seed)
+    name, taken = takes.draw(random, fewest=60)
+    start = int(random.integers(0, max(1, len(taken) - _LENGTH)))
+    pictures = taken[start : start + _LENGTH].copy()
+    other = takes.draw(random, other_than=name)[1]
+    events = NEGATIVE_FAMILIES[family](pictures, other, random)
+    return MadeNegative(family, pictures, events)
+
+
+def _moments(pictures: Pictures, random: np.random.Generator, span: int) -> list[int]:
+    """First frames of events of so many frames, which do not touch."""
+    count = int(random.integers(*_EVENTS))
+    room = (len(pictures) - 2 * _CALM) // count
+    if room <= span + 4:
+        count, room = 1, len(pictures) - 2 * _CALM
+    return [_CALM + room * place + int(random.integers(0, max(1, room - span - 3))) for place in range(count)]
+
+
+def _light(pictures: Pictures, place: int, part: float, level: float = 255.0) -> None:
+    pictures[place] = (pictures[place] * (1 - part) + level * part + 0.5).astype(np.uint8)
+
+
+def _flash(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    span = int(random.integers(1, 6))
+    moments = _moments(pictures, random, span)
+    for moment in moments:
+        strength = random.uniform(0.6, 1.0)
+        for place in range(span):
+            _light(pictures, moment + place, strength * (1 - 0.15 * place))
+    return len(moments)
+
+
+def _strobe(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    moments = _moments(pictures, random, 16)
+    period, level = int(random.integers(2, 5)), float(random.choice([0, 255]))
+    for moment in moments:
+        for place in range(0, 16, period):
+            _light(pictures, moment + place, 0.9, level)
+    return len(moments)
+
+
+def _explosion(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """Light that rises within two frames, decays within a second and takes its place in the middle."""
+    moments = _moments(pictures, random, 25)
+    down, across = np.mgrid[-1 : 1 : HEIGHT * 1j, -1 : 1 : WIDTH * 1j]
+    shape = np.exp(-2 * (down**2 + across**2) * random.uniform(0.2, 1.0))[..., None]
+    for moment in moments:
+        for place in range(25):
+            part = shape * min(1.0, (place + 1) / 2) * np.exp(-place / 7)
+            frame = pictures[moment + place]
+            frame[:] = frame * (1 - part) + np.array([255, 225, 170]) * part
+    return len(moments)
+
+
+def _lightning(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    moments = _moments(pictures, random, 9)
+    for moment in moments:
+        for place in random.choice(9, 4, replace=False):
+            _light(pictures, moment + int(place), random.uniform(0.3, 0.85), 245)
+    return len(moments)
+
+
+def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """The camera swings over a wide picture, with blur, and stops elsewhere in it."""
+    wide = np.concatenate([pictures, pictures[:, :, ::-1], pictures[::-1]], 2)
+    span = int(random.integers(6, 14))
+    moment = int(random.integers(_CALM + 10, len(pictures) - span - _CALM - 10))
+    course = ((np.arange(len(pictures)) - moment) / span).clip(0, 1)
+    course = (course**2 * (3 - 2 * course)) * 2 * WIDTH * random.uniform(0.6, 1.0)
+    speed = np.gradient(course)
+    for place, (left, blur) in enumerate(zip(course, speed, strict=True)):
+        steps = [int(left + blur * share) for share in np.linspace(-0.25, 0.25, 6)] if blur > 2 else [int(left)]
+        views = [wide[place, :, max(0, step) : max(0, step) + WIDTH] for step in steps]
+        pictures[place] = np.mean(views, 0)
+    return 1
+
+
+def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """Something close to the camera passes and fills the picture for a moment."""
+    span = int(random.integers(10, 26))
+    moments = _moments(pictures, random, span)
+    wide = int(WIDTH * random.uniform(0.5, 1.2))
+    thing = np.concatenate([other[0]] * 2, 1)[:, :wide] // 2
+    way = 1 if random.random() < 0.5 else -1
+    for moment in moments:
+        for place in range(span):
+            left = int(-wide + (WIDTH + wide) * (place + 1) / (span + 1))
+            first, last = max(0, left), min(WIDTH, left + wide)
+            pictures[moment + place][:, ::way][:, first:last] = thing[:, first - left : last - left]
+    return len(moments)
+
+
+def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """A band with lines of text that slides or fades in, stays and goes."""
+    moments = _moments(pictures, random, 30)
+    edge = int(random.integers(1, 12))
+    band = np.full((HEIGHT // 4, WIDTH, 3), random.integers(0, 255, 3), np.uint8)
+    for line in range(2):
+        band[8 + 18 * line : 18 + 18 * line, 20 : 20 + int(random.uniform(0.3, 0.8) * WIDTH) : 3] = 255
+    slides = random.random() < 0.5
+    for moment in moments:
+        for place in range(30):
+            part = min(1.0, (place + 1) / edge, (30 - place) / edge)
+            rows = slice(HEIGHT * 2 // 3, HEIGHT * 2 // 3 + len(band))
+            if slides:
+                pictures[moment + place, rows, : int(WIDTH * part)] = band[:, : int(WIDTH * part)]
+            else:
+                frame = pictures[moment + place, rows]
+                frame[:] = frame * (1 - part) + band * part
+    return len(moments)
+
+
+def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """Large letters that fade in over the picture and out again, or pass through it."""
+    moments = _moments(pictures, random, 40)
+    letters = np.zeros((HEIGHT, WIDTH), bool)
+    for line in range(int(random.integers(1, 4))):
+        top = 30 + 45 * line
+        letters[top : top + 28, 40:280] = np.repeat(random.random((1, 60)) < 0.6, 4, 1)
+    moves = random.random() < 0.5
+    for moment in moments:
+        for place in range(40):
+            part = 1.0 if moves else min(1.0, (place + 1) / 10, (40 - place) / 10)
+            area = np.roll(letters, WIDTH - WIDTH * place // 40, 1) if moves else letters
+            frame = pictures[moment + place]
+            frame[area] = frame[area] * (1 - part) + 240 * part
+    return len(moments)
+
+
+def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """A screen in the picture shows something else, then something else again."""
+    moments = _moments(pictures, random, 8)
+    tall, wide = (int(side * random.uniform(0.3, 0.5)) for side in (HEIGHT, WIDTH))
+    top, left = int(random.integers(0, HEIGHT - tall)), int(random.integers(0, WIDTH - wide))
+    rows, columns = np.linspace(0, HEIGHT - 1, tall).astype(int), np.linspace(0, WIDTH - 1, wide).astype(int)
+    for place in range(len(pictures)):
+        shown = sum(moment <= place for moment in moments)
+        # Three clearly different pictures: as it is, mirrored and darker, turned over and with other colors.
+        small = other[(40 * shown + place) % len(other)][rows[:, None], columns[None]]
+        views = (small, small[:, ::-1] // 2, 255 - small[::-1])
+        pictures[place, top : top + tall, left : left + wide] = views[shown % 3]
+    return len(moments)
+
+
+def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """Scratches, dust, flicker and jitter of old film."""
+    for frame in pictures:
+        frame[:] = np.roll(frame, random.integers(-3, 4, 2), (0, 1)) * random.uniform(0.8, 1.0)
+        for _ in range(int(random.integers(0, 4))):
+            frame[:, int(random.integers(0, WIDTH))] = 230
+        for _ in range(int(random.integers(0, 6))):
+            top, left = random.integers(0, HEIGHT - 12), random.integers(0, WIDTH - 12)
+            frame[top : top + int(random.integers(2, 12)), left : left + int(random.integers(2, 12))] = 240
+    return len(pictures) // 10
+
+
+def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """Detail is lost from key frame to key frame and comes back at once."""
+    period = int(random.integers(10, 30))
+    for place, frame in enumerate(pictures):
+        part = 0.9 * (place % period) / period
+        # As encoders do, blocks keep their means.
+        coarse = frame.reshape(HEIGHT // 10, 10, WIDTH // 10, 10, 3).mean((1, 3)).repeat(10, 0).repeat(10, 1)
+        frame[:] = frame * (1 - part) + coarse * part
+    return len(pictures) // period
+
+
+def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """Frames shown two to four times, and those that they replace left out."""
+    moments = _moments(pictures, random, 5)
+    for moment in moments:
+        pictures[moment : moment + int(random.integers(2, 5))] = pictures[moment]
+    return len(moments)
+
+
+def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """One to three frames left out."""
+    moments = _moments(pictures, random, 4)
+    numbers = np.arange(len(pictures))
+    for moment in moments:
+        numbers[moment:] += int(random.integers(1, 4))
+    pictures[:] = pictures[numbers.clip(max=len(pictures) - 1)]
+    return len(moments)
+
+
+def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """The camera corrects its exposure within some frames, once brighter, once darker."""
+    moments = _moments(pictures, random, 20)
+    gain = np.zeros(len(pictures))
+    for number, moment in enumerate(moments):
+        course = ((np.arange(len(pictures)) - moment) / random.integers(3, 16)).clip(0, 1)
+        gain += course * random.uniform(0.3, 0.6) * (-1) ** number
+    pictures[:] = (pictures * np.exp(gain)[:, None, None, None]).clip(0, 255)
+    return len(moments)
+
+
+def _nothing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    return 1
+
+
+NEGATIVE_FAMILIES: dict[str, Callable[[Pictures, Pictures, np.random.Generator], int]] = {
+    "flashes of 1 to 5 frames": _flash,
+    "strobe": _strobe,
+    "explosion": _explosion,
+    "lightning": _lightning,
+    "camera whip": _whip,
+    "passing object": _passing,
+    "lower third": _lower_third,
+    "title over the picture": _title,
+    "screen in the picture": _screen,
+    "archive footage": _archive,
+    "compression pulses": _pulses,
+    "repeated frames": _repeated,
+    "dropped frames": _dropped,
+    "exposure": _exposure,
+    "single take": _nothing,
+}
+"""What makes each family, in the order of tables; it changes the pictures and counts its events."""

@@ -1,0 +1,153 @@
+"""How well detected transitions agree with labeled ones in extent and kind, beside whether they are found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vidkin.metric.measures import DetectionScores
+from vidkin.shots import Cut, DetectedCut, Transition
+from vidkin.shots.contract import SUDDEN
+
+__all__ = ["MISSED", "LabeledTransition", "TransitionScores", "extent_overlap", "score_transitions"]
+
+MISSED = "missed"
+"""What a labeled transition is found as if it is not, in `TransitionScores.confusion`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledTransition:
+    """A transition as labels have it.
+
+    Attributes:
+        kind: Its kind.
+        start, end: First and last frame that belong to it; of a cut, both are the first frame of the new shot.
+    """
+
+    kind: Transition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionScores:
+    """Scores over videos; add those of several to pool them.
+
+    Attributes:
+        found: Detections that match a label, false ones, and labels missed, of whatever kind.
+        overlaps: For each label its intersection over union with what was found, 0 if it was missed.
+        kinds: By kind, the same counts as ``found``, where only a detection of the same kind matches. Labels
+            ``gradual`` do not tell the kind, so any gradual kind is right.
+        confusion: Number of labels by (their kind, the kind found or `MISSED`).
+    """
+
+    found: DetectionScores = DetectionScores(0, 0, 0)  # noqa: RUF009 - frozen
+    overlaps: tuple[float, ...] = ()
+    kinds: Mapping[str, DetectionScores] = field(default_factory=dict)
+    confusion: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def __add__(self, other: TransitionScores) -> TransitionScores:
+        nothing = DetectionScores(0, 0, 0)
+        names = dict.fromkeys([*self.kinds, *other.kinds])
+        return TransitionScores(
+            self.found + other.found,
+            self.overlaps + other.overlaps,
+            {name: self.kinds.get(name, nothing) + other.kinds.get(name, nothing) for name in names},
+            dict(Counter(self.confusion) + Counter(other.confusion)),
+        )
+
+    @property
+    def extent(self) -> float:
+        """Mean intersection over union over all labels, in [0, 1]; not a number without labels."""
+        return sum(self.overlaps) / len(self.overlaps) if self.overlaps else float("nan")
+
+    @property
+    def kinds_right(self) -> float:
+        """Share of the labels found whose kind is right; not a number if none was found."""
+        found = sum(count for (_, kind), count in self.confusion.items() if kind != MISSED)
+        right = sum(count for (true, kind), count in self.confusion.items() if kind == true)
+        return right / found if found else float("nan")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain values, for JSON."""
+        return {
+            "f1": self.found.f1,
+            "right, false, missed": [
+                self.found.true_positives,
+                self.found.false_positives,
+                self.found.false_negatives,
+            ],
+            "extent": self.extent,
+            "kinds_right": self.kinds_right,
+            "kinds": {name: scores.f1 for name, scores in self.kinds.items()},
+            "confusion": {f"{true} as {found}": count for (true, found), count in sorted(self.confusion.items())},
+        }
+
+
+def extent_overlap(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Intersection over union of two transitions, each given by its first and last frame.
+
+    A transition lasts from the last frame of the shot before it to the first frame of the shot after it, so a cut takes
+    the time between two frames: (start - 1, end + 1), and for a cut at frame f (f - 1, f). Range 0..1.
+    """
+    (first, last), (start, end) = ((a - 1, b + 1 if b > a else b) for a, b in (one, other))
+    union = max(last, end) - min(first, start)
+    return max(0.0, min(last, end) - max(first, start)) / union
+
+
+def score_transitions(
+    videos: Iterable[tuple[Sequence[Cut | DetectedCut], Sequence[LabeledTransition]]], *, tolerance: int = 2
+) -> TransitionScores:
+    """Score the transitions detected in several videos.
+
+    A detection and a label can match if their frames overlap or are at most ``tolerance`` frames apart; they are paired
+    one to one, the greatest overlap first, then the nearest.
+
+    Args:
+        videos: For each video its detected cuts and its labels.
+        tolerance: Frames by which a match can be off.
+    """
+    total = TransitionScores()
+    for cuts, labels in videos:
+        total += _score_one(list(cuts), list(labels), tolerance)
+    return total
+
+
+def _score_one(cuts: list[Cut | DetectedCut], labels: list[LabeledTransition], tolerance: int) -> TransitionScores:
+    spans = [_frames(cut) for cut in cuts]
+    pairs = []
+    for place, label in enumerate(labels):
+        for number, span in enumerate(spans):
+            apart = max(span[0] - label.end, label.start - span[1], 0)
+            if apart <= tolerance:
+                overlap = extent_overlap(span, (label.start, label.end))
+                pairs.append((-overlap, apart, place, number))
+    matched: dict[int, tuple[int, float]] = {}
+    used: set[int] = set()
+    for negative, _, place, number in sorted(pairs):
+        if place not in matched and number not in used:
+            matched[place] = number, -negative
+            used.add(number)
+    found = DetectionScores(len(matched), len(cuts) - len(matched), len(labels) - len(matched))
+    reported: list[str] = [cut.kind for cut in cuts]
+    for place, (number, _) in matched.items():
+        if labels[place].kind == "gradual" and reported[number] not in SUDDEN:
+            reported[number] = "gradual"
+    confusion: Counter[tuple[str, str]] = Counter(
+        (label.kind, reported[matched[place][0]] if place in matched else MISSED) for place, label in enumerate(labels)
+    )
+    kinds = {}
+    for kind in dict.fromkeys([*(label.kind for label in labels), *reported]):
+        right = confusion[kind, kind]
+        known = sum(label.kind == kind for label in labels)
+        kinds[kind] = DetectionScores(right, reported.count(kind) - right, known - right)
+    overlaps = tuple(matched[place][1] if place in matched else 0.0 for place in range(len(labels)))
+    return TransitionScores(found, overlaps, kinds, dict(confusion))
+
+
+def _frames(cut: Cut | DetectedCut) -> tuple[int, int]:
+    first = cut.frame if cut.start_frame is None else cut.start_frame
+    last = cut.frame if cut.end_frame is None else cut.end_frame
+    return first, last

@@ -1,0 +1,70 @@
+"""Labels of public collections, in the forms in which they are published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin_research.shots.extents import LabeledTransition
+from vidkin_research.shots.labels import read_shot_labels
+
+HARD, GRADUAL = LabeledTransition("hard", 31, 31), LabeledTransition("gradual", 61, 70)
+
+
+def written(path: Path, content: object) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_clipshots_names_the_frames_around_each_transition(tmp_path: Path) -> None:
+    file = written(tmp_path / "test.json", {"a.mp4": {"transitions": [[30, 31], [60, 71]], "frame_num": 100.0}})
+    assert read_shot_labels("clipshots", file) == {"a": (HARD, GRADUAL)}
+
+
+def test_rai_and_bbc_list_first_and_last_frames_of_shots(tmp_path: Path) -> None:
+    written(tmp_path / "7_gt.txt", "0 30\n31\t60\n71 99\n\n")
+    assert read_shot_labels("rai", tmp_path) == {"7": (HARD, GRADUAL)}
+    file = written(tmp_path / "01_From_Pole_to_Pole.txt", "0 29\n30 59\n70 98\n")
+    assert read_shot_labels("bbc", file) == {"01_From_Pole_to_Pole": (HARD, GRADUAL)}
+
+
+def test_shot_lists_shots_by_video(tmp_path: Path) -> None:
+    file = written(tmp_path / "truth.json", {"123": [[0, 30], [31, 60], [71, 99]]})
+    assert read_shot_labels("shot", file) == {"123": (HARD, GRADUAL)}
+
+
+def test_omnishotcut_labels_what_ranges_are_and_how_they_come_in(tmp_path: Path) -> None:
+    """A shot, after a cut another, a dissolve, a shot after a jump, a slide, a shot."""
+    ranges = [[0, 30], [31, 60], [61, 70], [71, 80], [81, 90], [91, 95], [96, 99]]
+    intra = ["General", "General", "Dissolve", "General", "General", "Slide_Left", "General"]
+    inter = ["New_Start", "Hard_Cut", "Transition", "Transition", "Sudden_Jump", "Transition", "Transition"]
+    expected = (
+        HARD,
+        LabeledTransition("dissolve", 61, 70),
+        LabeledTransition("jump", 81, 81),
+        LabeledTransition("wipe", 91, 95),
+    )
+    whole = {"a.mp4": {"shots": ranges, "intra_labels": intra, "inter_labels": inter}}
+    assert read_shot_labels("omnishotcut", written(tmp_path / "a.json", whole)) == {"a": expected}
+    shots = [
+        {"start_frame": first, "end_frame_exclusive": last + 1, "intra_label": one, "inter_label": other}
+        for (first, last), one, other in zip(ranges, intra, inter, strict=True)
+    ]
+    listed = [{"video_name": "a.mp4", "shots": shots}]
+    assert read_shot_labels("omnishotcut", written(tmp_path / "b.json", listed)) == {"a": expected}
+    # Without ranges of transitions, frames between two shots are gradual.
+    gap = [{"video_name": "a.mp4", "shots": [shots[0], {**shots[3], "start_frame": 41}]}]
+    assert read_shot_labels("omnishotcut", written(tmp_path / "c.json", gap)) == {
+        "a": (LabeledTransition("gradual", 31, 40),)
+    }
+
+
+@pytest.mark.parametrize("content", ["[", {"a": [[0, 30], [20, 50]]}, {"a": [[0, 1.5], [2, 3]]}, {"a": 3}])
+def test_labels_of_another_form_are_refused_with_the_file(content: object, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"truth\.json: not labels of SHOT"):
+        read_shot_labels("shot", written(tmp_path / "truth.json", content))
+    with pytest.raises(InvalidArgumentError, match="labels must be one of clipshots, bbc, rai, shot, omnishotcut"):
+        read_shot_labels("other", tmp_path)

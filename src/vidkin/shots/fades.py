@@ -1,0 +1,77 @@
+"""Fades: one transition from picture to picture through a plain background, with nothing inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.shots.contract import DetectedCut
+
+# Contrast below which an encoded frame shows a plain background, and the seconds up to which one divides neither a
+# fade-out from a fade-in nor a cut to it from a cut away from it.
+PLAIN, _FADE_GAP, _CUT_GAP = 2.0, 1.0, 0.5
+
+
+def settle_fades(
+    cuts: Sequence[DetectedCut], contrasts: NDArray[np.float32], times: Sequence[float]
+) -> tuple[DetectedCut, ...]:
+    """Join what is divided only by a plain background of a moment, and drop sudden cuts inside fades.
+
+    Two fades a second or less apart, or two sudden cuts half a second or less apart, are one fade if all frames
+    between show a plain background. A fade that has only a second of such frames before or after it reaches the first
+    or last frame. A sudden cut inside a fade is dropped where the picture has less than half of the contrast that it
+    has around the fade.
+
+    Args:
+        cuts: Cuts in order of frames.
+        contrasts: [T] deviation of luma, of 255.
+        times: [T] times of frames in seconds.
+    """
+    joined: list[DetectedCut] = []
+    for cut in cuts:
+        before = joined[-1] if joined else None
+        if before is not None and _is_one_fade(before, cut, contrasts, times):
+            start = before.frame if before.start_frame is None else before.start_frame
+            end = cut.frame - 1 if cut.end_frame is None else cut.end_frame
+            sure = (min(before.confidence, cut.confidence), min(before.kind_confidence, cut.kind_confidence))
+            middle = max(1, (start + end + 1) // 2)
+            joined[-1] = DetectedCut(middle, "fade", sure[0], start, end, sure[1])
+        else:
+            joined.append(cut)
+    for place in {0, len(joined) - 1} if joined else ():
+        joined[place] = _reach_ends(joined[place], contrasts, times)
+    fades = [cut for cut in joined if cut.kind == "fade"]
+    settled = (cut for cut in joined if cut.is_gradual or not any(_is_inside(cut, fade, contrasts) for fade in fades))
+    return tuple(sorted(settled, key=lambda cut: cut.frame))
+
+
+def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> bool:
+    first = one.frame if one.end_frame is None else one.end_frame + 1
+    last = other.frame if other.start_frame is None else other.start_frame
+    if one.is_gradual != other.is_gradual or (one.is_gradual and not one.kind == other.kind == "fade"):
+        return False
+    if times[last] - times[min(first, last)] > (_FADE_GAP if one.is_gradual else _CUT_GAP):
+        return False
+    return bool((contrasts[first:last] < PLAIN).all()) and (one.is_gradual or last > first)
+
+
+def _reach_ends(fade: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> DetectedCut:
+    start, end = fade.start_frame, fade.end_frame
+    if fade.kind != "fade" or start is None or end is None:
+        return fade
+    if (contrasts[:start] < PLAIN).all() and times[start] - times[0] <= _FADE_GAP:
+        start = 0
+    if (contrasts[end + 1 :] < PLAIN).all() and times[-1] - times[end] <= _FADE_GAP:
+        end = len(contrasts) - 1
+    return replace(fade, start_frame=start, end_frame=end, frame=max(1, (start + end + 1) // 2))
+
+
+def _is_inside(cut: DetectedCut, fade: DetectedCut, contrasts: NDArray[np.float32]) -> bool:
+    start, end = fade.start_frame, fade.end_frame
+    if start is None or end is None or not start < cut.frame <= end:
+        return False
+    around = contrasts[[max(0, start - 1), min(end + 1, len(contrasts) - 1)]].max()
+    return bool(contrasts[cut.frame - 1 : cut.frame + 1].min() < around / 2)

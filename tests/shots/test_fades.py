@@ -1,0 +1,67 @@
+"""Fades as one transition from picture to picture, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vidkin.shots import DetectedCut
+from vidkin.shots.fades import settle_fades
+
+TIMES = (np.arange(200) / 25).tolist()
+
+
+def contrasts(*plain: tuple[int, int]) -> np.ndarray:
+    """Pictures of contrast 40, and plain frames first to last."""
+    values = np.full(200, 40.0, np.float32)
+    for first, last in plain:
+        values[first : last + 1] = 0.5
+    return values
+
+
+def fade(first: int, last: int, confidence: float = 0.9) -> DetectedCut:
+    return DetectedCut(max(1, (first + last + 1) // 2), "fade", confidence, first, last)
+
+
+@pytest.mark.parametrize(("gap", "count"), [(0, 1), (20, 1), (24, 1), (40, 2)])
+def test_a_background_of_a_second_at_most_does_not_divide_a_fade(gap: int, count: int) -> None:
+    start = 70 + gap + 1
+    cuts = settle_fades([fade(50, 70), fade(start, start + 20, 0.7)], contrasts((71, start - 1)), TIMES)
+    assert len(cuts) == count
+    if count == 1:
+        assert (cuts[0].start_frame, cuts[0].end_frame, cuts[0].confidence) == (50, start + 20, 0.7)
+        assert cuts[0].frame == (50 + start + 21) // 2
+
+
+def test_a_picture_between_two_fades_divides_them() -> None:
+    assert len(settle_fades([fade(50, 70), fade(80, 100)], contrasts(), TIMES)) == 2
+
+
+def test_cuts_to_black_and_away_from_it_are_one_transition() -> None:
+    """Three black frames, 60 to 62; a second of them is a shot of its own."""
+    (cut,) = settle_fades([DetectedCut(60), DetectedCut(63)], contrasts((60, 62)), TIMES)
+    assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 60, 62)
+    assert len(settle_fades([DetectedCut(60), DetectedCut(85)], contrasts((60, 84)), TIMES)) == 2
+    assert len(settle_fades([DetectedCut(60), DetectedCut(63)], contrasts(), TIMES)) == 2
+
+
+def test_nothing_inside_a_fade_is_a_cut_where_the_picture_is_dim() -> None:
+    dim = contrasts()
+    dim[60:90] = 10
+    cuts = [DetectedCut(58, "hard"), DetectedCut(65, "hard"), fade(50, 95), DetectedCut(120, "hard")]
+    # At frame 58 the picture is as it was before: something else happens there.
+    assert [cut.frame for cut in settle_fades(cuts, dim, TIMES)] == [58, 73, 120]
+
+
+@pytest.mark.parametrize(("plain", "reaches"), [(10, True), (40, False)])
+def test_a_fade_reaches_the_ends_of_a_video_across_a_moment_of_plain_background(plain: int, reaches: bool) -> None:
+    dark = contrasts((0, plain - 1), (200 - plain, 199))
+    cuts = settle_fades([fade(plain, plain + 20), fade(180 - plain, 199 - plain)], dark, TIMES)
+    assert cuts[0].start_frame == (0 if reaches else plain)
+    assert cuts[1].end_frame == (199 if reaches else 199 - plain)
+
+
+def test_without_fades_all_cuts_stay() -> None:
+    cuts = (DetectedCut(10), DetectedCut(50, "dissolve", 0.9, 40, 60))
+    assert settle_fades(cuts, contrasts(), TIMES) == cuts
+    assert settle_fades([], contrasts(), TIMES) == ()
