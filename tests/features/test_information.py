@@ -233,7 +233,8 @@ def test_frames_are_looked_at_once() -> None:
     bars[40:-40] = next(iter(pan("coffee", 1, width=454, height=176)))
     images = np.stack([bars, *pan("coffee", 1, width=454, height=256)])
     look = look_at(images)
-    assert np.array_equal(look.edges, bar_boxes(images)) and look.edges[0].tolist() == [40, 216, 0, 454]
+    assert np.array_equal(look.edges, bar_boxes(images))
+    assert look.edges[0].tolist() == [40, 216, 0, 454]
     assert np.array_equal(look.information, frame_information(images))
     # Luma is that of the picture between the bars.
     assert np.array_equal(look.luma, np.concatenate([small_luma(images[:1, 40:216]), small_luma(images[1:])]))

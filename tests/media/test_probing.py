@@ -277,7 +277,8 @@ def test_the_start_of_a_probed_file_is_decoded_once(tmp_path: Path) -> None:
         assert begun is not None
         # B-frames: the decoder needs several packets before it shows a picture.
         assert [len(pictures) for _, pictures in begun.packets[:-1]] == [0] * (len(begun.packets) - 1)
-        assert len(begun.packets) > 1 and len(begun.packets[-1][1]) == 1
+        assert len(begun.packets) > 1
+        assert len(begun.packets[-1][1]) == 1
         following = next(packet for packet in begun.container.demux(begun.stream))
         assert following.dts == begun.packets[-1][0].dts + begun.packets[-1][0].duration
     with open_probed(path, threads=1) as video:
@@ -285,7 +286,8 @@ def test_the_start_of_a_probed_file_is_decoded_once(tmp_path: Path) -> None:
     # A file of one frame shows it only when the decoder is drained.
     single = encode_with(tmp_path / "b.mp4", pan("coffee", 1, width=96, height=64), rate=10, codec="libx264")
     with open_probed(single, threads=1) as video:
-        assert video._begun is not None and video._begun.packets == []
+        assert video._begun is not None
+        assert video._begun.packets == []
         assert_same(list(iter_frames(video, rate=None)), read_frames(single, rate=None))
 
 
