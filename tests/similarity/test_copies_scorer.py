@@ -68,7 +68,7 @@ def test_unrelated_videos_score_zero_and_match_nowhere() -> None:
 
 
 def test_scores_that_cannot_be_among_the_best_are_left_out_and_no_others() -> None:
-    """Targets share 24 to 0 of 24 frames, mixed with noise; the best three come first, last or in between."""
+    """Targets share 24 to 0 of 24 frames with the query, under noise; the best come first, last or in between."""
     values = random_values(24, seed=1)
     query = frame_set(values)
     targets = []

@@ -202,7 +202,7 @@ def score_candidates(
 
 def _scores_of(
     scorer: Scorer, best: int | None
-) -> Callable[[FrameFeatures, Mapping[int, FrameFeatures], bool], Mapping[int, PairScore]]:
+) -> Callable[[FrameFeatures, Mapping[int, FrameFeatures], bool], dict[int, PairScore]]:
     """Scores of targets by their ids, plain and mirrored; of all, or of those that can be among the best."""
     leaders = None if best is None else BestScores(best)
 
