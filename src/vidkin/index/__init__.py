@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
+    from vidkin.index.recurring.groups import Occurrence, RecurringGroup
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
     from vidkin.index.storage.decisions import Decision
     from vidkin.index.storage.files import is_gone
@@ -76,6 +77,7 @@ __all__ = [
     "Match",
     "MemoryStore",
     "NearestWindows",
+    "Occurrence",
     "PlanKey",
     "ProcessExecutor",
     "Progress",
@@ -83,6 +85,7 @@ __all__ = [
     "RayExecutor",
     "RayRanker",
     "RecallReport",
+    "RecurringGroup",
     "Scan",
     "SerialExecutor",
     "Unreadable",

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from vidkin.index.query.query import Query, QuerySource, SearchParts
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker
+    from vidkin.index.recurring.groups import RecurringGroup
 
 PathLike = str | os.PathLike[str]
 
@@ -359,11 +360,7 @@ class Index:
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
 
-        if not self.scorer.has_segments:
-            raise CollectionMismatchError(
-                f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
-                "do not tell copies from what is merely similar; make another index with --extractor classical"
-            )
+        self._require_segments()
         self.refresh()
         files = present_files(self._parts.records())
         search = PairSearch(
@@ -381,6 +378,56 @@ class Index:
             threshold=threshold,
             parts=parts,
             keep=keep,
+            on_progress=on_progress,
+        )
+
+    @one_blas_thread()
+    def recurring(
+        self,
+        paths: PathLike | Iterable[PathLike] | None = None,
+        *,
+        least: int = 2,
+        shortest: float = 3.0,
+        longest: float | None = None,
+        inside: bool = False,
+        remember: bool = True,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> list[RecurringGroup]:
+        """Find stretches that several videos share: openings, recaps, bumpers, closings; and where they begin and end.
+
+        Stored features are compared; only the ends are decoded, and given to the frame. What was found is remembered
+        in the folder, also when this is interrupted: of a new video only its own stretches are looked for. Whole copies
+        of a video are the last groups, of kind ``copy``; nothing else is looked for in them but in the first.
+
+        Args:
+            paths: Only look at these files and at the files in these folders; default all of the index.
+            least: Number of files that have a stretch at least; with ``inside`` number of times in one file.
+            shortest, longest: Length of the longest occurrence in seconds, from 2 s on; default any up to the whole.
+            inside: Look for what one file shows again, such as advertisements in a recording, file by file.
+            remember: Use and keep what earlier calls have found.
+            on_progress: Callback that receives (steps done, total number of steps).
+
+        Raises:
+            InvalidArgumentError: A number is out of its range.
+            NotIndexedError: One of the paths is not in the index.
+            CollectionMismatchError: The index ranks by kind, and its features do not tell copies from other videos.
+        """
+        from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
+
+        options = RecurringOptions(least, shortest, longest, inside)
+        self._require_segments()
+        self.refresh()
+        records = self._parts.records()
+        if paths is not None:
+            names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+            chosen = {record.path for name in names for record in find_records(self.store, name)}
+            records = [record for record in records if record.path in chosen]
+        state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
+        return find_recurring(
+            [file.record for file in present_files(records)],
+            self.store,
+            Findings.open(self.place, state) if remember else Findings(),
+            options,
             on_progress=on_progress,
         )
 
@@ -497,6 +544,13 @@ class Index:
 
         rate = self.manifest.sampling_rate
         return describe_query(path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored)
+
+    def _require_segments(self) -> None:
+        if not self.scorer.has_segments:
+            raise CollectionMismatchError(
+                f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
+                "do not tell copies from what is merely similar; make another index with --extractor classical"
+            )
 
     def _check_writable(self) -> None:
         if self._read_only:

@@ -1,0 +1,386 @@
+"""Groups of stretches that recur: which belong together, what they are, and where exactly they are in each file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from vidkin._base.values import Result, check_choice, check_not_negative, check_positive, check_share
+from vidkin.errors import InvalidArgumentError
+from vidkin.index.recurring.ends import Link
+
+RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
+"""What a group is by its place: at the begin of files, footage of an earlier file, at their end, or anywhere else.
+``copy`` is the whole of several files, in which nothing else is looked for."""
+
+_ADJACENT = 1.0  # seconds between parts of one occurrence
+_SAME_SPAN = 0.5  # share of the shorter of two spans of one file that makes them one
+_EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
+_RECAP_STARTS = 0.3
+_APART = 0.15  # share of the files by which places of a recap and of its source differ
+_AGREE = 0.1  # seconds
+_USUAL_SPEED, _KNOWN_SPEEDS = 0.012, (24 / 25, 1.0, 25 / 24)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence(Result):
+    """Where a group occurs in a file.
+
+    Attributes:
+        path: The file.
+        start, end: Seconds; ``end`` is when its last frame leaves the screen.
+        score: How similar it is to the others of its group, in [0, 1].
+        speed: How fast it runs compared with the first of its group: 0.96 for film that was slowed from 25 to 24 frames
+            per second.
+        shorter: Seconds by which it is shorter than the longest of its group, at the same speed: what was left out.
+        source: It is the footage that a recap shows again, not the recap.
+    """
+
+    path: str
+    start: float
+    end: float
+    score: float
+    speed: float = 1.0
+    shorter: float = 0.0
+    source: bool = False
+
+    def __post_init__(self) -> None:
+        check_not_negative(start=self.start, shorter=self.shorter)
+        check_share(score=self.score)
+        check_positive(speed=self.speed)
+        if not self.start < self.end:
+            raise InvalidArgumentError(f"an occurrence must end after it starts, got [{self.start}, {self.end}] s")
+
+    @property
+    def duration(self) -> float:
+        """Its length in seconds."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringGroup(Result):
+    """A stretch that several files share, or that one file shows again.
+
+    Attributes:
+        occurrences: Where it is, in the order of the files' names (numbers by value) and of time.
+        kind: What it is, by its place in the files.
+        files: Number of files that were looked at.
+    """
+
+    occurrences: tuple[Occurrence, ...]
+    kind: RecurringKind
+    files: int
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, get_args(RecurringKind))
+        if len(self.occurrences) < 2:
+            raise InvalidArgumentError(f"a group must have at least 2 occurrences, got {len(self.occurrences)}")
+
+    @property
+    def duration(self) -> float:
+        """Length of the longest occurrence in seconds."""
+        return max(occurrence.duration for occurrence in self.occurrences)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files in which it occurs, each once."""
+        return tuple(dict.fromkeys(occurrence.path for occurrence in self.occurrences))
+
+
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """A shared stretch and the two files that share it.
+
+    Attributes:
+        first, second: Paths.
+        link: The stretch.
+    """
+
+    first: str
+    second: str
+    link: Link
+
+
+@dataclass(slots=True)
+class _Span:
+    """A stretch of a file as links see it."""
+
+    path: str
+    start: float
+    end: float
+    links: list[tuple[float, float, float]] = field(default_factory=list)  # start, end, score
+    group: int = -1
+
+
+def build_groups(links: Sequence[FileLink], lengths: Mapping[str, float]) -> list[RecurringGroup]:
+    """Put linked stretches into groups.
+
+    Args:
+        links: Shared stretches with exact ends.
+        lengths: Seconds of every file that was looked at, by path.
+
+    Returns:
+        Openings, recaps, closings, then what is inside, each kind by its earliest place in a file.
+    """
+    spans = _Spans()
+    joined = [(spans.add(each.first, each.link), spans.add(each.second, each.link.swapped())) for each in links]
+    names = _components(len(spans.all), [(spans.find(one), spans.find(other)) for one, other in joined])
+    members: dict[int, list[_Span]] = {}
+    for number in spans.roots():
+        members.setdefault(names[number], []).append(spans.all[number])
+    speeds = _speeds(links)
+    order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
+    parts = [_occurrences(group, speeds, order) for group in members.values()]
+    parts = _join_variants([part for part in parts if len(part) > 1])
+    groups = _recaps(parts, lengths, order) + [_plain(part, lengths) for part in parts if not _is_recap(part, lengths, order)]
+    kinds = get_args(RecurringKind)
+    return sorted(
+        groups,
+        key=lambda group: (
+            kinds.index(group.kind),
+            min(one.start for one in group.occurrences),
+            natural_order(group.occurrences[0].path),
+        ),
+    )
+
+
+def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
+    """Key that sorts names as people count: ``episode 2`` before ``episode 10``.
+
+    >>> sorted(["e10", "e2"], key=natural_order)
+    ['e2', 'e10']
+    """
+    parts = re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", str(Path(path)).casefold())
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+class _Spans:
+    """Spans of files; those that mostly overlap are one."""
+
+    def __init__(self) -> None:
+        self.all: list[_Span] = []
+        self._parents: list[int] = []
+        self._of_file: dict[str, list[int]] = {}
+
+    def add(self, path: str, link: Link) -> int:
+        """Number of the span of one side of a link."""
+        start, end = link.first_start, link.first_end
+        number = len(self.all)
+        self.all.append(_Span(path, start, end, [(start, end, link.score)]))
+        self._parents.append(number)
+        for other in self._of_file.setdefault(path, []):
+            root = self.find(other)
+            if root != number and self._is_one(self.all[number], self.all[root]):
+                self._merge(number, root)
+        self._of_file[path] = [each for each in self._of_file[path] if self.find(each) == each]
+        self._of_file[path].append(number)
+        return number
+
+    def find(self, number: int) -> int:
+        while self._parents[number] != number:
+            number = self._parents[number]
+        return number
+
+    def roots(self) -> list[int]:
+        return [number for number in range(len(self.all)) if self.find(number) == number]
+
+    @staticmethod
+    def _is_one(one: _Span, other: _Span) -> bool:
+        shared = min(one.end, other.end) - max(one.start, other.start)
+        return shared >= _SAME_SPAN * min(one.end - one.start, other.end - other.start)
+
+    def _merge(self, number: int, root: int) -> None:
+        kept, gone = self.all[number], self.all[root]
+        self._parents[root] = number
+        kept.links += gone.links
+        kept.start, kept.end = _ends(kept.links)
+
+
+def _ends(links: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Start and end that most links agree on; of equally many the longer stretch."""
+    starts, ends = [link[0] for link in links], [link[1] for link in links]
+
+    def support(values: Sequence[float], value: float) -> int:
+        return sum(abs(other - value) <= _AGREE for other in values)
+
+    # A shortened copy shows fewer shots: what two links agree on outside of it is there.
+    start = min(starts, key=lambda value: (-min(2, support(starts, value)), value))
+    end = max(ends, key=lambda value: (min(2, support(ends, value)), value))
+    near_start = [value for value in starts if abs(value - start) <= _AGREE]
+    near_end = [value for value in ends if abs(value - end) <= _AGREE]
+    return float(np.median(near_start)), float(np.median(near_end))
+
+
+def _components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """For each of ``count`` numbers the smallest one that pairs connect it with."""
+    names = list(range(count))
+
+    def name(number: int) -> int:
+        while names[number] != number:
+            names[number] = names[names[number]]
+            number = names[number]
+        return number
+
+    for one, other in pairs:
+        first, second = sorted((name(one), name(other)))
+        names[second] = first
+    return [name(number) for number in range(count)]
+
+
+def _speeds(links: Sequence[FileLink]) -> dict[str, float]:
+    """How fast each file runs compared with the first of those that are linked with it."""
+    speeds: dict[str, float] = {}
+    partners: dict[str, list[tuple[str, float, float]]] = {}
+    for each in links:
+        link = each.link
+        length, other = link.first_end - link.first_start, link.second_end - link.second_start
+        partners.setdefault(each.first, []).append((each.second, length / other, length))
+        partners.setdefault(each.second, []).append((each.first, other / length, length))
+    for path in sorted(partners, key=natural_order):
+        todo = [] if path in speeds else [path]
+        speeds.setdefault(path, 1.0)
+        while todo:
+            current = todo.pop()
+            # The longest stretch tells the speed best.
+            for other, speed, _ in sorted(partners[current], key=lambda entry: -entry[2]):
+                if other not in speeds:
+                    speeds[other] = _known_speed(speeds[current] * speed)
+                    todo.append(other)
+    return speeds
+
+
+def _known_speed(speed: float) -> float:
+    """A speed near that of film on television, or to the speed itself, is that one."""
+    nearest = min(_KNOWN_SPEEDS, key=lambda known: abs(known - speed))
+    return nearest if abs(nearest - speed) <= _USUAL_SPEED else round(speed, 3)
+
+
+def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
+    """The spans of a group as occurrences: parts of one that follow each other joined."""
+    joined: list[_Span] = []
+    for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
+        last = joined[-1] if joined else None
+        if last is not None and last.path == span.path and span.start - last.end <= _ADJACENT:
+            joined[-1] = _Span(span.path, last.start, max(last.end, span.end), last.links + span.links)
+        else:
+            joined.append(span)
+    base = speeds[joined[0].path]
+    longest = max((span.end - span.start) * speeds[span.path] for span in joined)
+    found = []
+    for span in joined:
+        scores = [link[2] for link in span.links]
+        shorter = max(0.0, longest / speeds[span.path] - (span.end - span.start))
+        found.append(
+            Occurrence(
+                span.path,
+                max(0.0, span.start),
+                span.end,
+                round(min(1.0, max(0.0, sum(scores) / len(scores))), 4),
+                round(speeds[span.path] / base, 4),
+                round(shorter, 3) if shorter > _AGREE else 0.0,
+            )
+        )
+    return found
+
+
+def _join_variants(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
+    """Join groups that are neighbors in one file and have only something left out between them in the others."""
+    parts = sorted(parts, key=lambda part: part[0].start)
+    joined: list[list[Occurrence]] = []
+    for part in parts:
+        for place, before in enumerate(joined):
+            if _are_parts(before, part):
+                joined[place] = [_join(one, other) for one, other in zip(before, part, strict=True)]
+                break
+        else:
+            joined.append(part)
+    return joined
+
+
+def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> bool:
+    if [one.path for one in before] != [one.path for one in after]:
+        return False
+    gaps = [other.start - one.end for one, other in zip(before, after, strict=True)]
+    longest = [max(one.duration, other.duration) for one, other in zip(before, after, strict=True)]
+    fits = all(-_ADJACENT <= gap <= length for gap, length in zip(gaps, longest, strict=True))
+    return fits and min(gaps) <= _ADJACENT
+
+
+def _join(one: Occurrence, other: Occurrence) -> Occurrence:
+    gap = max(0.0, other.start - one.end)
+    score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
+    shorter = one.shorter + other.shorter
+    return replace(one, end=other.end, score=round(score, 4), shorter=max(0.0, round(shorter - gap, 3)))
+
+
+# What a group is.
+
+
+def _is_recap(part: Sequence[Occurrence], lengths: Mapping[str, float], order: Mapping[str, int]) -> bool:
+    """Whether the first half of a group's files show footage that an earlier file has at another place."""
+    paths = list(dict.fromkeys(one.path for one in part))
+    if len(paths) < 2 or len(paths) > max(2, len(lengths) // 3) or len(part) > len(paths):
+        return False
+    source, *later = sorted(part, key=lambda one: order[one.path])
+    place = source.start / lengths[source.path]
+    starts = [one.start / lengths[one.path] for one in later]
+    return all(start <= _RECAP_STARTS and place - start >= _APART for start in starts) or (
+        all(start <= _RECAP_STARTS for start in starts) and len(lengths) > 2 and abs(place - max(starts)) >= 0.05
+    )
+
+
+def _recaps(
+    parts: Sequence[Sequence[Occurrence]], lengths: Mapping[str, float], order: Mapping[str, int]
+) -> list[RecurringGroup]:
+    """Recaps: in each file the neighboring pieces of earlier files, and these pieces as their sources."""
+    pieces: dict[str, list[tuple[Occurrence, Occurrence]]] = {}
+    for part in parts:
+        if _is_recap(part, lengths, order):
+            source, *later = sorted(part, key=lambda one: order[one.path])
+            for one in later:
+                pieces.setdefault(one.path, []).append((one, source))
+    groups = []
+    for path in sorted(pieces, key=order.__getitem__):
+        held = sorted(pieces[path], key=lambda piece: piece[0].start)
+        runs = [[held[0]]]
+        for before, after in pairwise(held):
+            if after[0].start - before[0].end <= 2 * _RECAP_GAP:
+                runs[-1].append(after)
+            else:
+                runs.append([after])
+        groups += [_recap(run, len(lengths)) for run in runs]
+    return groups
+
+
+_RECAP_GAP = 4.0  # seconds of a recap that were not recognized, on both sides of what was
+
+
+def _recap(pieces: Sequence[tuple[Occurrence, Occurrence]], files: int) -> RecurringGroup:
+    first, last = pieces[0][0], pieces[-1][0]
+    score = sum(piece.score for piece, _ in pieces) / len(pieces)
+    whole = replace(first, end=max(last.end, first.end), score=round(score, 4), speed=1.0, shorter=0.0)
+    sources = sorted(
+        {replace(source, source=True, speed=1.0, shorter=0.0) for _, source in pieces},
+        key=lambda one: (natural_order(one.path), one.start),
+    )
+    return RecurringGroup((whole, *sources), "recap", files)
+
+
+def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> RecurringGroup:
+    """A group with its kind by the places in the files: openings are early, closings late, once in each file."""
+    paths = {one.path for one in part}
+    starts = np.median([one.start / lengths[one.path] for one in part])
+    ends = np.median([one.end / lengths[one.path] for one in part])
+    kind: RecurringKind = "inside"
+    if len(paths) == len(part):
+        if starts <= _EARLY and ends <= 0.5:
+            kind = "opening"
+        elif ends >= _LATE and starts >= 0.5:
+            kind = "closing"
+    return RecurringGroup(tuple(part), kind, len(lengths))
