@@ -114,6 +114,11 @@ class _Commands(LazyGroup):
             "vidkin.cli.apply:decisions",
             "List the pairs that you marked as duplicates or not, or undo one.",
         ),
+        "recurring": LazyCommand(
+            "vidkin.cli.recurring:recurring",
+            "Find what videos share: openings, recaps, bumpers and closings, and where they begin and end in each "
+            "file.",
+        ),
         "shots": LazyCommand(
             "vidkin.cli.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.scan import LINK_TO_FOLDER, Scan, VideoFile, scan
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
+    from vidkin.index.recurring.companions import Companion, write_companions
     from vidkin.index.recurring.groups import Occurrence, RecurringGroup
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
     from vidkin.index.storage.decisions import Decision
@@ -54,6 +55,7 @@ __all__ = [
     "LINK_TO_FOLDER",
     "NO_WINDOW",
     "Advanced",
+    "Companion",
     "Comparison",
     "DamagedPart",
     "Decision",
@@ -110,5 +112,6 @@ __all__ = [
     "to_stored",
     "undo",
     "window_vectors",
+    "write_companions",
     "write_plan",
 ]

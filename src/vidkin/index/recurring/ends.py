@@ -230,25 +230,20 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
 def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stretch) -> Line | None:
     """The line along which most frames around both ends agree; None if none do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
-    pairs = [
-        (clips.around(first, one), clips.around(second, other), side)
-        for one, other, side in (
-            (stretch.first_start, stretch.second_start, _SIDES[0]),
-            (stretch.first_end, stretch.second_end, _SIDES[1]),
-        )
-    ]
-    agreements = [
-        [_unit(one) @ _unit(other).T for one, other in _geometries(*pair[:2])] for pair in pairs
-    ]
-    best, shifts = (0.0, Line(*middle, 1.0)), np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
-    for speed in _SPEEDS:
-        line = Line(*middle, speed)
-        totals = -1e-3 * np.abs(shifts)  # the shortest shift of equal ones
-        for (one, other, side), options in zip(pairs, agreements, strict=True):
-            totals = totals + np.max([_totals(each, one, other, line, side, shifts) for each in options], axis=0)
-        at = int(np.argmax(totals))
-        best = max(best, (float(totals[at]) - 1e-6, line.shifted(float(shifts[at]))), key=lambda found: found[0])
-    return best[1] if best[0] > 0 else None
+    shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
+    totals = {speed: -1e-3 * np.abs(shifts) for speed in _SPEEDS}  # the shortest shift of equal ones
+    starts, ends = (stretch.first_start, stretch.second_start), (stretch.first_end, stretch.second_end)
+    for side, (one, other) in zip(_SIDES, (starts, ends), strict=True):
+        clips_of = clips.around(first, one), clips.around(second, other)
+        agreements = [_unit(cells) @ _unit(others).T for cells, others in _geometries(*clips_of)]
+        for speed in _SPEEDS:
+            line = Line(*middle, speed)
+            options = [_totals(each, *clips_of, line, side, shifts) for each in agreements]
+            totals[speed] = totals[speed] + np.max(options, axis=0)
+        if max(float(total.max()) for total in totals.values()) <= 0:
+            return None  # most chance resemblances end here, after one of both ends
+    best = max(_SPEEDS, key=lambda speed: float(totals[speed].max()))
+    return Line(*middle, best).shifted(float(shifts[np.argmax(totals[best])]))
 
 
 def _fit(
@@ -427,7 +422,9 @@ def _without_lookalike(
     if count < 6 or inner[at := int(np.argmax(steps))] - outer[at] < _LOOKALIKE_STEP:
         return count
     rest = np.sort(rows[at + 1 :])
-    motion = _motion(cells, others, rest, _nearest(other.times, line.at(0.0) + clip.times[rest] * line.speed), clip.step)
+    motion = _motion(
+        cells, others, rest, _nearest(other.times, line.at(0.0) + clip.times[rest] * line.speed), clip.step
+    )
     return count if motion is not None and motion >= _LEAST_MOTION_MATCH else at + 1
 
 
@@ -479,7 +476,7 @@ def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stre
         return fit_stretch(clips, first, second, stretch)
     except MediaError as error:
         _logger.warning("%s; the ends are those of its stored features", error)
-    if stretch.contrast < _CLEAR_CONTRAST:
+    if stretch.contrast < _LEAST_STILL_CONTRAST:
         return None
     times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
     return Link(*times, stretch.score, 0.0)

@@ -1,4 +1,4 @@
-"""Find what recurs in the videos of an index; findings are kept, so that a new video is only compared with the others."""
+"""Find what recurs in the videos of an index; findings are kept, so that only a new video is compared again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REVISION = 1
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
 # Ends of stored features are off by up to this much: shorter ones may be long enough when they are known to the frame.
-_SLACK = 1.5
+_SLACK, _SURE = 1.5, 0.75
 # A stretch of a file is compared with this many others picture by picture.
 _LINKS = 2
 _SAME_SPAN = 0.7
@@ -303,8 +303,7 @@ class _Search:
             for first, second, stretch in self.findings.pairs()
             if first in self.videos and second in self.videos and not left_out & {first, second}
             if (first == second) == self.inside
-            if min(stretch.first_end - stretch.first_start, stretch.second_end - stretch.second_start)
-            >= min(options.shortest, 3.0) - _SLACK
+            if _is_worth_reading(stretch, options.shortest)
         ]
         pairs.sort(key=lambda pair: -(pair[2].first_end - pair[2].first_start) * pair[2].score)
         self._total = self._done + len(pairs)
@@ -331,6 +330,12 @@ class _Search:
         self.findings.save_now_and_then()
         if self.on_progress is not None:
             self.on_progress(self._done, self._total)
+
+
+def _is_worth_reading(stretch: Stretch, shortest: float) -> bool:
+    """Whether a stretch may be long enough; one that seems too short must be similar."""
+    length = min(stretch.first_end - stretch.first_start, stretch.second_end - stretch.second_start)
+    return length >= shortest or (length >= min(shortest, 3.0) - _SLACK and stretch.score >= _SURE)
 
 
 class _Places:
@@ -402,9 +407,7 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
     return covered
 
 
-def _copy_groups(
-    by_content: dict[str, list[VideoRecord]], copies: dict[str, str], files: int
-) -> list[RecurringGroup]:
+def _copy_groups(by_content: dict[str, list[VideoRecord]], copies: dict[str, str], files: int) -> list[RecurringGroup]:
     groups: dict[str, list[VideoRecord]] = {}
     for content, same in by_content.items():
         kept = content

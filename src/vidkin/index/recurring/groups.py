@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -138,7 +137,8 @@ def build_groups(links: Sequence[FileLink], lengths: Mapping[str, float]) -> lis
     order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
     parts = [_occurrences(group, speeds, order) for group in members.values()]
     parts = _join_variants([part for part in parts if len(part) > 1])
-    groups = _recaps(parts, lengths, order) + [_plain(part, lengths) for part in parts if not _is_recap(part, lengths, order)]
+    recaps, rest = _find_recaps(parts, lengths, order)
+    groups = recaps + [_plain(part, lengths) for part in rest]
     kinds = get_args(RecurringKind)
     return sorted(
         groups,
@@ -322,43 +322,79 @@ def _join(one: Occurrence, other: Occurrence) -> Occurrence:
 # What a group is.
 
 
-def _is_recap(part: Sequence[Occurrence], lengths: Mapping[str, float], order: Mapping[str, int]) -> bool:
-    """Whether the first half of a group's files show footage that an earlier file has at another place."""
-    paths = list(dict.fromkeys(one.path for one in part))
-    if len(paths) < 2 or len(paths) > max(2, len(lengths) // 3) or len(part) > len(paths):
-        return False
+_RECAP_GAP = 4.0  # seconds of a recap between two pieces that were recognized
+_SCATTERED = 2.0  # seconds by which the places of pieces differ: those of a shared stretch do not
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A stretch that an earlier file has, too, at the begin of a file.
+
+    Attributes:
+        part: Number of its group.
+        shown: Where it is in the later file.
+        source: Where it is in the earlier one.
+        is_elsewhere: The earlier file has it at another place, by the length of the files.
+        may_open: Both files have it at their begin: in a season of two, one such piece is the opening.
+    """
+
+    part: int
+    shown: Occurrence
+    source: Occurrence
+    is_elsewhere: bool
+    may_open: bool
+
+
+def _find_recaps(
+    parts: Sequence[list[Occurrence]], lengths: Mapping[str, float], order: Mapping[str, int]
+) -> tuple[list[RecurringGroup], list[list[Occurrence]]]:
+    """Recaps, and the groups that are none.
+
+    A recap is a run of pieces at the begin of a file that an earlier file has at other places.
+    """
+    pieces: dict[str, list[_Piece]] = {}
+    for number, part in enumerate(parts):
+        for piece in _pieces(number, part, lengths, order):
+            pieces.setdefault(piece.shown.path, []).append(piece)
+    groups, used = [], set()
+    for path in sorted(pieces, key=order.__getitem__):
+        if len(lengths) == 2:
+            opening = max((p for p in pieces[path] if p.may_open), key=lambda p: p.shown.duration, default=None)
+            pieces[path] = [piece for piece in pieces[path] if piece is not opening]
+        for run in _runs(sorted(pieces[path], key=lambda piece: piece.shown.start)):
+            offsets = [piece.source.start - piece.shown.start for piece in run]
+            if any(piece.is_elsewhere for piece in run) or max(offsets) - min(offsets) > _SCATTERED:
+                groups.append(_recap([(piece.shown, piece.source) for piece in run], len(lengths)))
+                used |= {piece.part for piece in run}
+    return groups, [part for number, part in enumerate(parts) if number not in used]
+
+
+def _pieces(
+    number: int, part: Sequence[Occurrence], lengths: Mapping[str, float], order: Mapping[str, int]
+) -> Iterator[_Piece]:
+    """What each later file has of a group at its begin; nothing if many files have it, or one has it twice."""
+    paths = {one.path for one in part}
+    if not 2 <= len(paths) == len(part) <= max(2, len(lengths) // 3):
+        return
     source, *later = sorted(part, key=lambda one: order[one.path])
     place = source.start / lengths[source.path]
     starts = [one.start / lengths[one.path] for one in later]
-    return all(start <= _RECAP_STARTS and place - start >= _APART for start in starts) or (
-        all(start <= _RECAP_STARTS for start in starts) and len(lengths) > 2 and abs(place - max(starts)) >= 0.05
-    )
+    if max(starts) <= _RECAP_STARTS:
+        for one, start in zip(later, starts, strict=True):
+            apart = place - start >= _APART or (len(lengths) > 2 and abs(place - start) >= _APART / 3)
+            yield _Piece(number, one, source, apart, not apart and place <= _RECAP_STARTS)
 
 
-def _recaps(
-    parts: Sequence[Sequence[Occurrence]], lengths: Mapping[str, float], order: Mapping[str, int]
-) -> list[RecurringGroup]:
-    """Recaps: in each file the neighboring pieces of earlier files, and these pieces as their sources."""
-    pieces: dict[str, list[tuple[Occurrence, Occurrence]]] = {}
-    for part in parts:
-        if _is_recap(part, lengths, order):
-            source, *later = sorted(part, key=lambda one: order[one.path])
-            for one in later:
-                pieces.setdefault(one.path, []).append((one, source))
-    groups = []
-    for path in sorted(pieces, key=order.__getitem__):
-        held = sorted(pieces[path], key=lambda piece: piece[0].start)
-        runs = [[held[0]]]
-        for before, after in pairwise(held):
-            if after[0].start - before[0].end <= 2 * _RECAP_GAP:
-                runs[-1].append(after)
-            else:
-                runs.append([after])
-        groups += [_recap(run, len(lengths)) for run in runs]
-    return groups
-
-
-_RECAP_GAP = 4.0  # seconds of a recap that were not recognized, on both sides of what was
+def _runs(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Pieces that follow each other within seconds."""
+    run: list[_Piece] = []
+    for piece in pieces:
+        if run and piece.shown.start - run[-1].shown.end > _RECAP_GAP:
+            yield run
+            run = []
+        run.append(piece)
+    if run:
+        yield run
 
 
 def _recap(pieces: Sequence[tuple[Occurrence, Occurrence]], files: int) -> RecurringGroup:
@@ -379,8 +415,8 @@ def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recurrin
     ends = np.median([one.end / lengths[one.path] for one in part])
     kind: RecurringKind = "inside"
     if len(paths) == len(part):
-        if starts <= _EARLY and ends <= 0.5:
+        if starts <= _EARLY and ends <= _LATE:
             kind = "opening"
-        elif ends >= _LATE and starts >= 0.5:
+        elif ends >= _LATE and starts > _EARLY:
             kind = "closing"
     return RecurringGroup(tuple(part), kind, len(lengths))

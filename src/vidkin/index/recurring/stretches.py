@@ -32,7 +32,8 @@ _SPEEDS = (1.0, 24 / 25, 25 / 24)  # film shown on television, and back
 _REACH, _STEP = 4.0, 0.5  # seconds: offsets tried around a candidate, in periods: their distance
 _MARGIN = 60.0  # seconds that a stretch may go on before the first and after the last vote
 _LEAST_INFORMATION = 0.05
-_LONGEST_BLACK = 1.5  # seconds
+# Seconds of black, or of something else, that end a stretch, and what each of their frames counts against it.
+_LONGEST_GAP, _BREAK = 1.5, 2.0
 _APART = 1.5  # seconds from the line at which other frames tell how alike the stretch is to itself
 _BLOCK = 1 << 22  # scores computed at a time
 _HELD_BYTES = 512 << 20
@@ -71,9 +72,7 @@ class Stretch:
 
     def swapped(self) -> Stretch:
         """The same with the second video first."""
-        return Stretch(
-            self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.contrast
-        )
+        return Stretch(self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.contrast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +323,8 @@ def _best_line(
     values, counted = _along(similarity, mapped, first, second, rows, columns)
     if inside:
         counted &= np.abs(mapped - first.times[rows][None]) > SHORTEST
-    gains = np.where(counted, (values - _SAME).clip(-_LOSS, _GAIN), _in_black(counted, period))
+    gains = np.where(counted, (values - _SAME).clip(-_LOSS, _GAIN), 0.0)
+    gains[_gaps(counted & (values >= _SAME - _GAIN / 2), period) > _LONGEST_GAP] = -_BREAK
     for stretch in known:
         along = (first.times[rows] >= stretch.first_start) & (first.times[rows] < stretch.first_end)
         line = stretch.second_start + (first.times[rows] - stretch.first_start) * stretch.speed
@@ -356,12 +356,14 @@ def _along(
     return values, counted
 
 
-def _in_black(counted: NDArray[np.bool_], period: float) -> NDArray[np.float64]:
-    """What frames without content count, [L, N]: nothing between two shots, but a longer black ends a stretch."""
-    places = np.arange(counted.shape[1])[None]
-    before = np.maximum.accumulate(np.where(counted, places, -1), axis=1)
-    after = np.minimum.accumulate(np.where(counted, places, counted.shape[1])[:, ::-1], axis=1)[:, ::-1]
-    return np.where((after - before - 1) * period > _LONGEST_BLACK, -_LOSS, 0.0)
+def _gaps(good: NDArray[np.bool_], period: float) -> NDArray[np.float64]:
+    """Seconds [L, N] of the run of frames that are not good around each of them; 0 for good ones."""
+    count = good.shape[1]
+    places = np.arange(count)[None]
+    before = np.maximum.accumulate(np.where(good, places, -1), axis=1)
+    after = np.minimum.accumulate(np.where(good, places, count)[:, ::-1], axis=1)[:, ::-1]
+    gaps: NDArray[np.float64] = np.where(good, 0.0, (after - before - 1) * period)
+    return gaps
 
 
 def _best_run(gains: NDArray[np.floating]) -> tuple[int, int, int]:
