@@ -290,38 +290,19 @@ def make_season(data: Path, half: str, season: str, folder: Path) -> None:
 def judge(groups: Sequence[RecurringGroup], truth: dict[str, Any], tell: bool) -> dict[str, Any]:
     """Count the parts found, the false stretches, and the errors of ends in frames and seconds."""
     expected = [(name, *part) for name, facts in truth.items() for part in facts["parts"]]
-    errors: dict[str, list[float]] = {}
+    seconds: list[float] = []
     frames: list[float] = []
-    found: list[bool] = []
+    found = 0
     for name, label, start, end in expected:
-        best = max(
-            (
-                (
-                    shared(occurrence.start, occurrence.end, start, end),
-                    occurrence.start - start,
-                    occurrence.end - end,
-                    group,
-                )
-                for group in groups
-                for occurrence in group.occurrences
-                if Path(occurrence.path).name == name
-            ),
-            key=lambda entry: entry[0],
-            default=None,
-        )
-        is_found = best is not None and best[0] >= LEAST_OVERLAP
-        found.append(is_found)
-        if tell and (not is_found or max(abs(best[1]), abs(best[2])) > 0.1):
-            print(
-                "   ",
-                name,
-                label,
-                f"{start:.2f} - {end:.2f}",
-                best and (round(best[0], 2), *np.round(best[1:3], 2), best[3].kind),
-            )
-        if best is not None and is_found:
-            errors.setdefault(label, []).extend([abs(best[1]), abs(best[2])])
-            frames += [abs(error) * truth[name]["rate"] for error in best[1:3]]
+        near = [one for group in groups for one in group.occurrences if Path(one.path).name == name]
+        best = max(near, key=lambda one: shared(one.start, one.end, start, end), default=None)
+        is_found = best is not None and shared(best.start, best.end, start, end) >= LEAST_OVERLAP
+        found += is_found
+        errors = [abs(best.start - start), abs(best.end - end)] if best is not None and is_found else []
+        seconds += errors
+        frames += [error * truth[name]["rate"] for error in errors]
+        if tell and max(errors, default=1.0) > 0.1:
+            print("   ", name, label, f"{start:.2f} - {end:.2f}", best)
     false = []
     for group in groups:
         for occurrence in group.occurrences:
@@ -342,8 +323,8 @@ def judge(groups: Sequence[RecurringGroup], truth: dict[str, Any], tell: bool) -
         if Path(occurrence.path).name == name
     )
     return {
-        "expected": len(expected), "found": sum(found), "right kind": kinds, "false": len(false),
-        "episodes": len(truth), "frames": frames, "seconds": [error for held in errors.values() for error in held],
+        "expected": len(expected), "found": found, "right kind": kinds, "false": len(false),
+        "episodes": len(truth), "frames": frames, "seconds": seconds,
     }  # fmt: skip
 
 

@@ -206,6 +206,9 @@ class Link(NamedTuple):
 _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 
 
+_SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
+
+
 def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stretch) -> Link | None:
     """Find both ends of a shared stretch to the frame; None if the pictures show that it is none.
 
@@ -217,6 +220,9 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         return None
     starts, ends = (_fit(clips, first, second, stretch, line, side) for side in _SIDES)
     if starts is None or ends is None or starts.first >= ends.first or starts.second >= ends.second:
+        return None
+    lengths = ends.first - starts.first, ends.second - starts.second
+    if min(lengths) < _SHORTEST_LINK or not 1 / _MOST_SPEED <= lengths[0] / lengths[1] <= _MOST_SPEED:
         return None
     match = max(starts.match, ends.match)
     motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]

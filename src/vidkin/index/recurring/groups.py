@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -24,7 +25,7 @@ _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a clos
 _RECAP_STARTS = 0.3
 _APART = 0.15  # share of the files by which places of a recap and of its source differ
 _AGREE = 0.1  # seconds
-_USUAL_SPEED, _KNOWN_SPEEDS = 0.012, (24 / 25, 1.0, 25 / 24)
+_KNOWN_SPEEDS = (24 / 25, 1.0, 25 / 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,31 +235,38 @@ def _components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _speeds(links: Sequence[FileLink]) -> dict[str, float]:
-    """How fast each file runs compared with the first of those that are linked with it."""
+    """How fast each file runs compared with the first of those that are linked with it, by the longest stretches."""
     speeds: dict[str, float] = {}
-    partners: dict[str, list[tuple[str, float, float]]] = {}
+    partners: dict[str, list[tuple[float, float, str]]] = {}
     for each in links:
         link = each.link
         length, other = link.first_end - link.first_start, link.second_end - link.second_start
-        partners.setdefault(each.first, []).append((each.second, length / other, length))
-        partners.setdefault(each.second, []).append((each.first, other / length, length))
+        speed = _known_speed(length, other)
+        partners.setdefault(each.first, []).append((-length, speed, each.second))
+        partners.setdefault(each.second, []).append((-length, 1 / speed, each.first))
     for path in sorted(partners, key=natural_order):
-        todo = [] if path in speeds else [path]
-        speeds.setdefault(path, 1.0)
+        if path in speeds:
+            continue
+        speeds[path] = 1.0
+        # The longest stretch between what is known and what is not, again and again.
+        todo = [(length, 1.0, speed, other) for length, speed, other in partners[path]]
+        heapify(todo)
         while todo:
-            current = todo.pop()
-            # The longest stretch tells the speed best.
-            for other, speed, _ in sorted(partners[current], key=lambda entry: -entry[2]):
-                if other not in speeds:
-                    speeds[other] = _known_speed(speeds[current] * speed)
-                    todo.append(other)
+            _, base, speed, other = heappop(todo)
+            if other not in speeds:
+                speeds[other] = base * speed
+                for length, step, further in partners[other]:
+                    heappush(todo, (length, speeds[other], step, further))
     return speeds
 
 
-def _known_speed(speed: float) -> float:
-    """A speed near that of film on television, or to the speed itself, is that one."""
-    nearest = min(_KNOWN_SPEEDS, key=lambda known: abs(known - speed))
-    return nearest if abs(nearest - speed) <= _USUAL_SPEED else round(speed, 3)
+def _known_speed(length: float, other: float) -> float:
+    """How fast something runs that takes ``other`` seconds instead of ``length``: that of film on television, or the
+    same, where the difference is within the accuracy of ends."""
+    nearest = min(_KNOWN_SPEEDS, key=lambda known: abs(known * other - length))
+    if abs(other - length) <= _AGREE:
+        return 1.0
+    return nearest if abs(nearest * other - length) <= max(_AGREE, 0.005 * length) else length / other
 
 
 def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
