@@ -29,7 +29,8 @@ def test_a_cut_is_found_to_the_frame_from_a_guess_beside_it() -> None:
     assert fit is not None
     assert (fit.first, fit.second) == pytest.approx((12.0, 52.03))
     assert fit.match > 0.99
-    assert fit.motion is not None and fit.motion > 0.99
+    assert fit.motion is not None
+    assert fit.motion > 0.99
 
 
 def test_a_start_is_the_first_frame_that_both_show() -> None:
@@ -60,7 +61,8 @@ def test_another_aspect_is_recognized() -> None:
 def test_a_still_moves_nothing_and_different_pictures_have_no_end() -> None:
     card = clip([CHELSEA[0]] * 30)
     fit = find_end(card, clip([CHELSEA[0]] * 30), Line(1.0, 1.0, 1.0), "end")
-    assert fit is not None and fit.motion is None
+    assert fit is not None
+    assert fit.motion is None
     assert find_end(clip(COFFEE), clip(ROCKET), Line(1.0, 1.0, 1.0), "end") is None
 
 

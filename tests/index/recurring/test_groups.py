@@ -61,6 +61,7 @@ def test_a_middle_left_out_is_one_occurrence_that_says_how_much() -> None:
     links = [link("e1", 10, "e2", 50, 20), link("e1", 45, "e2", 70, 20)]
     (group,) = build_groups(links, {"e1": 1000.0, "e2": 1000.0})
     assert spans(group) == [("e1", 10, 65), ("e2", 50, 90)]
+    assert [one.shorter for one in group.occurrences] == [0.0, 15.0]
 
 
 def test_film_at_another_speed_is_no_shorter() -> None:

@@ -25,6 +25,7 @@ _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a clos
 _RECAP_STARTS = 0.3
 _APART = 0.15  # share of the files by which places of a recap and of its source differ
 _AGREE = 0.1  # seconds
+_LACKING = 0.25  # seconds: less is the accuracy of fades
 _KNOWN_SPEEDS = (24 / 25, 1.0, 25 / 24)
 
 
@@ -279,11 +280,9 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
         else:
             joined.append(span)
     base = speeds[joined[0].path]
-    longest = max((span.end - span.start) * speeds[span.path] for span in joined)
     found = []
     for span in joined:
         scores = [link[2] for link in span.links]
-        shorter = max(0.0, longest / speeds[span.path] - (span.end - span.start))
         found.append(
             Occurrence(
                 span.path,
@@ -291,7 +290,6 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
                 span.end,
                 round(min(1.0, max(0.0, sum(scores) / len(scores))), 4),
                 round(speeds[span.path] / base, 4),
-                round(shorter, 3) if shorter > _AGREE else 0.0,
             )
         )
     return found
@@ -321,10 +319,8 @@ def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> boo
 
 
 def _join(one: Occurrence, other: Occurrence) -> Occurrence:
-    gap = max(0.0, other.start - one.end)
     score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
-    shorter = one.shorter + other.shorter
-    return replace(one, end=other.end, score=round(score, 4), shorter=max(0.0, round(shorter - gap, 3)))
+    return replace(one, end=other.end, score=round(score, 4))
 
 
 # What a group is.
@@ -427,4 +423,10 @@ def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recurrin
             kind = "opening"
         elif ends >= _LATE and starts > _EARLY:
             kind = "closing"
-    return RecurringGroup(tuple(part), kind, len(lengths))
+    longest = max(one.duration * one.speed for one in part)
+    lacking = [longest / one.speed - one.duration for one in part]
+    occurrences = (
+        replace(one, shorter=round(lack, 3) if lack > _LACKING else 0.0)
+        for one, lack in zip(part, lacking, strict=True)
+    )
+    return RecurringGroup(tuple(occurrences), kind, len(lengths))
