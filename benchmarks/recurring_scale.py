@@ -18,7 +18,6 @@ import logging
 import os
 import resource
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 

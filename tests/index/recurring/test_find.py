@@ -170,6 +170,16 @@ def test_damaged_findings_are_made_again(tmp_path: Path, content: bytes) -> None
     assert (list(findings.pairs()), findings.searched) == ([], [])
 
 
+@pytest.mark.parametrize("number", ["-1", "1e999", '"x"', "null", "9"])
+def test_findings_with_impossible_times_are_made_again(tmp_path: Path, number: str) -> None:
+    row = f"[[[{number}, 8, 1, 3, 0.9, 0.5], [1, 3, 1, 3, 0.9, 1]]]"
+    table = (
+        f'{{"state": "s {find._REVISION}", "contents": ["a"], "searched": [], "searched_inside": [], "pairs": [[0, 0, '
+    )
+    (tmp_path / Findings.FILE).write_text(f"{table}{row}]]}}")
+    assert list(Findings.open(open_place(tmp_path), "s").pairs()) == []
+
+
 def test_sets_of_compared_videos_grow_together(tmp_path: Path) -> None:
     findings = Findings()
     findings.begin("ab").update("ab")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
@@ -106,10 +107,10 @@ class Findings:
             names = [str(name) for name in table["contents"]]
             for first, second, rows in table["pairs"]:
                 key = names[first], names[second]
-                stretches = [Stretch(*map(float, row[0])) for row in rows]
+                stretches = [Stretch(*_numbers(row[0])) for row in rows]
                 for row, stretch in zip(rows, stretches, strict=True):
                     if len(row) > 1:
-                        findings._links[*key, stretch] = None if row[1] is None else Link(*map(float, row[1]))
+                        findings._links[*key, stretch] = None if row[1] is None else _link(row[1])
                 findings.put(*key, stretches)
             findings.searched = [{names[at] for at in held} for held in table["searched"]]
             findings.searched_inside = {names[at] for at in table["searched_inside"]}
@@ -151,6 +152,21 @@ class Findings:
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()
+
+
+def _numbers(row: Sequence[Any]) -> list[float]:
+    """The numbers of a stretch; ValueError unless all are finite and none is before the start of a video."""
+    numbers = [float(value) for value in row]
+    if not all(map(math.isfinite, numbers)) or min(numbers[:4]) < 0:
+        raise ValueError(f"{row} is no stretch")
+    return numbers
+
+
+def _link(row: Sequence[Any]) -> Link:
+    link = Link(*_numbers(row))
+    if not (link.first_start < link.first_end and link.second_start < link.second_end):
+        raise ValueError(f"{row} is no stretch")
+    return link
 
 
 @dataclass(frozen=True, slots=True)
