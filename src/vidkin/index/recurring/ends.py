@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
-from vidkin.index.recurring.stretches import Stretch
+from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
-from vidkin.media import iter_frames
+from vidkin.media.decode import iter_frames
 
 _logger = logging.getLogger(__name__)
 
-Side = Literal["start", "end"]
-_SIDES: tuple[Side, Side] = ("start", "end")
+StretchEnd = Literal["start", "end"]
+_SIDES: tuple[StretchEnd, StretchEnd] = ("start", "end")
 
 _REACH = 2.25  # seconds decoded on both sides of an end
 _SHORT_SIDE = 48
@@ -156,7 +156,7 @@ class EndFit(NamedTuple):
     motion: float | None
 
 
-class Line(NamedTuple):
+class TimeLine(NamedTuple):
     """Which moment of the second video shows what a moment of the first shows.
 
     Attributes:
@@ -172,16 +172,16 @@ class Line(NamedTuple):
         """The time in the second video of a time in the first."""
         return self.second + (first - self.first) * self.speed
 
-    def swapped(self) -> Line:
+    def swapped(self) -> TimeLine:
         """The same with the second video first."""
-        return Line(self.second, self.first, 1 / self.speed)
+        return TimeLine(self.second, self.first, 1 / self.speed)
 
-    def shifted(self, seconds: float) -> Line:
+    def shifted(self, seconds: float) -> TimeLine:
         """The same with other moments of the second video."""
         return self._replace(second=self.second + seconds)
 
 
-class Link(NamedTuple):
+class SharedStretch(NamedTuple):
     """A shared stretch with exact ends that its pictures confirm.
 
     Attributes:
@@ -197,9 +197,11 @@ class Link(NamedTuple):
     score: float
     match: float
 
-    def swapped(self) -> Link:
+    def swapped(self) -> SharedStretch:
         """The same with the second video first."""
-        return Link(self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.match)
+        return SharedStretch(
+            self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.match
+        )
 
 
 # What moves must move in the same way; where nothing moves, the shared frames must follow each other in the same order.
@@ -209,7 +211,7 @@ _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
 
 
-def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stretch) -> Link | None:
+def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> SharedStretch | None:
     """Find both ends of a shared stretch to the frame; None if the pictures show that it is none.
 
     Raises:
@@ -230,10 +232,10 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         return None
     if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
         return None
-    return Link(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+    return SharedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
 
 
-def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stretch) -> Line | None:
+def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> TimeLine | None:
     """The line along which most frames around both ends agree; None if none do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
@@ -243,17 +245,17 @@ def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stret
         clips_of = clips.around(first, one), clips.around(second, other)
         agreements = [_unit(cells) @ _unit(others).T for cells, others in _geometries(*clips_of)]
         for speed in _SPEEDS:
-            line = Line(*middle, speed)
+            line = TimeLine(*middle, speed)
             options = [_totals(each, *clips_of, line, side, shifts) for each in agreements]
             totals[speed] = totals[speed] + np.max(options, axis=0)
         if max(float(total.max()) for total in totals.values()) <= 0:
             return None  # most chance resemblances end here, after one of both ends
     best = max(_SPEEDS, key=lambda speed: float(totals[speed].max()))
-    return Line(*middle, best).shifted(float(shifts[np.argmax(totals[best])]))
+    return TimeLine(*middle, best).shifted(float(shifts[np.argmax(totals[best])]))
 
 
 def _fit(
-    clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stretch, line: Line, side: Side
+    clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch, line: TimeLine, side: StretchEnd
 ) -> EndFit | None:
     time, outwards = (stretch.first_start, -1.0) if side == "start" else (stretch.first_end, 1.0)
     fit: EndFit | None = None
@@ -274,7 +276,7 @@ def _fit(
     return fit
 
 
-def _goes_on(first: Clip, second: Clip, fit: EndFit, side: Side) -> bool:
+def _goes_on(first: Clip, second: Clip, fit: EndFit, side: StretchEnd) -> bool:
     """Whether the same is shown up to where decoding stopped, in the middle of both files."""
     at_border = []
     for clip, time in ((first, fit.first), (second, fit.second)):
@@ -285,7 +287,7 @@ def _goes_on(first: Clip, second: Clip, fit: EndFit, side: Side) -> bool:
     return any(at_border)
 
 
-def find_end(first: Clip, second: Clip, line: Line, side: Side) -> EndFit | None:
+def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> EndFit | None:
     """Find where two clips stop (or begin) to show the same.
 
     The end is where frames change from agreeing along the line to not: the place with the largest sum of
@@ -340,8 +342,8 @@ def _totals(
     agreement: NDArray[np.float32],
     first: Clip,
     second: Clip,
-    line: Line,
-    side: Side,
+    line: TimeLine,
+    side: StretchEnd,
     shifts: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Largest sum of (agreement - bound) on the inside of an end, for each shift of the second clip in seconds."""
@@ -378,8 +380,8 @@ def _inside(
     others: NDArray[np.float32],
     clip: Clip,
     other: Clip,
-    line: Line,
-    side: Side,
+    line: TimeLine,
+    side: StretchEnd,
 ) -> _Inside | None:
     mapped = line.at(0.0) + clip.times * line.speed
     # Half a frame beyond the other's border still shows its last frame.
@@ -414,7 +416,7 @@ def _without_lookalike(
     others: NDArray[np.float32],
     clip: Clip,
     other: Clip,
-    line: Line,
+    line: TimeLine,
 ) -> int:
     """Number of the first frames that agree better than the rest by a step, if the rest does not move alike.
 
@@ -434,7 +436,7 @@ def _without_lookalike(
     return count if motion is not None and motion >= _LEAST_MOTION_MATCH else at + 1
 
 
-def _at_cut(clip: Clip, inside: _Inside, side: Side) -> float:
+def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
     border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
     units = _unit(clip.cells())
@@ -476,7 +478,7 @@ def _motion(
     return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
 
 
-def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stretch) -> Link | None:
+def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> SharedStretch | None:
     """:func:`fit_stretch`; where a file cannot be read there, the ends of its stored features."""
     try:
         return fit_stretch(clips, first, second, stretch)
@@ -485,4 +487,4 @@ def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Stre
     if stretch.contrast < _LEAST_STILL_CONTRAST:
         return None
     times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
-    return Link(*times, stretch.score, 0.0)
+    return SharedStretch(*times, stretch.score, 0.0)

@@ -8,21 +8,20 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from typing import Any
 
 from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
-from vidkin.index.recurring.ends import Clips, Link, try_fit
-from vidkin.index.recurring.groups import FileLink, Occurrence, RecurringGroup, build_groups, natural_order
-from vidkin.index.recurring.stretches import SHORTEST, Stretch, Track, Tracks, WindowTable, find_stretches
+from vidkin.index.recurring.ends import Clips, SharedStretch, try_fit
+from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
+from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-
-OnProgress = Callable[[int, int], None]
 
 _logger = logging.getLogger(__name__)
 
@@ -55,11 +54,11 @@ class Findings:
     state: str = ""
     searched: list[set[str]] = field(default_factory=list)
     searched_inside: set[str] = field(default_factory=set)
-    _stretches: dict[tuple[str, str], tuple[Stretch, ...]] = field(default_factory=dict)
-    _links: dict[tuple[str, str, Stretch], Link | None] = field(default_factory=dict)
+    _stretches: dict[tuple[str, str], tuple[RoughStretch, ...]] = field(default_factory=dict)
+    _links: dict[tuple[str, str, RoughStretch], SharedStretch | None] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
-    def put(self, first: str, second: str, stretches: Sequence[Stretch]) -> None:
+    def put(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> None:
         """Remember what two contents share, unless that is known."""
         if (second, first) not in self._stretches:
             self._stretches.setdefault((first, second), tuple(stretches))
@@ -79,13 +78,15 @@ class Findings:
                 kept.append(held)
         return kept
 
-    def pairs(self) -> Iterator[tuple[str, str, Stretch]]:
+    def pairs(self) -> Iterator[tuple[str, str, RoughStretch]]:
         """(first content, second content, stretch) of all that was found."""
         for (first, second), stretches in sorted(self._stretches.items(), key=lambda entry: entry[0]):
             for stretch in stretches:
                 yield first, second, stretch
 
-    def link(self, first: str, second: str, stretch: Stretch, fit: Callable[[], Link | None]) -> Link | None:
+    def link(
+        self, first: str, second: str, stretch: RoughStretch, fit: Callable[[], SharedStretch | None]
+    ) -> SharedStretch | None:
         """The exact ends of a stretch; found with ``fit`` if they are not known yet."""
         key = first, second, stretch
         if key not in self._links:
@@ -107,7 +108,7 @@ class Findings:
             names = [str(name) for name in table["contents"]]
             for first, second, rows in table["pairs"]:
                 key = names[first], names[second]
-                stretches = [Stretch(*_numbers(row[0])) for row in rows]
+                stretches = [RoughStretch(*_numbers(row[0])) for row in rows]
                 for row, stretch in zip(rows, stretches, strict=True):
                     if len(row) > 1:
                         findings._links[*key, stretch] = None if row[1] is None else _link(row[1])
@@ -162,8 +163,8 @@ def _numbers(row: Sequence[Any]) -> list[float]:
     return numbers
 
 
-def _link(row: Sequence[Any]) -> Link:
-    link = Link(*_numbers(row))
+def _link(row: Sequence[Any]) -> SharedStretch:
+    link = SharedStretch(*_numbers(row))
     if not (link.first_start < link.first_end and link.second_start < link.second_end):
         raise ValueError(f"{row} is no stretch")
     return link
@@ -205,7 +206,7 @@ def find_recurring(
     findings: Findings,
     options: RecurringOptions,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[RecurringGroup]:
     """Find what recurs in videos.
 
@@ -252,7 +253,7 @@ class _Search:
     store: VectorStore
     findings: Findings
     inside: bool
-    on_progress: OnProgress | None
+    on_progress: Callable[[int, int], None] | None
     clips: Clips = field(default_factory=Clips)
     _done: int = 0
     _total: int = 0
@@ -309,7 +310,7 @@ class _Search:
             return None  # removed by another process meanwhile
         return track if len(track.times) else None
 
-    def fit(self, left_out: set[str], options: RecurringOptions) -> list[FileLink]:
+    def fit(self, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
         """Find the exact ends of enough stretches to connect all files that share one.
 
         Each stretch of a file is compared with a few others, the longest and most similar first.
@@ -331,13 +332,10 @@ class _Search:
             if places.needs(one, other):
                 records = self.videos[first], self.videos[second]
 
-                def fit(stretch: Stretch = stretch, records: Sequence[VideoRecord] = records) -> Link | None:
-                    return try_fit(self.clips, *records, stretch)
-
-                link = self.findings.link(first, second, stretch, fit)
+                link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
                 if link is not None:
                     places.connect(one, other)
-                    links.append(FileLink(records[0].path, records[1].path, link))
+                    links.append(SharedByFiles(records[0].path, records[1].path, link))
             self._advance()
         return links
 
@@ -348,7 +346,7 @@ class _Search:
             self.on_progress(self._done, self._total)
 
 
-def _is_worth_reading(stretch: Stretch, shortest: float) -> bool:
+def _is_worth_reading(stretch: RoughStretch, shortest: float) -> bool:
     """Whether a stretch may be long enough; one that seems too short must be similar."""
     length = min(stretch.first_end - stretch.first_start, stretch.second_end - stretch.second_start)
     return length >= shortest or (length >= min(shortest, 3.0) - _SLACK and stretch.score >= _SURE)
@@ -396,7 +394,7 @@ class _Places:
 
 def _copies(videos: dict[str, VideoRecord], findings: Findings) -> dict[str, str]:
     """Contents that are copies of another one, and that one."""
-    shared: dict[tuple[str, str], list[Stretch]] = {}
+    shared: dict[tuple[str, str], list[RoughStretch]] = {}
     for first, second, stretch in findings.pairs():
         if first != second and first in videos and second in videos:
             shared.setdefault((first, second), []).append(stretch)

@@ -13,7 +13,7 @@ import numpy as np
 
 from vidkin._base.values import Result, check_choice, check_not_negative, check_positive, check_share
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.recurring.ends import Link
+from vidkin.index.recurring.ends import SharedStretch
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
 """What a group is by its place: at the begin of files, footage of an earlier file, at their end, or anywhere else.
@@ -95,7 +95,7 @@ class RecurringGroup(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class FileLink:
+class SharedByFiles:
     """A shared stretch and the two files that share it.
 
     Attributes:
@@ -105,7 +105,7 @@ class FileLink:
 
     first: str
     second: str
-    link: Link
+    link: SharedStretch
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class _Span:
     group: int = -1
 
 
-def build_groups(links: Sequence[FileLink], lengths: Mapping[str, float]) -> list[RecurringGroup]:
+def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -> list[RecurringGroup]:
     """Put linked stretches into groups.
 
     Args:
@@ -170,7 +170,7 @@ class _Spans:
         self._parents: list[int] = []
         self._of_file: dict[str, list[int]] = {}
 
-    def add(self, path: str, link: Link) -> int:
+    def add(self, path: str, link: SharedStretch) -> int:
         """Number of the span of one side of a link."""
         start, end = link.first_start, link.first_end
         number = len(self.all)
@@ -235,14 +235,14 @@ def _components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     return [name(number) for number in range(count)]
 
 
-def _speeds(links: Sequence[FileLink]) -> dict[str, float]:
+def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
     """How fast each file runs compared with the first of those that are linked with it, by the longest stretches."""
     speeds: dict[str, float] = {}
     partners: dict[str, list[tuple[float, float, str]]] = {}
     for each in links:
         link = each.link
-        length, other = link.first_end - link.first_start, link.second_end - link.second_start
-        speed = _known_speed(length, other)
+        length = link.first_end - link.first_start
+        speed = _known_speed(length, link.second_end - link.second_start)
         partners.setdefault(each.first, []).append((-length, speed, each.second))
         partners.setdefault(each.second, []).append((-length, 1 / speed, each.first))
     for path in sorted(partners, key=natural_order):
@@ -256,8 +256,8 @@ def _speeds(links: Sequence[FileLink]) -> dict[str, float]:
             _, base, speed, other = heappop(todo)
             if other not in speeds:
                 speeds[other] = base * speed
-                for length, step, further in partners[other]:
-                    heappush(todo, (length, speeds[other], step, further))
+                for further in partners[other]:
+                    heappush(todo, (further[0], speeds[other], *further[1:]))
     return speeds
 
 

@@ -40,7 +40,7 @@ _HELD_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RoughStretch:
     """A stretch that two videos share, or two places of one.
 
     Attributes:
@@ -70,9 +70,11 @@ class Stretch:
         """Seconds of the second video per second of the first."""
         return (self.second_end - self.second_start) / (self.first_end - self.first_start)
 
-    def swapped(self) -> Stretch:
+    def swapped(self) -> RoughStretch:
         """The same with the second video first."""
-        return Stretch(self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.contrast)
+        return RoughStretch(
+            self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.contrast
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ class Votes:
 
 def find_stretches(
     first: Track, second: Track, times: NDArray[np.float64], others: NDArray[np.float64]
-) -> list[Stretch]:
+) -> list[RoughStretch]:
     """Find the stretches that two videos share.
 
     The votes are counted by offset, those with most votes first; around each offset the line of frames that are most
@@ -268,7 +270,7 @@ def find_stretches(
         Stretches of at least :data:`SHORTEST` seconds, the longest first. Of one video with itself each is found once.
     """
     inside = first is second
-    found: list[Stretch] = []
+    found: list[RoughStretch] = []
     for _ in range(_CANDIDATES_A_PAIR):
         if len(times) == 0:
             break
@@ -285,7 +287,7 @@ def find_stretches(
     return sorted(found, key=lambda stretch: stretch.first_start - stretch.first_end)
 
 
-def _is_near(stretch: Stretch, times: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _is_near(stretch: RoughStretch, times: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Votes that lie along a stretch."""
     predicted = stretch.second_start + (times - stretch.first_start) * stretch.speed
     along = (times >= stretch.first_start - _BIN) & (times <= stretch.first_end + _BIN)
@@ -298,10 +300,10 @@ def _best_line(
     second: Track,
     times: NDArray[np.float64],
     others: NDArray[np.float64],
-    known: Sequence[Stretch],
+    known: Sequence[RoughStretch],
     *,
     inside: bool,
-) -> Stretch | None:
+) -> RoughStretch | None:
     """The best stretch along one offset besides the known ones; None if there is none."""
     offset = float(np.median(others - times))
     rows = np.flatnonzero((first.times >= times.min() - _MARGIN) & (first.times <= times.max() + _MARGIN))
@@ -367,7 +369,7 @@ def _gaps(good: NDArray[np.bool_], period: float) -> NDArray[np.float64]:
 
 
 def _best_run(gains: NDArray[np.floating]) -> tuple[int, int, int]:
-    """Line, first and last place (exclusive) of the run with the largest sum of [L, N]."""
+    """TimeLine, first and last place (exclusive) of the run with the largest sum of [L, N]."""
     sums = np.concatenate([np.zeros((len(gains), 1)), np.cumsum(gains, axis=1)], axis=1)
     lowest = np.minimum.accumulate(sums, axis=1)
     line, end = np.unravel_index(np.argmax(sums - lowest), sums.shape)
@@ -387,7 +389,7 @@ def _stretch_of(
     counted: NDArray[np.bool_],
     similarity: NDArray[np.float32],
     columns: NDArray[np.int64],
-) -> Stretch | None:
+) -> RoughStretch | None:
     """The stretch of a run of frames; None if it is too short, or would look alike at any offset."""
     if int(counted.sum()) < 2:
         return None
@@ -403,4 +405,4 @@ def _stretch_of(
     within = (second.times[columns] >= other_start) & (second.times[columns] <= other_end)
     others = similarity[apart & within[None] & counted[:, None]]
     contrast = score - float(others.clip(0, 1).mean()) if len(others) else 0.0
-    return Stretch(start, end, other_start, other_end, score, contrast)
+    return RoughStretch(start, end, other_start, other_end, score, contrast)
