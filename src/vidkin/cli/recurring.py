@@ -209,7 +209,7 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool) 
                 facts = f"{group_name(position)}  {group.kind:<8}  {times:<19}  "
                 say(Text(facts).append_text(path_text(one.path)))
             continue
-        rows = [
+        rows: list[list[str | Text]] = [
             [
                 clock(one.start, digits=2),
                 clock(one.end, digits=2),

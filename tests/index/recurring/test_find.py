@@ -53,8 +53,12 @@ def test_two_episodes_show_their_opening_to_the_frame(index: Index) -> None:
 
 def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index.recurring()
-    monkeypatch.setattr(find, "try_fit", None)
-    monkeypatch.setattr(find, "find_stretches", None)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("what was found is remembered")
+
+    monkeypatch.setattr(find, "try_fit", refuse)
+    monkeypatch.setattr(find, "find_stretches", refuse)
     assert index.recurring() == first
 
 

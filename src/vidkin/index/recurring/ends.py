@@ -389,8 +389,8 @@ def _inside(
     if len(rows) == 0:
         return None
     units, targets = _unit(cells[rows]), _unit(others[_nearest(other.times, mapped[rows])])
-    values = np.vecdot(units, targets)
-    is_empty = ~units.any(axis=1) & ~targets.any(axis=1)
+    values: NDArray[np.float32] = np.vecdot(units, targets)
+    is_empty: NDArray[np.bool_] = np.logical_not(np.any(units, axis=1) | np.any(targets, axis=1))
     if side == "start":
         rows, values, is_empty = rows[::-1], values[::-1], is_empty[::-1]
     bound = _BOUND
@@ -440,7 +440,7 @@ def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
     border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
     units = _unit(clip.cells())
-    alike = np.vecdot(units[1:], units[:-1])
+    alike: NDArray[np.float32] = np.vecdot(units[1:], units[:-1])
     # [N - 1] places of frames that begin a shot.
     cuts = np.flatnonzero(alike < _CUT) + 1
     if len(cuts):
