@@ -170,7 +170,7 @@ class Pool:
         excerpts = [Shot(path, start, 3.0) for path in films for start in np.arange(0, probe(path).duration - 3.1, 3.0)]
         self.excerpts = [excerpts[at] for at in random.permutation(len(excerpts))]
         camera = data / FIXED[half]
-        self.fixed = [Shot(camera, start, 6.0) for start in np.arange(0, probe(camera).duration - 6.1, 2.3)]
+        self.fixed = [Shot(camera, start, 3.0) for start in np.arange(0, probe(camera).duration - 3.1, 3.2)]
 
     def shot(self, share_of_films: float = 0.15, share_of_aerial: float = 0.2) -> Shot:
         seconds = round(float(self.random.uniform(2.0, 4.0)) * RATE) / RATE

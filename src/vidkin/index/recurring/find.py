@@ -34,6 +34,8 @@ _COPY_SHARE = 0.8
 _SLACK, _SURE = 1.5, 0.75
 # A stretch of a file is compared with this many others picture by picture.
 _LINKS = 2
+# A still card in all files resembles itself in each pair: so many pairs are looked at before its place is given up.
+_TRIES = 5
 _SAME_SPAN = 0.7
 
 
@@ -333,7 +335,9 @@ class _Search:
                 records = self.videos[first], self.videos[second]
 
                 link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
-                if link is not None:
+                if link is None:
+                    places.refuse(one, other)
+                else:
                     places.connect(one, other)
                     links.append(SharedByFiles(records[0].path, records[1].path, link))
             self._advance()
@@ -359,6 +363,7 @@ class _Places:
         self._spans: dict[str, list[tuple[float, float, int]]] = {}
         self._parents: list[int] = []
         self._links: list[int] = []
+        self._refused: list[int] = []
 
     def number(self, content: str, start: float, end: float) -> int:
         """The number of a stretch."""
@@ -370,11 +375,19 @@ class _Places:
         spans.append((start, end, len(self._parents)))
         self._parents.append(len(self._parents))
         self._links.append(0)
+        self._refused.append(0)
         return len(self._parents) - 1
 
     def needs(self, one: int, other: int) -> bool:
-        """Whether a link of these two says something new."""
+        """Whether a link of these two says something new, and may exist."""
+        if any(self._refused[place] >= _TRIES and not self._links[place] for place in (one, other)):
+            return False
         return self._root(one) != self._root(other) or min(self._links[one], self._links[other]) < _LINKS
+
+    def refuse(self, one: int, other: int) -> None:
+        """Remember that the pictures of two stretches differ."""
+        self._refused[one] += 1
+        self._refused[other] += 1
 
     def connect(self, one: int, other: int) -> None:
         """Remember that the pictures of two stretches are the same."""
