@@ -37,6 +37,18 @@ def test_kinds_follow_from_the_places() -> None:
     assert [group.kind for group in build_groups(links, LENGTHS)] == ["opening", "closing", "inside"]
 
 
+def test_an_opening_of_which_one_shot_is_shown_again_is_one() -> None:
+    links = [*(link("e1", 20, other, 20, 30) for other in ("e2", "e3")), link("e1", 25, "e3", 700, 4)]
+    opening, shot = build_groups([*links, link("e1", 25, "e2", 25, 4)], LENGTHS)
+    assert (opening.kind, len(opening.occurrences), opening.duration) == ("opening", 3, 30)
+    assert spans(shot) == [("e1", 25, 29), ("e2", 25, 29), ("e3", 700, 704)]
+
+
+def test_a_part_of_a_group_is_no_group_of_its_own() -> None:
+    links = [link("e1", 20, "e2", 40, 30), link("e1", 22, "e2", 42, 5)]
+    assert [group.duration for group in build_groups(links, LENGTHS)] == [30]
+
+
 def test_pieces_of_an_earlier_file_at_the_begin_are_its_recap() -> None:
     links = [
         link("e2", 1, "e1", 300, 4),

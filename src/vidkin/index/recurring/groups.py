@@ -21,8 +21,11 @@ RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
 
 _ADJACENT = 1.0  # seconds between parts of one occurrence
 _SAME_SPAN = 0.5  # share of the shorter of two spans of one file that makes them one
+_LEAST_VARIANT = 0.25  # of the longer one: a single shot of an opening is no version of it
+_PART_SHARE = 0.9
 _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
 _RECAP_STARTS = 0.3
+_MOST_REPEATED = 0.2  # share of the files that may show an opening twice
 _APART = 0.15  # share of the files by which places of a recap and of its source differ
 _AGREE = 0.1  # seconds
 _LACKING = 0.25  # seconds: less is the accuracy of fades
@@ -138,7 +141,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     speeds = _speeds(links)
     order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
     parts = [_occurrences(group, speeds, order) for group in members.values()]
-    parts = _join_variants([part for part in parts if len(part) > 1])
+    parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_plain(part, lengths) for part in rest]
     kinds = get_args(RecurringKind)
@@ -195,7 +198,8 @@ class _Spans:
     @staticmethod
     def _is_one(one: _Span, other: _Span) -> bool:
         shared = min(one.end, other.end) - max(one.start, other.start)
-        return shared >= _SAME_SPAN * min(one.end - one.start, other.end - other.start)
+        shorter, longer = sorted((one.end - one.start, other.end - other.start))
+        return shared >= _SAME_SPAN * shorter and shorter >= _LEAST_VARIANT * longer
 
     def _merge(self, number: int, root: int) -> None:
         kept, gone = self.all[number], self.all[root]
@@ -309,6 +313,21 @@ def _join_variants(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
     return joined
 
 
+def _without_parts(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
+    """Groups without those that are nothing but a part of another one."""
+
+    def is_inside(one: Occurrence, group: Sequence[Occurrence]) -> bool:
+        shared = [min(one.end, other.end) - max(one.start, other.start) for other in group if other.path == one.path]
+        return max(shared, default=0.0) >= _PART_SHARE * one.duration
+
+    ordered = sorted(parts, key=lambda part: -max(one.duration for one in part))
+    kept: list[list[Occurrence]] = []
+    for part in ordered:
+        if not any(all(is_inside(one, group) for one in part) for group in kept):
+            kept.append(part)
+    return kept
+
+
 def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> bool:
     if [one.path for one in before] != [one.path for one in after]:
         return False
@@ -413,12 +432,16 @@ def _recap(pieces: Sequence[tuple[Occurrence, Occurrence]], files: int) -> Recur
 
 
 def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> RecurringGroup:
-    """A group with its kind by the places in the files: openings are early, closings late, once in each file."""
-    paths = {one.path for one in part}
-    starts = np.median([one.start / lengths[one.path] for one in part])
-    ends = np.median([one.end / lengths[one.path] for one in part])
+    """A group with its kind by the places in the files: openings are early, closings late, once in nearly each file."""
+    of_file: dict[str, list[Occurrence]] = {}
+    for one in sorted(part, key=lambda one: -one.duration):
+        of_file.setdefault(one.path, []).append(one)
+    # A single shot of an opening may be shown again later.
+    repeated = sum(len(held) > 1 and held[1].duration >= held[0].duration / 2 for held in of_file.values())
+    starts = np.median([held[0].start / lengths[path] for path, held in of_file.items()])
+    ends = np.median([held[0].end / lengths[path] for path, held in of_file.items()])
     kind: RecurringKind = "inside"
-    if len(paths) == len(part):
+    if len(of_file) > 1 and repeated <= _MOST_REPEATED * len(of_file):
         if starts <= _EARLY and ends <= _LATE:
             kind = "opening"
         elif ends >= _LATE and starts > _EARLY:
