@@ -171,6 +171,7 @@ HARMLESS = {
     ("match", "format"),
     ("match", "mirror"),
     ("open", "mirror"),
+    ("recurring", "format"),
     ("search", "format"),
     ("search", "limit"),
     ("search", "mirror"),

@@ -118,6 +118,11 @@ class _Commands(LazyGroup):
             "vidkin.cli.coverage:coverage",
             "List the stretches of FILM that other videos show, in order, and what is only in it.",
         ),
+        "recurring": LazyCommand(
+            "vidkin.cli.recurring:recurring",
+            "Find what videos share: openings, recaps, bumpers and closings, and where they begin and end in each "
+            "file.",
+        ),
         "shots": LazyCommand(
             "vidkin.cli.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",

@@ -25,6 +25,7 @@ OPTIONS_OF_AN_INDEX: Mapping[str, frozenset[str]] = {
     "info": frozenset({"format", "videos"}),
     "match": frozenset({"format", "mirror"}),
     "open": frozenset({"mirror"}),
+    "recurring": frozenset({"format"}),
     "search": frozenset({"format", "limit", "mirror", "threshold"}),
 }
 """Options that the file of an index may set, by command and parameter; an option that is not listed is refused.

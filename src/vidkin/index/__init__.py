@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
+    from vidkin.index.recurring.companions import Companion, write_companions
+    from vidkin.index.recurring.groups import Occurrence, RecurringGroup
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
     from vidkin.index.storage.decisions import Decision
     from vidkin.index.storage.files import is_gone
@@ -59,6 +61,7 @@ __all__ = [
     "NO_WINDOW",
     "PHOTOGRAPH",
     "Advanced",
+    "Companion",
     "Comparison",
     "CoverStep",
     "Coverage",
@@ -86,6 +89,7 @@ __all__ = [
     "Match",
     "MemoryStore",
     "NearestWindows",
+    "Occurrence",
     "PlanKey",
     "ProcessExecutor",
     "Progress",
@@ -93,6 +97,7 @@ __all__ = [
     "RayExecutor",
     "RayRanker",
     "RecallReport",
+    "RecurringGroup",
     "Scan",
     "SerialExecutor",
     "SharedStretch",
@@ -119,5 +124,6 @@ __all__ = [
     "undo",
     "watch_folders",
     "window_vectors",
+    "write_companions",
     "write_plan",
 ]

@@ -16,9 +16,9 @@ from vidkin.errors import (
     CollectionError,
     CollectionMismatchError,
     InvalidArgumentError,
-    UnknownExtractorError,
 )
-from vidkin.features import FrameExtractor, absolute_name, default_extractor
+from vidkin.features import FrameExtractor
+from vidkin.index.creation import create_index, open_index_extractor, remember_places, resolve_spec
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import VideoFile, scan
@@ -35,7 +35,7 @@ from vidkin.index.storage.decisions import (
 )
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import Manifest, WorkerSpec, create_manifest
+from vidkin.index.storage.manifest import Manifest, WorkerSpec
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from vidkin.index.query.query import Query, QuerySource, SearchParts
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker
+    from vidkin.index.recurring.groups import RecurringGroup
 
 PathLike = str | os.PathLike[str]
 
@@ -377,11 +378,7 @@ class Index:
         from vidkin.index.duplicates.pairing import PairSearch
 
         scope = Scope.of(only=only, across=across, incoming=incoming)
-        if not self.scorer.has_segments:
-            raise CollectionMismatchError(
-                f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
-                "do not tell copies from what is merely similar; make another index with --extractor classical"
-            )
+        self._require_segments()
         self.refresh()
         files = present_files(self._parts.records())
         search = PairSearch(
@@ -428,6 +425,56 @@ class Index:
         self.refresh()
         query = self._describe(path, None, None, mirrored)
         return cover(path, self._parts, query, within, threshold, candidates, on_progress)
+
+    @one_blas_thread()
+    def recurring(
+        self,
+        paths: PathLike | Iterable[PathLike] | None = None,
+        *,
+        least: int = 2,
+        shortest: float = 3.0,
+        longest: float | None = None,
+        inside: bool = False,
+        remember: bool = True,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> list[RecurringGroup]:
+        """Find stretches that several videos share: openings, recaps, bumpers, closings; and where they begin and end.
+
+        Stored features are compared; only the ends are decoded, and given to the frame. What was found is remembered
+        in the folder, also when this is interrupted: of a new video only its own stretches are looked for. Whole copies
+        of a video are the last groups, of kind ``copy``; nothing else is looked for in them but in the first.
+
+        Args:
+            paths: Only look at these files and at the files in these folders; default all of the index.
+            least: Number of files that have a stretch at least; with ``inside`` number of times in one file.
+            shortest, longest: Length of the longest occurrence in seconds, from 2 s on; default any up to the whole.
+            inside: Look for what one file shows again, such as advertisements in a recording, file by file.
+            remember: Use and keep what earlier calls have found.
+            on_progress: Callback that receives (steps done, total number of steps).
+
+        Raises:
+            InvalidArgumentError: A number is out of its range.
+            NotIndexedError: One of the paths is not in the index.
+            CollectionMismatchError: The index ranks by kind, and its features do not tell copies from other videos.
+        """
+        from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
+
+        options = RecurringOptions(least, shortest, longest, inside)
+        self._require_segments()
+        self.refresh()
+        records = self._parts.records()
+        if paths is not None:
+            names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+            chosen = {record.path for name in names for record in find_records(self.store, name)}
+            records = [record for record in records if record.path in chosen]
+        state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
+        return find_recurring(
+            [file.record for file in present_files(records)],
+            self.store,
+            Findings.open(self.place, state) if remember else Findings(),
+            options,
+            on_progress=on_progress,
+        )
 
     def rank_with(self, ranker: Ranker | None) -> None:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
@@ -543,6 +590,13 @@ class Index:
         rate = self.manifest.sampling_rate
         return describe_query(path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored)
 
+    def _require_segments(self) -> None:
+        if not self.scorer.has_segments:
+            raise CollectionMismatchError(
+                f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
+                "do not tell copies from what is merely similar; make another index with --extractor classical"
+            )
+
     def _check_writable(self) -> None:
         if self._read_only:
             raise CollectionError(f"{self.place.uri} was opened read-only; open it with read_only=False to change it")
@@ -588,128 +642,3 @@ class IndexInfo(Result):
     seconds: float
     bytes: int
     created: str
-
-
-# Create and open an index, and check that the extractor still matches it.
-
-
-_HIGHEST_RATE = 30.0
-
-
-def create_index(place: Place, spec: WorkerSpec) -> None:
-    """Create an empty index for the features of an extractor.
-
-    Args:
-        place: A folder or a prefix on object storage, new or empty.
-        spec: Specification of the extractor.
-
-    Raises:
-        CollectionError: There are other files, or it cannot be created.
-        ExtractorError: The extractor cannot be opened.
-    """
-    extractor = spec.open()
-    manifest = Manifest(
-        extractor=spec.extractor,
-        fingerprint=extractor.fingerprint,
-        weights=spec.weights,
-        whitening=spec.whitening,
-        sampling_rate=spec.base_rate,
-        measure=extractor.scorer,
-    )
-    create_manifest(place, manifest)
-
-
-def resolve_spec(
-    manifest: Manifest | None,
-    extractor: str | None = None,
-    weights: PathLike | None = None,
-    whitening: PathLike | None = None,
-    rate: float | None = None,
-) -> WorkerSpec:
-    """Complete the settings given by the caller with those of the index.
-
-    Args:
-        manifest: Manifest of the index; None for a new one.
-        extractor: Name; default that of the index, ``default_extractor()`` for a new one.
-        weights, whitening: Files; default those of the index, unless another extractor is named.
-        rate: Frames per second; default that of the index, 1 for a new one.
-
-    Raises:
-        InvalidArgumentError: The rate is out of range.
-        CollectionMismatchError: The index was made with a different rate.
-    """
-    if rate is not None and not 0 < rate <= _HIGHEST_RATE:
-        raise InvalidArgumentError(f"rate must be above 0 and at most {_HIGHEST_RATE:g} frames per second, got {rate}")
-    if manifest is not None and rate not in (None, manifest.sampling_rate):
-        raise CollectionMismatchError(
-            f"the rate of the index is {manifest.sampling_rate:g} (frames per second), got {rate:g}; leave it out, or "
-            "make a new index in another folder"
-        )
-    named = WorkerSpec(
-        default_extractor(whitening) if extractor is None else absolute_name(extractor),
-        _absolute(weights),
-        _absolute(whitening),
-        1.0 if rate is None else float(rate),
-    )
-    if manifest is None:
-        return named
-    made = WorkerSpec(manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate)
-    if extractor is not None and named.extractor != made.extractor:
-        # Files of one extractor do not fit another; opening it checks that its features fit the index.
-        return replace(named, base_rate=made.base_rate)
-    return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
-
-
-def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
-    """Open the extractor and check that its features can be compared with those of the index.
-
-    Args:
-        place, manifest: Place and manifest of the index.
-        spec: Result of :func:`resolve_spec`.
-
-    Raises:
-        CollectionMismatchError: The index was made with a different extractor or weights.
-        CollectionError: The weights or the whitening have moved.
-        ExtractorError: The extractor cannot be opened.
-    """
-    for option, file, made in (
-        ("weights", spec.weights, manifest.weights),
-        ("whitening", spec.whitening, manifest.whitening),
-    ):
-        if file is not None and file == made and not os.path.exists(file):
-            raise CollectionError(
-                f"{place.uri} was made with the {option} {file}, which do not exist any more; name the new place once "
-                f"(`vidkin index PATH... --{option} FILE`, in Python Index.open(..., {option}=FILE)) and the index "
-                "remembers it"
-            )
-    try:
-        extractor = spec.open()
-    except UnknownExtractorError as error:
-        # Named by the index, not by the caller, who may not even know that there is a model.
-        if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
-            raise
-        raise UnknownExtractorError(
-            f"{error}; {place.uri} was made with the model there: if it has moved, name its new place "
-            "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`, in Python extractor='FOLDER' or "
-            "'onnx:FILE')"
-        ) from error
-    manifest.check(place, extractor.fingerprint)
-    return extractor
-
-
-def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manifest:
-    """Store the new location of model, weights and whitening of an index; their content was checked to be the same.
-
-    Args:
-        place, manifest: Place and manifest of the index.
-        spec: Result of :func:`resolve_spec`.
-    """
-    changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
-    if changed != manifest:
-        with place.exclusive(10.0):
-            changed.write(place)
-    return changed
-
-
-def _absolute(path: PathLike | None) -> str | None:
-    return None if path is None else os.path.abspath(os.path.expanduser(path))

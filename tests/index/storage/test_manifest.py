@@ -15,7 +15,7 @@ from vidkin.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
 )
-from vidkin.index.collection import create_index
+from vidkin.index.creation import create_index
 from vidkin.index.storage.manifest import FORMAT_VERSION, Manifest
 from vidkin.index.storage.opening import open_place
 

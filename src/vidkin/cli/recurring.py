@@ -1,0 +1,252 @@
+"""``vidkin recurring``: openings, recaps, bumpers and closings that videos share."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from vidkin._base.values import write_csv_rows
+from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, say, table
+from vidkin.cli.index import fill
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.paths import (
+    STANDARD_OUTPUT,
+    check_output_path,
+    goes_to_output,
+    open_csv,
+    open_index,
+    open_index_for_writing,
+)
+from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.rendering.text import clock, number, print_json, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import Companion, Index, RecurringGroup
+    from vidkin.media import Piece
+
+_LEFT_OUT = ("recurring", "rest")
+
+
+def recurring(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Folders and files to look at without the index; default: all of the index.",
+            metavar="[FOLDER]...",
+            show_default=False,
+        ),
+    ] = None,
+    within: Annotated[
+        list[Path] | None,
+        typer.Option("--within", metavar="FOLDER", help="Only videos of the index in this folder; repeatable."),
+    ] = None,
+    least: Annotated[int, typer.Option("--least", min=2, help="Number of files that share it, at least.")] = 2,
+    shortest: Annotated[float, typer.Option("--shortest", min=2.0, help="Shortest length in seconds.")] = 3.0,
+    longest: Annotated[
+        float | None, typer.Option("--longest", min=2.0, help="Longest length in seconds.", show_default="any")
+    ] = None,
+    inside: Annotated[
+        bool, typer.Option("--inside", help="What one file shows again, such as advertisements in a recording.")
+    ] = False,
+    csv_file: Annotated[
+        Path | None,
+        typer.Option("--csv", help="Also write a CSV file; - writes it instead of the table.", dir_okay=False),
+    ] = None,
+    chapters: Annotated[
+        Path | None,
+        typer.Option("--chapters", metavar="FOLDER", help="Write chapters of each file, for Matroska and FFmpeg."),
+    ] = None,
+    write_edl: Annotated[
+        bool, typer.Option("--write-edl", help="Write a skip list (.edl) for Kodi and Jellyfin beside each file.")
+    ] = False,
+    split: Annotated[
+        Path | None,
+        typer.Option("--split", metavar="FOLDER", help="Write the parts of each file as files, exact to the frame."),
+    ] = None,
+    without: Annotated[
+        str | None,
+        typer.Option("--without", metavar="PARTS", help="What --split leaves out: recurring, or rest."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page with a strip of frames for each file.", dir_okay=False),
+    ] = None,
+    index: IndexOption = DEFAULT_INDEX,
+    format: FormatOption = OutputFormat.TABLE,
+    json: JsonOption = False,
+) -> None:
+    """Find what videos share: openings, recaps, bumpers and closings, and where they begin and end in each file.
+
+    Stored features are compared; only the ends are read again, and given to the frame. What was found is kept in the
+    index, so that a new episode is only compared once.
+    """
+    form = choose_format(format, json=json)
+    if without is not None and (split is None or without not in _LEFT_OUT):
+        raise InvalidArgumentError(f"--without must be {' or '.join(_LEFT_OUT)}, and needs --split FOLDER")
+    if paths and within:
+        raise InvalidArgumentError("use FOLDER, which is read without the index, or --within, not both")
+    to_output = goes_to_output(csv_file, form)
+    for output in (csv_file, html):
+        if output is not None and output != STANDARD_OUTPUT:
+            check_output_path(output, inputs=[])
+    with _videos(paths, index, writing=write_edl or chapters is not None) as collection:
+        with meter("comparing") as bar:
+            groups = collection.recurring(
+                within, least=least, shortest=shortest, longest=longest, inside=inside, on_progress=bar.update
+            )
+        lengths = {record.path: record.duration for record in collection.videos() if record.status == "ok"}
+        companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
+    pieces, failures = ([], []) if split is None else _split(groups, lengths, split, without)
+    if csv_file is not None:
+        _write_csv(groups, csv_file)
+    if html is not None:
+        from vidkin.rendering.recurring import write_recurring_page
+
+        with meter("pictures") as bar:
+            write_recurring_page(groups, html, on_progress=bar.update)
+    if form is OutputFormat.JSON:
+        written = {"companions": companions, "pieces": pieces, "html": html}
+        print_json({"index": None if paths else index, "groups": groups, **written})
+    elif form is OutputFormat.TSV:
+        from vidkin.rendering.recurring import recurring_cells
+
+        for line in recurring_cells(groups):
+            write_tsv(line)
+    elif not to_output:
+        _print_groups(groups, len(lengths), plain=form is OutputFormat.PLAIN)
+        _print_files(companions, pieces, [(csv_file, "what recurs as CSV"), (html, "what recurs with pictures")])
+    causes = [f"{one.path}: {one.cause}" for one in companions if not one.written]
+    end_with_failures([*causes, *failures])
+
+
+@contextmanager
+def _videos(paths: Sequence[Path] | None, index: str, *, writing: bool) -> Iterator[Index]:
+    """The index, or for named files one that exists as long as the command."""
+    if not paths:
+        with open_index_for_writing(index) if writing else open_index(index) as collection:
+            yield collection
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="vidkin-") as folder,
+        open_index_for_writing(os.path.join(folder, DEFAULT_INDEX), create=True) as collection,
+    ):
+        report = fill(collection, paths)
+        for broken in report.broken:
+            error_line(f"{broken.path}: {broken.cause}")
+        yield collection
+
+
+def _write_companions(
+    groups: Sequence[RecurringGroup],
+    lengths: dict[str, float],
+    collection: Index,
+    chapters: Path | None,
+    write_edl: bool,
+    *,
+    is_index: bool,
+) -> list[Companion]:
+    """Write skip lists beside videos and chapters into a folder; files of others stay as they are."""
+    if chapters is None and not write_edl:
+        return []
+    from vidkin._base.files import create_folder, safe_name
+    from vidkin.index import write_companions
+    from vidkin.rendering.recurring import ffmetadata_chapters, matroska_chapters, parts_of_file, skip_list
+
+    contents: dict[str, str] = {}
+    for path, duration in lengths.items():
+        parts = parts_of_file(groups, path, duration)
+        if not any(part.recurs for part in parts):
+            continue
+        if write_edl:
+            contents[os.path.splitext(path)[0] + ".edl"] = skip_list(parts)
+        if chapters is not None:
+            name = os.path.join(os.path.abspath(create_folder(chapters)), safe_name(Path(path).name))
+            contents[f"{name}.chapters.xml"] = matroska_chapters(parts)
+            contents[f"{name}.chapters.txt"] = ffmetadata_chapters(parts)
+    return write_companions(contents, collection.place if is_index else None)
+
+
+def _split(
+    groups: Sequence[RecurringGroup], lengths: dict[str, float], folder: Path, without: str | None
+) -> tuple[list[Piece], list[str]]:
+    """Write the parts of each file in which something recurs; a file that cannot be read is a failure of its own."""
+    from vidkin.rendering.recurring import parts_of_file, split_parts
+
+    pieces: list[Piece] = []
+    failures = []
+    with meter("splitting") as bar:
+        for count, (path, duration) in enumerate(lengths.items(), start=1):
+            parts = parts_of_file(groups, path, duration)
+            try:
+                if any(part.recurs for part in parts):
+                    kept = [part for part in parts if without != ("recurring" if part.recurs else "rest")]
+                    pieces += split_parts(path, kept, folder)
+            except MediaError as error:
+                failures.append(str(error))
+            bar.update(count, len(lengths))
+    return pieces, failures
+
+
+def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool) -> None:
+    from vidkin.rendering.recurring import describe_difference, describe_group, group_name
+
+    if not groups:
+        words = f"Nothing recurs in {number(files, 'video')}." if files else "There are no videos."
+        say(words if files != 1 else "There is only one video; --inside looks for what recurs in it.")
+        return
+    for position, group in enumerate(groups):
+        if plain:
+            for one in group.occurrences:
+                times = f"{clock(one.start, digits=2)} - {clock(one.end, digits=2)}"
+                facts = f"{group_name(position)}  {group.kind:<8}  {times:<19}  "
+                say(Text(facts).append_text(path_text(one.path)))
+            continue
+        rows: list[list[str | Text]] = [
+            [
+                clock(one.start, digits=2),
+                clock(one.end, digits=2),
+                f"{one.score:.2f}",
+                describe_difference(one),
+                path_text(one.path),
+            ]
+            for one in group.occurrences
+        ]
+        columns = [*((name, "right") for name in ("start", "end", "score")), ("", "left"), ("file", "left")]
+        table(describe_group(position, group), columns, rows)
+
+
+def _print_files(
+    companions: Sequence[Companion], pieces: Sequence[Piece], files: Sequence[tuple[Path | None, str]]
+) -> None:
+    written = [one.path for one in companions if one.written]
+    if written:
+        say(f"{number(len(written), 'file')} written, the first is {printable(written[0])}")
+    if pieces:
+        say(f"{number(len(pieces), 'part')} written, the first is {printable(pieces[0].path)}")
+    for path, words in files:
+        if path is not None:
+            say(path_text(path).append(f": {words}"))
+    if any(path.endswith(".edl") for path in written):
+        note("Kodi skips these parts once; going back into one plays it.")
+
+
+def _write_csv(groups: Sequence[RecurringGroup], path: Path) -> None:
+    from vidkin.rendering.recurring import recurring_cells
+
+    try:
+        with open_csv(path) as file:
+            write_csv_rows(file, recurring_cells(groups))
+    except BrokenPipeError:
+        raise  # the program that reads has had enough, as `head` has
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
+        ) from error

@@ -1,0 +1,490 @@
+"""Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch.
+
+Shape legend: N frames of a clip, H and W its sides in pixels, G cells of a small picture.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import MediaError
+from vidkin.index.recurring.stretches import RoughStretch
+from vidkin.index.storage.records import VideoRecord
+from vidkin.media.decode import iter_frames
+
+_logger = logging.getLogger(__name__)
+
+StretchEnd = Literal["start", "end"]
+_SIDES: tuple[StretchEnd, StretchEnd] = ("start", "end")
+
+_REACH = 2.25  # seconds decoded on both sides of an end
+_SHORT_SIDE = 48
+_ROWS, _COLUMNS = 12, 20  # cells of the small pictures that are compared
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_BAR = 28.0  # gray level up to which a border is a black bar
+_FLAT = 2.0  # gray levels: cells of a picture that differ by less show nothing
+_SPEEDS = (1.0, 24 / 25, 25 / 24)
+_SHIFT, _STEP = 1.6, 0.02  # seconds: how far the other file is shifted to find the same frame, and in which steps
+_FINE_SHIFT = 0.12  # the same at one of both ends
+_BOUND = 0.5  # correlation of pictures that may be the same
+_SAME_ASPECT = 0.04
+_DIFFERENT = 0.1  # correlation of pictures that have nothing in common
+_LEAST_BOUND = 0.4
+_CUT, _NEAR_CUT = 0.5, 0.5  # correlation below which a frame begins a shot; seconds within which an end is that cut
+_LOOKALIKE_STEP = 0.15  # correlation
+_LAG = 0.2  # seconds between frames whose difference is motion
+_LEAST_MOTION = 1.0  # gray levels
+_MOVES = 3  # times that an end may lie beyond what was decoded
+_HELD_BYTES = 192 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """Small gray pictures of consecutive frames, without black bars.
+
+    Attributes:
+        times: [N] seconds.
+        images: [N, H, W] uint8 luma.
+        end: Time at which the last frame leaves the screen, seconds.
+        is_first, is_last: Whether the file has no frame before the first, and none after the last.
+    """
+
+    times: NDArray[np.float64]
+    images: NDArray[np.uint8]
+    end: float
+    is_first: bool
+    is_last: bool
+    _cells: dict[float | None, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def aspect(self) -> float:
+        """Width by height."""
+        return float(self.images.shape[2] / self.images.shape[1])
+
+    @property
+    def step(self) -> float:
+        """Seconds from frame to frame."""
+        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.04
+
+    def cells(self, aspect: float | None = None) -> NDArray[np.float32]:
+        """Means of the cells of each picture [N, G], without the borders that a picture of another aspect lacks."""
+        if aspect in self._cells:
+            return self._cells[aspect]
+        height, width = self.images.shape[1:]
+        across = down = 1.0
+        if aspect is not None:
+            across, down = min(1.0, aspect / self.aspect), min(1.0, self.aspect / aspect)
+        rows, columns = _cell_weights(height, down, _ROWS), _cell_weights(width, across, _COLUMNS)
+        small: NDArray[np.float32] = rows @ self.images.astype(np.float32) @ columns.T
+        return self._cells.setdefault(aspect, small.reshape(len(small), -1))
+
+
+def _cell_weights(length: int, share: float, cells: int) -> NDArray[np.float32]:
+    """[cells, length] weights of the pixels of each cell; cells cover this share of the length, around its middle."""
+    borders = length * (0.5 + share * (np.arange(cells + 1) / cells - 0.5))
+    pixels = np.arange(length)[None]
+    low, high = borders[:-1, None], borders[1:, None]
+    covered = (np.minimum(high, pixels + 1) - np.maximum(low, pixels)).clip(0)
+    weights: NDArray[np.float32] = (covered / covered.sum(axis=1, keepdims=True)).astype(np.float32)
+    return weights
+
+
+@dataclass(slots=True)
+class Clips:
+    """Reads frames around ends; those read last are held."""
+
+    _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
+    _bytes: int = field(default=0, init=False)
+
+    def around(self, record: VideoRecord, time: float) -> Clip:
+        """Every frame from about :data:`_REACH` seconds before a time to as long after it.
+
+        Raises:
+            MediaError: The file cannot be read there.
+        """
+        # Ends of one occurrence differ by a little from pair to pair.
+        middle = float(round(time))
+        key = (record.path, middle)
+        clip = self._held.get(key)
+        if clip is None:
+            clip = self._held[key] = _read_clip(record, max(0.0, middle - _REACH), middle + _REACH)
+            self._bytes += 2 * clip.images.nbytes  # with its cells
+            while self._bytes > _HELD_BYTES and len(self._held) > 2:
+                self._bytes -= 2 * self._held.popitem(last=False)[1].images.nbytes
+        self._held.move_to_end(key)
+        return clip
+
+
+def _read_clip(record: VideoRecord, start: float, end: float) -> Clip:
+    batches = list(iter_frames(record.path, rate=None, start=start, end=end, short_side=_SHORT_SIDE))
+    times = np.concatenate([batch.timestamps for batch in batches])
+    luma = np.concatenate([(batch.images @ _LUMA).astype(np.uint8) for batch in batches])
+    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
+    # The frame on screen at the end is not read: the next one begins there or a little later.
+    leaves = float(times[-1]) + step
+    return Clip(times, _without_bars(luma), leaves, start <= 0, leaves < end - 1.5 * step)
+
+
+def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The pictures without borders that are black in all of them; a black clip as it is."""
+    brightest = images.max(axis=0)
+    rows, columns = (np.flatnonzero(brightest.max(axis=axis) > _BAR) for axis in (1, 0))
+    height, width = brightest.shape
+    if len(rows) == 0 or rows[-1] - rows[0] < 0.4 * height or columns[-1] - columns[0] < 0.4 * width:
+        return images
+    return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+class EndFit(NamedTuple):
+    """An end of a shared stretch.
+
+    Attributes:
+        first, second: Its time in both videos, seconds.
+        match: Mean correlation of the pictures inside of it, in [-1, 1].
+        motion: Correlation of what moves inside of it, in [-1, 1]; None if nothing does.
+    """
+
+    first: float
+    second: float
+    match: float
+    motion: float | None
+
+
+class TimeLine(NamedTuple):
+    """Which moment of the second video shows what a moment of the first shows.
+
+    Attributes:
+        first, second: A moment in both, seconds.
+        speed: Seconds of the second video per second of the first.
+    """
+
+    first: float
+    second: float
+    speed: float
+
+    def at(self, first: float) -> float:
+        """The time in the second video of a time in the first."""
+        return self.second + (first - self.first) * self.speed
+
+    def swapped(self) -> TimeLine:
+        """The same with the second video first."""
+        return TimeLine(self.second, self.first, 1 / self.speed)
+
+    def shifted(self, seconds: float) -> TimeLine:
+        """The same with other moments of the second video."""
+        return self._replace(second=self.second + seconds)
+
+
+class SharedStretch(NamedTuple):
+    """A shared stretch with exact ends that its pictures confirm.
+
+    Attributes:
+        first_start, first_end, second_start, second_end: Seconds.
+        score: How similar its features are, in [0, 1].
+        match: How similar its pictures are at the ends, in [0, 1].
+    """
+
+    first_start: float
+    first_end: float
+    second_start: float
+    second_end: float
+    score: float
+    match: float
+
+    def swapped(self) -> SharedStretch:
+        """The same with the second video first."""
+        return SharedStretch(
+            self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.match
+        )
+
+
+# What moves must move in the same way; where nothing moves, the shared frames must follow each other in the same order.
+_LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
+
+
+_SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
+
+
+def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> SharedStretch | None:
+    """Find both ends of a shared stretch to the frame; None if the pictures show that it is none.
+
+    Raises:
+        MediaError: One of the files cannot be read there.
+    """
+    line = _align(clips, first, second, stretch)
+    if line is None:
+        return None
+    starts, ends = (_fit(clips, first, second, stretch, line, side) for side in _SIDES)
+    if starts is None or ends is None or starts.first >= ends.first or starts.second >= ends.second:
+        return None
+    lengths = ends.first - starts.first, ends.second - starts.second
+    if min(lengths) < _SHORTEST_LINK or not 1 / _MOST_SPEED <= lengths[0] / lengths[1] <= _MOST_SPEED:
+        return None
+    match = max(starts.match, ends.match)
+    motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
+    if motions and max(motions) < _LEAST_MOTION_MATCH:
+        return None
+    if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
+        return None
+    return SharedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+
+
+def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> TimeLine | None:
+    """The line along which most frames around both ends agree; None if none do."""
+    middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
+    shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
+    totals = {speed: -1e-3 * np.abs(shifts) for speed in _SPEEDS}  # the shortest shift of equal ones
+    starts, ends = (stretch.first_start, stretch.second_start), (stretch.first_end, stretch.second_end)
+    for side, (one, other) in zip(_SIDES, (starts, ends), strict=True):
+        clips_of = clips.around(first, one), clips.around(second, other)
+        agreements = [_unit(cells) @ _unit(others).T for cells, others in _geometries(*clips_of)]
+        for speed in _SPEEDS:
+            line = TimeLine(*middle, speed)
+            options = [_totals(each, *clips_of, line, side, shifts) for each in agreements]
+            totals[speed] = totals[speed] + np.max(options, axis=0)
+        if max(float(total.max()) for total in totals.values()) <= 0:
+            return None  # most chance resemblances end here, after one of both ends
+    best = max(_SPEEDS, key=lambda speed: float(totals[speed].max()))
+    return TimeLine(*middle, best).shifted(float(shifts[np.argmax(totals[best])]))
+
+
+def _fit(
+    clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch, line: TimeLine, side: StretchEnd
+) -> EndFit | None:
+    time, outwards = (stretch.first_start, -1.0) if side == "start" else (stretch.first_end, 1.0)
+    fit: EndFit | None = None
+    for _ in range(_MOVES):
+        clip = clips.around(first, min(max(0.0, time), first.duration))
+        target = clips.around(second, min(max(0.0, line.at(time)), second.duration))
+        found = find_end(clip, target, line, side)
+        if found is None:
+            # Beyond the end that was found before, or the estimate is too far out.
+            if fit is not None:
+                return fit
+            time -= outwards * _REACH
+            continue
+        fit = found
+        if not _goes_on(clip, target, fit, side):
+            return fit
+        time = fit.first + outwards * (_REACH - 1.0)
+    return fit
+
+
+def _goes_on(first: Clip, second: Clip, fit: EndFit, side: StretchEnd) -> bool:
+    """Whether the same is shown up to where decoding stopped, in the middle of both files."""
+    at_border = []
+    for clip, time in ((first, fit.first), (second, fit.second)):
+        border, stops = (clip.times[0], clip.is_first) if side == "start" else (clip.end, clip.is_last)
+        at_border.append(abs(time - border) < 2 * clip.step)
+        if at_border[-1] and stops:
+            return False
+    return any(at_border)
+
+
+def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> EndFit | None:
+    """Find where two clips stop (or begin) to show the same.
+
+    The end is where frames change from agreeing along the line to not: the place with the largest sum of
+    (correlation - bound) on the inside. An end near a cut is that cut.
+
+    Args:
+        first, second: Frames around the end in both videos.
+        line: Which moments of the second belong to those of the first.
+        side: Which end of the stretch it is.
+
+    Returns:
+        The end; None if no frames agree.
+    """
+    if len(first.times) < 2 or len(second.times) < 2:
+        return None
+    shifts = np.arange(-_FINE_SHIFT, _FINE_SHIFT + 1e-9, _STEP / 2)
+    best = (0.0, first.cells(), second.cells(), line)
+    for one, other in _geometries(first, second):
+        totals = _totals(_unit(one) @ _unit(other).T, first, second, line, side, shifts) - 1e-3 * np.abs(shifts)
+        at = int(np.argmax(totals))
+        best = max(best, (float(totals[at]), one, other, line.shifted(float(shifts[at]))), key=lambda found: found[0])
+    total, one, other, line = best
+    if total <= 0:
+        return None
+    forward = _inside(one, other, first, second, line, side)
+    backward = _inside(other, one, second, first, line.swapped(), side)
+    if forward is None or backward is None:
+        return None
+    times = _at_cut(first, forward, side), _at_cut(second, backward, side)
+    columns = _nearest(second.times, line.at(0.0) + first.times[forward.places] * line.speed)
+    return EndFit(*times, float(forward.values.mean()), _motion(one, other, forward.places, columns, first.step))
+
+
+def _geometries(first: Clip, second: Clip) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Cells of both clips: as they are, and without what the other one's aspect lacks."""
+    pairs = [(first.cells(), second.cells())]
+    if abs(first.aspect / second.aspect - 1) > _SAME_ASPECT:
+        pairs += [(first.cells(second.aspect), second.cells()), (first.cells(), second.cells(first.aspect))]
+    return pairs
+
+
+def _unit(cells: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cells without their mean and of unit length; zeros for pictures that show nothing."""
+    centered = cells - cells.mean(axis=1, keepdims=True)
+    size = np.linalg.norm(centered, axis=1, keepdims=True)
+    shown = size > _FLAT * np.sqrt(cells.shape[1])
+    units: NDArray[np.float32] = np.where(shown, centered / np.maximum(size, 1e-6), 0.0)
+    return units
+
+
+def _totals(
+    agreement: NDArray[np.float32],
+    first: Clip,
+    second: Clip,
+    line: TimeLine,
+    side: StretchEnd,
+    shifts: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Largest sum of (agreement - bound) on the inside of an end, for each shift of the second clip in seconds."""
+    mapped = line.at(0.0) + shifts[:, None] + first.times[None] * line.speed
+    values = agreement[np.arange(len(first.times))[None], _nearest(second.times, mapped)]
+    gains = np.where(values == 0, 0.0, values - _BOUND)
+    gains[(mapped < second.times[0] - second.step) | (mapped >= second.end + 0.5 * second.step)] = 0.0
+    if side == "start":
+        gains = gains[:, ::-1]
+    totals: NDArray[np.float64] = np.cumsum(gains, axis=1).max(axis=1)
+    return totals
+
+
+def _nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    right = np.searchsorted(times, wanted).clip(1, len(times) - 1)
+    nearer: NDArray[np.int64] = np.where(wanted - times[right - 1] <= times[right] - wanted, right - 1, right)
+    return nearer
+
+
+class _Inside(NamedTuple):
+    """Frames of a clip inside of an end, in order of time, and their correlations.
+
+    Attributes:
+        places: [K] places in the clip.
+        values: [K] correlations.
+    """
+
+    places: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+
+def _inside(
+    cells: NDArray[np.float32],
+    others: NDArray[np.float32],
+    clip: Clip,
+    other: Clip,
+    line: TimeLine,
+    side: StretchEnd,
+) -> _Inside | None:
+    mapped = line.at(0.0) + clip.times * line.speed
+    # Half a frame beyond the other's border still shows its last frame.
+    rows = np.flatnonzero((mapped > other.times[0] - 0.6 * other.step) & (mapped < other.end - 0.4 * other.step))
+    if len(rows) == 0:
+        return None
+    units, targets = _unit(cells[rows]), _unit(others[_nearest(other.times, mapped[rows])])
+    values: NDArray[np.float32] = np.vecdot(units, targets)
+    is_empty: NDArray[np.bool_] = np.logical_not(np.any(units, axis=1) | np.any(targets, axis=1))
+    if side == "start":
+        rows, values, is_empty = rows[::-1], values[::-1], is_empty[::-1]
+    bound = _BOUND
+    count = 0
+    for _ in range(2):
+        gains = np.where(is_empty, 0.0, values - bound)
+        sums = np.cumsum(gains)
+        count = int(np.argmax(sums)) + 1
+        if sums[count - 1] <= 0:
+            return None
+        # Titles and other versions agree less: the bound is between what agrees here and what has nothing in common.
+        shown = ~is_empty[:count]
+        bound = max(_LEAST_BOUND, (float(np.median(values[:count][shown])) + _DIFFERENT) / 2)
+    count = _without_lookalike(values[:count], rows[:count], cells, others, clip, other, line)
+    places, inside = rows[:count], values[:count]
+    return _Inside(places[::-1], inside[::-1]) if side == "start" else _Inside(places, inside)
+
+
+def _without_lookalike(
+    values: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    cells: NDArray[np.float32],
+    others: NDArray[np.float32],
+    clip: Clip,
+    other: Clip,
+    line: TimeLine,
+) -> int:
+    """Number of the first frames that agree better than the rest by a step, if the rest does not move alike.
+
+    Two skies resemble each other, but less than two copies of one, and their clouds drift apart.
+    """
+    count = len(values)
+    sizes = np.arange(1, count)
+    sums = np.cumsum(values, dtype=np.float64)
+    inner, outer = sums[:-1] / sizes, (sums[-1] - sums[:-1]) / (count - sizes)
+    steps = (inner - outer) * np.sqrt(sizes * (count - sizes))
+    if count < 6 or inner[at := int(np.argmax(steps))] - outer[at] < _LOOKALIKE_STEP:
+        return count
+    rest = np.sort(rows[at + 1 :])
+    motion = _motion(
+        cells, others, rest, _nearest(other.times, line.at(0.0) + clip.times[rest] * line.speed), clip.step
+    )
+    return count if motion is not None and motion >= _LEAST_MOTION_MATCH else at + 1
+
+
+def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
+    """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
+    border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
+    units = _unit(clip.cells())
+    alike: NDArray[np.float32] = np.vecdot(units[1:], units[:-1])
+    # [N - 1] places of frames that begin a shot.
+    cuts = np.flatnonzero(alike < _CUT) + 1
+    if len(cuts):
+        nearest = int(cuts[np.argmin(np.abs(cuts - border))])
+        if abs(nearest - border) * clip.step <= _NEAR_CUT and _is_lone(alike, nearest):
+            border = nearest
+    return float(clip.times[border]) if border < len(clip.times) else clip.end
+
+
+def _is_lone(alike: NDArray[np.float32], cut: int) -> bool:
+    """Whether the frames around a cut resemble each other: fast motion and fades do not cut."""
+    before, after = alike[max(0, cut - 4) : cut - 1], alike[cut : cut + 3]
+    return bool((before > _CUT).all() and (after > _CUT).all())
+
+
+def _motion(
+    first: NDArray[np.float32],
+    second: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    step: float,
+) -> float | None:
+    """Correlation of the changes of both pictures, in [-1, 1]; None if they hardly change."""
+    lag = max(1, round(_LAG / step))
+    if len(rows) <= lag:
+        return None
+    changes = [cells[places[lag:]] - cells[places[:-lag]] for cells, places in ((first, rows), (second, columns))]
+    # Light that goes up and down is no motion.
+    changes = [change - change.mean(axis=1, keepdims=True) for change in changes]
+    sizes = [float(np.sqrt((change**2).mean())) for change in changes]
+    if max(sizes) < _LEAST_MOTION:
+        return None
+    if min(sizes) < 0.3 * max(sizes):
+        return 0.0  # one moves, and the other does not
+    return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
+
+
+def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> SharedStretch | None:
+    """:func:`fit_stretch`; where a file cannot be read there, the ends of its stored features."""
+    try:
+        return fit_stretch(clips, first, second, stretch)
+    except MediaError as error:
+        _logger.warning("%s; the ends are those of its stored features", error)
+    if stretch.contrast < _LEAST_STILL_CONTRAST:
+        return None
+    times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
+    return SharedStretch(*times, stretch.score, 0.0)

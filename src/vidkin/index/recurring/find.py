@@ -1,0 +1,450 @@
+"""Find what recurs in the videos of an index; findings are kept, so that only a new video is compared again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import partial
+from typing import Any
+
+from vidkin._base.limits import LONG_JSON_LIMITS
+from vidkin._base.values import check_at_least, parse_json
+from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
+from vidkin.index.duplicates.comparisons import content_of
+from vidkin.index.recurring.ends import Clips, SharedStretch, try_fit
+from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
+from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
+from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord
+
+_logger = logging.getLogger(__name__)
+
+_PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
+# Raise it when two videos would get other stretches or other ends.
+_REVISION = 1
+# Two files are copies if this share of both is the same.
+_COPY_SHARE = 0.8
+# Ends of stored features are off by up to this much: shorter ones may be long enough when they are known to the frame.
+_SLACK, _SURE = 1.5, 0.75
+# A stretch of a file is compared with this many others picture by picture.
+_LINKS = 2
+# A still card in all files resembles itself in each pair: so many pairs are looked at before its place is given up.
+_TRIES = 5
+_SAME_SPAN = 0.7
+
+
+@dataclass(slots=True)
+class Findings:
+    """Shared stretches of pairs of contents; a content is identified by the hash of its bytes.
+
+    Attributes:
+        place: Place of the index; None stores nothing.
+        state: Identifies what the findings depend on besides the files; those of another state are dropped.
+        searched: Sets of contents of which all were compared with each other.
+        searched_inside: Contents that were compared with themselves.
+    """
+
+    FILE = "recurring.json"
+
+    place: Place | None = None
+    state: str = ""
+    searched: list[set[str]] = field(default_factory=list)
+    searched_inside: set[str] = field(default_factory=set)
+    _stretches: dict[tuple[str, str], tuple[RoughStretch, ...]] = field(default_factory=dict)
+    _links: dict[tuple[str, str, RoughStretch], SharedStretch | None] = field(default_factory=dict)
+    _written: float = field(default_factory=time.monotonic)
+
+    def put(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> None:
+        """Remember what two contents share, unless that is known."""
+        if (second, first) not in self._stretches:
+            self._stretches.setdefault((first, second), tuple(stretches))
+
+    def begin(self, contents: Iterable[str]) -> set[str]:
+        """The most of these contents that were compared with each other: others are added when they are, too."""
+        wanted = set(contents)
+        known = max((wanted & held for held in self.searched), key=len, default=set())
+        self.searched.append(known)
+        return known
+
+    def _largest(self) -> list[set[str]]:
+        """The sets that are not part of another."""
+        kept: list[set[str]] = []
+        for held in sorted(self.searched, key=len, reverse=True):
+            if held and not any(held <= other for other in kept):
+                kept.append(held)
+        return kept
+
+    def pairs(self) -> Iterator[tuple[str, str, RoughStretch]]:
+        """(first content, second content, stretch) of all that was found."""
+        for (first, second), stretches in sorted(self._stretches.items(), key=lambda entry: entry[0]):
+            for stretch in stretches:
+                yield first, second, stretch
+
+    def link(
+        self, first: str, second: str, stretch: RoughStretch, fit: Callable[[], SharedStretch | None]
+    ) -> SharedStretch | None:
+        """The exact ends of a stretch; found with ``fit`` if they are not known yet."""
+        key = first, second, stretch
+        if key not in self._links:
+            self._links[key] = fit()
+        return self._links[key]
+
+    @classmethod
+    def open(cls, place: Place, state: str) -> Findings:
+        """Load the findings of an index; none if they are of another state or cannot be read."""
+        state = f"{state} {_REVISION}"
+        findings = cls(place, state)
+        try:
+            content = place.read(cls.FILE)
+            if content is None:
+                return findings
+            table = parse_json(content, LONG_JSON_LIMITS)
+            if table["state"] != state:
+                return findings
+            names = [str(name) for name in table["contents"]]
+            for first, second, rows in table["pairs"]:
+                key = names[first], names[second]
+                stretches = [RoughStretch(*_numbers(row[0])) for row in rows]
+                for row, stretch in zip(rows, stretches, strict=True):
+                    if len(row) > 1:
+                        findings._links[*key, stretch] = None if row[1] is None else _link(row[1])
+                findings.put(*key, stretches)
+            findings.searched = [{names[at] for at in held} for held in table["searched"]]
+            findings.searched_inside = {names[at] for at in table["searched_inside"]}
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, InvalidArgumentError) as error:
+            _logger.info("%s: %s; all videos are compared again", place.address(cls.FILE), error)
+            return cls(place, state)
+        return findings
+
+    def save_now_and_then(self) -> None:
+        """:meth:`save`, unless that was done recently."""
+        if time.monotonic() - self._written >= _PAUSE:
+            self.save()
+
+    def save(self) -> None:
+        """Write whole or not at all; a failure only costs time later."""
+        if self.place is None:
+            return
+        searched = self._largest()
+        names = sorted({name for pair in self._stretches for name in pair}.union(self.searched_inside, *searched))
+        places = {name: place for place, name in enumerate(names)}
+        rows: list[Any] = []
+        for (first, second), stretches in sorted(self._stretches.items(), key=lambda entry: entry[0]):
+            held: list[Any] = []
+            for stretch in stretches:
+                row: list[Any] = [astuple(stretch)]
+                if (first, second, stretch) in self._links:
+                    row.append(self._links[first, second, stretch])
+                held.append(row)
+            rows.append([places[first], places[second], held])
+        table = {
+            "state": self.state,
+            "contents": names,
+            "searched": [sorted(places[name] for name in held) for held in searched],
+            "searched_inside": sorted(places[name] for name in self.searched_inside),
+            "pairs": rows,
+        }
+        try:
+            write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
+        except CollectionError as error:
+            _logger.info("%s", error)
+        self._written = time.monotonic()
+
+
+def _numbers(row: Sequence[Any]) -> list[float]:
+    """The numbers of a stretch; ValueError unless all are finite and none is before the start of a video."""
+    numbers = [float(value) for value in row]
+    if not all(map(math.isfinite, numbers)) or min(numbers[:4]) < 0:
+        raise ValueError(f"{row} is no stretch")
+    return numbers
+
+
+def _link(row: Sequence[Any]) -> SharedStretch:
+    link = SharedStretch(*_numbers(row))
+    if not (link.first_start < link.first_end and link.second_start < link.second_end):
+        raise ValueError(f"{row} is no stretch")
+    return link
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringOptions:
+    """What is looked for.
+
+    Attributes:
+        least: Number of files that have it at least; with ``inside`` number of times in one file.
+        shortest, longest: Seconds of its longest occurrence; a ``longest`` of None is any length.
+        inside: Look for what one file shows again, file by file, and not for what files share.
+    """
+
+    least: int = 2
+    shortest: float = 3.0
+    longest: float | None = None
+    inside: bool = False
+
+    def __post_init__(self) -> None:
+        if self.least < 2:
+            raise InvalidArgumentError(f"least must be at least 2, got {self.least}")
+        check_at_least(SHORTEST, shortest=self.shortest)
+        if self.longest is not None and not self.longest >= self.shortest:
+            raise InvalidArgumentError(
+                f"longest must be at least shortest, {self.shortest:g} s, got {self.longest:g} s"
+            )
+
+    def accepts(self, group: RecurringGroup) -> bool:
+        """Whether a group is one of those."""
+        places = len(group.occurrences) if self.inside else len(group.paths)
+        return places >= self.least and self.shortest <= group.duration <= (self.longest or float("inf"))
+
+
+def find_recurring(
+    records: Sequence[VideoRecord],
+    store: VectorStore,
+    findings: Findings,
+    options: RecurringOptions,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[RecurringGroup]:
+    """Find what recurs in videos.
+
+    Args:
+        records: Videos with features whose files exist.
+        store: Store of the index.
+        findings: Receives what was found; known pairs are not compared again.
+        options: What is looked for.
+        on_progress: Called with (steps done, steps in all).
+
+    Returns:
+        The groups; those of whole copies last.
+    """
+    by_content: dict[str, list[VideoRecord]] = {}
+    for record in sorted(records, key=lambda record: natural_order(record.path)):
+        by_content.setdefault(content_of(record), []).append(record)
+    videos = {content: same[0] for content, same in by_content.items()}
+    search = _Search(videos, Tracks(store), store, findings, options.inside, on_progress)
+    try:
+        search.compare()
+        copies = {} if options.inside else _copies(videos, findings)
+        links = search.fit(set(copies), options)
+    finally:
+        findings.save()
+    lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
+    if options.inside:
+        each = (
+            build_groups([link for link in links if link.first == path], {path: length})
+            for path, length in lengths.items()
+        )
+        groups = [group for found in each for group in found]
+    else:
+        groups = build_groups(links, lengths)
+    whole = [] if options.inside else _copy_groups(by_content, copies, len(records))
+    return [group for group in groups if options.accepts(group)] + whole
+
+
+@dataclass(slots=True)
+class _Search:
+    """Compares videos by features, then the ends of what they share by pictures."""
+
+    videos: dict[str, VideoRecord]
+    tracks: Tracks
+    store: VectorStore
+    findings: Findings
+    inside: bool
+    on_progress: Callable[[int, int], None] | None
+    clips: Clips = field(default_factory=Clips)
+    _done: int = 0
+    _total: int = 0
+
+    def compare(self) -> None:
+        """Compare the videos that were not compared yet, with those that were and with each other."""
+        searched = self.findings.searched_inside if self.inside else self.findings.begin(self.videos)
+        new = [content for content in self.videos if content not in searched]
+        self._total = 2 * len(new)
+        if self.inside:
+            for content in new:
+                track = self._track(content)
+                if track is not None:
+                    self._compare_inside(content, track)
+                searched.add(content)
+                self._advance()
+            return
+        if not new:
+            return
+        table: WindowTable | None = None
+        numbered: list[str] = []
+        # Known videos are only in the table; a new one is compared with all that are in it.
+        for content in [*(each for each in self.videos if each in searched), *new]:
+            track = self._track(content)
+            if track is None:
+                continue
+            if table is None:
+                table = WindowTable(track.vectors.shape[1])
+            if content not in searched:
+                for number, times, others in table.votes(track).by_video():
+                    other = self._track(numbered[number])
+                    stretches = [] if other is None else find_stretches(track, other, times, others)
+                    if stretches:
+                        self.findings.put(content, numbered[number], stretches)
+                searched.add(content)
+                self._advance()
+            table.add(len(numbered), track)
+            numbered.append(content)
+
+    def _compare_inside(self, content: str, track: Track) -> None:
+        table = WindowTable(track.vectors.shape[1])
+        table.add(0, track)
+        for _, times, others in table.votes(track).by_video():
+            # Each pair of places once, and none with itself.
+            later = others - times > SHORTEST
+            stretches = find_stretches(track, track, times[later], others[later])
+            if stretches:
+                self.findings.put(content, content, stretches)
+
+    def _track(self, content: str) -> Track | None:
+        try:
+            track = self.tracks.of(self.videos[content])
+        except NotIndexedError:
+            return None  # removed by another process meanwhile
+        return track if len(track.times) else None
+
+    def fit(self, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
+        """Find the exact ends of enough stretches to connect all files that share one.
+
+        Each stretch of a file is compared with a few others, the longest and most similar first.
+        """
+        pairs = [
+            (first, second, stretch)
+            for first, second, stretch in self.findings.pairs()
+            if first in self.videos and second in self.videos and not left_out & {first, second}
+            if (first == second) == self.inside
+            if _is_worth_reading(stretch, options.shortest)
+        ]
+        pairs.sort(key=lambda pair: -(pair[2].first_end - pair[2].first_start) * pair[2].score)
+        self._total = self._done + len(pairs)
+        places = _Places()
+        links = []
+        for first, second, stretch in pairs:
+            one = places.number(first, stretch.first_start, stretch.first_end)
+            other = places.number(second, stretch.second_start, stretch.second_end)
+            if places.needs(one, other):
+                records = self.videos[first], self.videos[second]
+
+                link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+                if link is None:
+                    places.refuse(one, other)
+                else:
+                    places.connect(one, other)
+                    links.append(SharedByFiles(records[0].path, records[1].path, link))
+            self._advance()
+        return links
+
+    def _advance(self) -> None:
+        self._done += 1
+        self.findings.save_now_and_then()
+        if self.on_progress is not None:
+            self.on_progress(self._done, self._total)
+
+
+def _is_worth_reading(stretch: RoughStretch, shortest: float) -> bool:
+    """Whether a stretch may be long enough; one that seems too short must be similar."""
+    length = min(stretch.first_end - stretch.first_start, stretch.second_end - stretch.second_start)
+    return length >= shortest or (length >= min(shortest, 3.0) - _SLACK and stretch.score >= _SURE)
+
+
+class _Places:
+    """Stretches of files, those at about the same place as one, and which of them are connected."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, list[tuple[float, float, int]]] = {}
+        self._parents: list[int] = []
+        self._links: list[int] = []
+        self._refused: list[int] = []
+
+    def number(self, content: str, start: float, end: float) -> int:
+        """The number of a stretch."""
+        spans = self._spans.setdefault(content, [])
+        for other_start, other_end, number in spans:
+            shared = min(end, other_end) - max(start, other_start)
+            if shared >= _SAME_SPAN * (max(end, other_end) - min(start, other_start)):
+                return number
+        spans.append((start, end, len(self._parents)))
+        self._parents.append(len(self._parents))
+        self._links.append(0)
+        self._refused.append(0)
+        return len(self._parents) - 1
+
+    def needs(self, one: int, other: int) -> bool:
+        """Whether a link of these two says something new, and may exist."""
+        if any(self._refused[place] >= _TRIES and not self._links[place] for place in (one, other)):
+            return False
+        return self._root(one) != self._root(other) or min(self._links[one], self._links[other]) < _LINKS
+
+    def refuse(self, one: int, other: int) -> None:
+        """Remember that the pictures of two stretches differ."""
+        self._refused[one] += 1
+        self._refused[other] += 1
+
+    def connect(self, one: int, other: int) -> None:
+        """Remember that the pictures of two stretches are the same."""
+        self._parents[self._root(one)] = self._root(other)
+        self._links[one] += 1
+        self._links[other] += 1
+
+    def _root(self, number: int) -> int:
+        while self._parents[number] != number:
+            self._parents[number] = self._parents[self._parents[number]]
+            number = self._parents[number]
+        return number
+
+
+# Files that are copies as a whole.
+
+
+def _copies(videos: dict[str, VideoRecord], findings: Findings) -> dict[str, str]:
+    """Contents that are copies of another one, and that one."""
+    shared: dict[tuple[str, str], list[RoughStretch]] = {}
+    for first, second, stretch in findings.pairs():
+        if first != second and first in videos and second in videos:
+            shared.setdefault((first, second), []).append(stretch)
+    order = {content: place for place, content in enumerate(videos)}
+    copies: dict[str, str] = {}
+    for (first, second), stretches in sorted(shared.items()):
+        one = _covered([(stretch.first_start, stretch.first_end) for stretch in stretches])
+        other = _covered([(stretch.second_start, stretch.second_end) for stretch in stretches])
+        if one >= _COPY_SHARE * videos[first].duration and other >= _COPY_SHARE * videos[second].duration:
+            kept, copy = sorted((first, second), key=order.__getitem__)
+            while kept in copies:
+                kept = copies[kept]
+            if kept != copy:
+                copies.setdefault(copy, kept)
+    return copies
+
+
+def _covered(spans: Sequence[tuple[float, float]]) -> float:
+    """Seconds that spans cover together."""
+    covered, last = 0.0, 0.0
+    for start, end in sorted(spans):
+        covered += max(0.0, end - max(start, last))
+        last = max(last, end)
+    return covered
+
+
+def _copy_groups(by_content: dict[str, list[VideoRecord]], copies: dict[str, str], files: int) -> list[RecurringGroup]:
+    groups: dict[str, list[VideoRecord]] = {}
+    for content, same in by_content.items():
+        kept = content
+        while kept in copies:
+            kept = copies[kept]
+        groups.setdefault(kept, []).extend(same)
+    return [
+        RecurringGroup(
+            tuple(Occurrence(record.path, 0.0, max(record.duration, 1e-3), 1.0) for record in same), "copy", files
+        )
+        for same in groups.values()
+        if len(same) > 1
+    ]

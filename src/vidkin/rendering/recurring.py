@@ -1,0 +1,304 @@
+"""What recurs in words, as a table, as chapters and skips for players, and as a page with strips of frames."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from vidkin._base.files import open_output, safe_name
+from vidkin._base.values import replace_controls
+from vidkin.errors import MediaError
+from vidkin.index import Occurrence, RecurringGroup
+from vidkin.media import Piece, iter_planes, split_exactly, thumbnail
+from vidkin.media.time import SAME_TIME
+from vidkin.rendering.text import clock, number, printable
+
+KIND_NAMES = {
+    "opening": "Opening",
+    "recap": "Recap",
+    "closing": "Credits",
+    "inside": "Repeated part",
+    "copy": "Copies",
+}
+"""Name of each kind of group, as chapters have it."""
+
+_HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "source", "files")
+_USUAL_SPEED = 0.005
+_LEAST_PART = 0.5  # seconds of a chapter between two others
+
+
+def describe_group(position: int, group: RecurringGroup) -> str:
+    """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``."""
+    name = group_name(position)
+    files = f"in {len(group.paths)} of {number(group.files, 'file')}"
+    if group.kind == "copy":
+        return f"{name}: copies of one video, {files}; only the first was compared with others"
+    if group.kind == "recap":
+        return f"{name}: recap, {clock(group.occurrences[0].duration)} long, of footage in {_of_earlier(group)}"
+    if len(group.paths) == 1:
+        return f"{name}: repeated {number(len(group.occurrences), 'time')}, {clock(group.duration)} long"
+    kind = {"inside": "repeated part"}.get(group.kind, group.kind)
+    return f"{name}: {kind}, {clock(group.duration)} long, {files}"
+
+
+def _of_earlier(group: RecurringGroup) -> str:
+    sources = {occurrence.path for occurrence in group.occurrences if occurrence.source}
+    return number(len(sources), "earlier file")
+
+
+def group_name(position: int) -> str:
+    """A, B, ... Z, AA, AB, ... for 0, 1, ...
+
+    >>> [group_name(position) for position in (0, 25, 26)]
+    ['A', 'Z', 'AA']
+    """
+    name = ""
+    position += 1
+    while position:
+        position, rest = divmod(position - 1, 26)
+        name = chr(ord("A") + rest) + name
+    return name
+
+
+def describe_difference(occurrence: Occurrence) -> str:
+    """How an occurrence differs from the others of its group: ``0:05.0 shorter, 0.96x``; empty if it does not."""
+    words = []
+    if occurrence.source:
+        words.append("shown again by the recap")
+    if occurrence.shorter:
+        words.append(f"{clock(occurrence.shorter)} shorter")
+    if abs(occurrence.speed - 1) > _USUAL_SPEED:
+        words.append(f"{occurrence.speed:.2f}x")
+    return ", ".join(words)
+
+
+def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...]]:
+    """Rows for CSV and tab-separated files: the headings, then one row an occurrence; paths without control
+    characters."""
+    yield _HEADINGS
+    for position, group in enumerate(groups):
+        for one in group.occurrences:
+            yield (
+                *(group_name(position), group.kind, replace_controls(one.path), f"{one.start:.3f}", f"{one.end:.3f}"),
+                *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}", "yes" if one.source else "no"),
+                str(group.files),
+            )
+
+
+# Chapters, and parts that players skip.
+
+
+class NamedPart(NamedTuple):
+    """A part of a file.
+
+    Attributes:
+        name: Its title.
+        start, end: Seconds.
+        recurs: Whether it recurs; otherwise it lies between such parts.
+    """
+
+    name: str
+    start: float
+    end: float
+    recurs: bool
+
+
+def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) -> list[NamedPart]:
+    """A file from its start to its end as parts that recur and parts between them, named ``Part 1``, ``Part 2``...
+
+    Footage that a recap of another file shows again, and copies, are no parts. Of overlapping parts the first counts.
+
+    Args:
+        groups: Result of :meth:`vidkin.Index.recurring`.
+        path: The file.
+        duration: Its length in seconds.
+    """
+    marked = sorted(
+        (occurrence.start, min(occurrence.end, duration), KIND_NAMES[group.kind])
+        for group in groups
+        if group.kind != "copy"
+        for occurrence in group.occurrences
+        if occurrence.path == path and not occurrence.source
+    )
+    parts: list[NamedPart] = []
+    last, count = 0.0, 0
+    for start, end, name in [*marked, (duration, duration, "")]:
+        start = max(start, last)
+        if start - last >= _LEAST_PART:
+            count += 1
+            parts.append(NamedPart(f"Part {count}", last, start, False))
+        elif parts:
+            parts[-1] = parts[-1]._replace(end=start)
+        elif name:
+            start = last
+        if end > start:
+            parts.append(NamedPart(name, start, end, True))
+            last = end
+    return parts
+
+
+def matroska_chapters(parts: Sequence[NamedPart]) -> str:
+    """Parts as a chapter file of Matroska (``mkvpropedit film.mkv --chapters FILE``), times in nanoseconds."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<Chapters>", "  <EditionEntry>"]
+    for part in parts:
+        lines += [
+            "    <ChapterAtom>",
+            f"      <ChapterTimeStart>{_long_clock(part.start)}</ChapterTimeStart>",
+            f"      <ChapterTimeEnd>{_long_clock(part.end)}</ChapterTimeEnd>",
+            "      <ChapterDisplay>",
+            f"        <ChapterString>{escape(part.name)}</ChapterString>",
+            "        <ChapterLanguage>eng</ChapterLanguage>",
+            "      </ChapterDisplay>",
+            "    </ChapterAtom>",
+        ]
+    return "\n".join([*lines, "  </EditionEntry>", "</Chapters>", ""])
+
+
+def _long_clock(seconds: float) -> str:
+    """``hh:mm:ss.nnnnnnnnn``"""
+    parts = round(seconds * 1_000_000_000)
+    whole, rest = divmod(parts, 1_000_000_000)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{rest:09d}"
+
+
+def ffmetadata_chapters(parts: Sequence[NamedPart]) -> str:
+    """Parts in FFmpeg's metadata format (``ffmpeg -i film.mp4 -i FILE -map_metadata 1 -codec copy out.mp4``)."""
+    lines = [";FFMETADATA1"]
+    for part in parts:
+        times = f"START={round(part.start * 1000)}", f"END={round(part.end * 1000)}"
+        lines += ["[CHAPTER]", "TIMEBASE=1/1000", *times, f"title={part.name}"]
+    return "\n".join([*lines, ""])
+
+
+def skip_list(parts: Sequence[NamedPart]) -> str:
+    """What recurs as an edit decision list of MPlayer, as Kodi and plugins of Jellyfin read it: start, end, action 3.
+
+    Action 3 is a commercial break: a player skips it once, and a person can go back into it. (0 would take it out of
+    the film for good.)
+    """
+    return "".join(f"{part.start:.3f}\t{part.end:.3f}\t3\n" for part in parts if part.recurs)
+
+
+# A page with strips of frames.
+
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+td { padding: .3rem .6rem .3rem 0; vertical-align: top; }
+td.pictures { white-space: nowrap; }
+img { height: 4.5rem; border-radius: 3px; margin-right: .2rem; }
+@media (max-width: 60rem) {
+ table, tbody, tr, td { display: block; } td.pictures { white-space: normal; padding-bottom: 0; }
+}
+.path { overflow-wrap: anywhere; } small { opacity: .75; }
+"""
+# Moments of an occurrence, as shares of its length: its first and last frames show whether the ends are right.
+_MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_BEFORE_END = 0.06  # seconds
+_JPEG_QUALITY = 75
+
+
+def write_recurring_page(
+    groups: Sequence[RecurringGroup],
+    path: str | os.PathLike[str],
+    *,
+    short_side: int = 120,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write an HTML page with every group: one file a row, with a strip of frames from its start to its end.
+
+    Args:
+        groups: Result of :meth:`vidkin.Index.recurring`.
+        path: The file to write.
+        short_side: Pixels at the shorter side of the pictures.
+        on_progress: Callback that receives (groups written, total number of groups).
+
+    Raises:
+        MediaError: The page cannot be written. A video that cannot be read shows the cause instead of its frames.
+    """
+    with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width"><title>What recurs</title>\n'
+            f"<style>{_STYLE}</style></head><body>\n<h1>What recurs</h1>\n<p>{number(len(groups), 'group')}</p>\n"
+        )
+        for position, group in enumerate(groups):
+            file.write(f"<h2>{html.escape(describe_group(position, group))}</h2>\n<table>\n")
+            for one in group.occurrences:
+                facts = f"{clock(one.start, digits=2)} - {clock(one.end, digits=2)}, score {one.score:.2f}"
+                difference = describe_difference(one)
+                facts += f", {difference}" if difference else ""
+                strip = "" if group.kind == "copy" else _strip(one, short_side)
+                file.write(
+                    f'<tr><td class="pictures">{strip}</td><td><span class="path">'
+                    f"{html.escape(printable(Path(one.path).name))}</span><br><small>{html.escape(facts)}</small></td>"
+                    "</tr>\n"
+                )
+            file.write("</table>\n")
+            if on_progress is not None:
+                on_progress(position + 1, len(groups))
+        file.write("</body></html>\n")
+
+
+def _strip(occurrence: Occurrence, short_side: int) -> str:
+    from PIL import Image
+
+    pictures = []
+    last = max(occurrence.start, occurrence.end - _BEFORE_END)
+    for share in _MOMENTS:
+        time = occurrence.start + share * (last - occurrence.start)
+        try:
+            image = thumbnail(occurrence.path, time, short_side=short_side)
+        except MediaError as error:
+            return f"<small>{html.escape(printable(error.cause))}</small>"
+        held = io.BytesIO()
+        Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
+        data = base64.b64encode(held.getvalue()).decode("ascii")
+        pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
+    return "".join(pictures)
+
+
+# The parts of a file as files.
+
+
+class _FrameSpan(NamedTuple):
+    """A part of a video and its frames, see :class:`vidkin.media.Span`."""
+
+    start: float
+    end: float
+    start_frame: int
+    end_frame: int
+
+
+def split_parts(path: str, parts: Sequence[NamedPart], folder: str | os.PathLike[str]) -> list[Piece]:
+    """Write parts of a file as files that hold exactly their frames, named ``<file>-01-Opening``...
+
+    Args:
+        path: The video.
+        parts: Parts in order of time; those without a frame are left out.
+        folder: Where to write; created if missing.
+
+    Raises:
+        MediaError: The video cannot be read, or a part cannot be written.
+        InvalidArgumentError: The folder is that of the video and has a file with the name of a part.
+    """
+    times = np.concatenate([block.timestamps for block in iter_planes(path, height=2, width=2)])
+    spans, names = [], []
+    for number_of_part, part in enumerate(parts, start=1):
+        first, last = np.searchsorted(times, np.array([part.start, part.end]) - SAME_TIME).tolist()
+        if last > first:
+            end = part.end if last < len(times) else max(part.end, float(times[-1]))
+            spans.append(_FrameSpan(float(times[first]), end, first, last))
+            names.append(f"{safe_name(Path(path).stem)}-{number_of_part:02d}-{part.name.replace(' ', '-')}")
+    return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []

@@ -1,0 +1,87 @@
+"""``vidkin recurring``: tables, files for players, straight from files and from an index."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run
+from tests.support.seasons import shots, write_season
+from tests.support.videos import encode
+
+
+@pytest.fixture(scope="module")
+def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("season")
+    write_season(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(season: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("index") / "c.vidkin"
+    run("index", season, "--index", path, "--workers", "1")
+    return path
+
+
+def test_the_table_names_group_files_and_times(index: Path) -> None:
+    out = run("recurring", "--index", index).out
+    assert "A: opening, 0:06.5 long, in 2 of 2 files" in out
+    assert "0:04.50" in out
+    assert "0:11.00" in out
+    assert "e2.mp4" in out
+
+
+def test_formats_say_the_same(index: Path, season: Path, tmp_path: Path) -> None:
+    (group,) = run("recurring", "--index", index, "--json").json["groups"]
+    assert group["kind"] == "opening"
+    assert [one["path"] for one in group["occurrences"]] == [str(season / "e1.mp4"), str(season / "e2.mp4")]
+    run("recurring", "--index", index, "--csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["start"]) for row in rows] == pytest.approx([4.5, 2.8])
+    lines = run("recurring", "--index", index, "--format", "plain").out.splitlines()
+    assert lines[0] == f"A  opening   0:04.50 - 0:11.00    {season / 'e1.mp4'}"
+    assert run("recurring", "--index", index, "--format", "tsv").out.splitlines()[0].startswith("group\tkind\tpath")
+
+
+def test_files_for_players_are_written_and_those_of_others_are_kept(index: Path, season: Path, tmp_path: Path) -> None:
+    (season / "e2.edl").write_text("mine")
+    try:
+        words = ("recurring", "--index", index, "--write-edl", "--chapters", tmp_path / "chapters")
+        result = run(*words, "--html", tmp_path / "page.html", status=1)
+        assert (season / "e1.edl").read_text() == "4.500\t11.000\t3\n"
+        assert (season / "e2.edl").read_text() == "mine"
+        assert "e2.edl: was not written by vidkin" in result.err
+        assert "<ChapterString>Opening" in (tmp_path / "chapters" / "e1.mp4.chapters.xml").read_text()
+        assert (tmp_path / "page.html").read_text().count("<img ") == 10
+    finally:
+        (season / "e2.edl").unlink()
+    assert run(*words).status == 0
+
+
+def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: Path) -> None:
+    words = ("recurring", season, "--split", tmp_path / "parts", "--without", "recurring", "--json")
+    result = run(*words).json
+    assert result["index"] is None
+    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert names == ["e1-01-Part-1.mp4", "e1-02-Part-2.mp4", "e2-01-Part-1.mp4", "e2-02-Part-2.mp4"]
+    assert [piece["start"] for piece in result["pieces"]] == pytest.approx([0.0, 11.0, 0.0, 9.3])
+
+
+def test_one_video_and_nothing_in_common_are_sentences(tmp_path: Path) -> None:
+    encode(tmp_path / "a.mp4", shots(("coffee", 0, 30)))
+    assert "There is only one video; --inside" in run("recurring", tmp_path).out
+    encode(tmp_path / "b.mp4", shots(("rocket", 0, 30)))
+    assert run("recurring", tmp_path).out == "Nothing recurs in 2 videos.\n"
+
+
+def test_options_that_do_not_fit_are_usage_errors(index: Path, season: Path) -> None:
+    assert "--without must be recurring or rest" in run("recurring", "--index", index, "--without", "x", status=2).err
+    assert "not both" in run("recurring", season, "--within", season, status=2).err
+    assert (
+        "longest must be at least shortest"
+        in run(*("recurring", "--index", index, "--shortest", "9", "--longest", "5"), status=2).err
+    )

@@ -1,0 +1,73 @@
+"""Ends of shared stretches: cuts, fades, other aspects, static pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.seasons import shots
+from vidkin.index.recurring.ends import Clip, TimeLine, find_end
+
+STEP = 0.1
+
+
+def clip(images: list[NDArray[np.uint8]], start: float = 0.0) -> Clip:
+    luma = np.stack([image[::2, ::2].mean(axis=-1).astype(np.uint8) for image in images])
+    times = start + STEP * np.arange(len(luma))
+    return Clip(times, luma, float(times[-1]) + STEP, is_first=False, is_last=False)
+
+
+COFFEE = shots(("coffee", 0, 20))
+CHELSEA = shots(("chelsea", 0, 20))
+ROCKET = shots(("rocket", 0, 20))
+
+
+def test_a_cut_is_found_to_the_frame_from_a_guess_beside_it() -> None:
+    first, second = clip([*COFFEE, *CHELSEA], start=10.0), clip([*COFFEE, *ROCKET], start=50.03)
+    fit = find_end(first, second, TimeLine(11.0, 51.0, 1.0), "end")
+    assert fit is not None
+    assert (fit.first, fit.second) == pytest.approx((12.0, 52.03))
+    assert fit.match > 0.99
+    assert fit.motion is not None
+    assert fit.motion > 0.99
+
+
+def test_a_start_is_the_first_frame_that_both_show() -> None:
+    first, second = clip([*CHELSEA, *COFFEE]), clip([*ROCKET[:15], *COFFEE])
+    fit = find_end(first, second, TimeLine(2.5, 2.0, 1.0), "start")
+    assert fit is not None
+    assert (fit.first, fit.second) == pytest.approx((2.0, 1.5))
+
+
+def test_a_fade_ends_within_three_tenths_of_a_second() -> None:
+    share = np.linspace(1, 0, 8)
+    fade = [(image * part).astype(np.uint8) for image, part in zip(COFFEE[12:], share, strict=True)]
+    black = [np.zeros_like(COFFEE[0])] * 10
+    faded, cut = clip([*COFFEE[:12], *fade, *black]), clip([*COFFEE, *ROCKET])
+    fit = find_end(faded, cut, TimeLine(1.0, 1.0, 1.0), "end")
+    assert fit is not None
+    assert fit.first == pytest.approx(2.0, abs=0.3)
+
+
+def test_another_aspect_is_recognized() -> None:
+    narrow = [image[:, 24:-24] for image in [*COFFEE, *ROCKET]]
+    fit = find_end(clip([*COFFEE, *CHELSEA]), clip(narrow), TimeLine(1.0, 1.0, 1.0), "end")
+    assert fit is not None
+    assert (fit.first, fit.second) == pytest.approx((2.0, 2.0))
+    assert fit.match > 0.95
+
+
+def test_a_still_moves_nothing_and_different_pictures_have_no_end() -> None:
+    card = clip([CHELSEA[0]] * 30)
+    fit = find_end(card, clip([CHELSEA[0]] * 30), TimeLine(1.0, 1.0, 1.0), "end")
+    assert fit is not None
+    assert fit.motion is None
+    assert find_end(clip(COFFEE), clip(ROCKET), TimeLine(1.0, 1.0, 1.0), "end") is None
+
+
+def test_a_line_maps_times_both_ways() -> None:
+    line = TimeLine(10.0, 20.0, 0.96)
+    assert line.at(20.0) == pytest.approx(29.6)
+    assert line.swapped().at(29.6) == pytest.approx(20.0)
+    assert line.shifted(0.5).at(10.0) == 20.5

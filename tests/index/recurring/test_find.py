@@ -1,0 +1,196 @@
+"""What recurs in a real season in a real index: openings to the frame, traps, copies, what is remembered."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.seasons import OPENING, RATE, black, shots, still, write_season
+from tests.support.videos import encode
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index import Index, RecurringGroup, SerialExecutor
+from vidkin.index.recurring import find
+from vidkin.index.recurring.find import Findings, RecurringOptions
+from vidkin.index.storage.opening import open_place
+
+
+def open_filled(path: Path, folder: Path) -> Index:
+    index = Index.open(path, create=True)
+    index.add(folder, executor=SerialExecutor(index.worker_spec))
+    return index
+
+
+@pytest.fixture(scope="module")
+def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("season")
+    write_season(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(season: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with open_filled(tmp_path_factory.mktemp("index") / "c.vidkin", season) as opened:
+        yield opened
+
+
+def places(group: RecurringGroup) -> dict[str, tuple[float, float]]:
+    return {Path(one.path).name: (one.start, one.end) for one in group.occurrences}
+
+
+def test_two_episodes_show_their_opening_to_the_frame(index: Index) -> None:
+    (group,) = index.recurring()
+    assert (group.kind, group.files) == ("opening", 2)
+    found = places(group)
+    assert found["e1.mp4"] == pytest.approx((4.5, 11.0), abs=1e-6)
+    assert found["e2.mp4"] == pytest.approx((2.8, 9.3), abs=1e-6)
+    assert [one.speed for one in group.occurrences] == [1.0, 1.0]
+    assert group.to_dict()["kind"] == "opening"
+
+
+def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = index.recurring()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("what was found is remembered")
+
+    monkeypatch.setattr(find, "try_fit", refuse)
+    monkeypatch.setattr(find, "find_stretches", refuse)
+    assert index.recurring() == first
+
+
+def test_limits_choose_groups(index: Index) -> None:
+    assert index.recurring(least=3) == []
+    assert index.recurring(shortest=6.6) == []
+    assert index.recurring(longest=6.4) == []
+    assert len(index.recurring(shortest=6.4, longest=6.6)) == 1
+
+
+def test_arguments_are_checked(index: Index, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="least must be at least 2, got 1"):
+        index.recurring(least=1)
+    with pytest.raises(InvalidArgumentError, match="shortest"):
+        index.recurring(shortest=1.0)
+    with pytest.raises(InvalidArgumentError, match="longest must be at least shortest, 9 s, got 5 s"):
+        index.recurring(shortest=9, longest=5)
+    with pytest.raises(NotIndexedError):
+        index.recurring(tmp_path)
+
+
+def test_one_video_has_nothing_to_share(index: Index, season: Path) -> None:
+    assert index.recurring(season / "e1.mp4", remember=False) == []
+
+
+def test_a_still_card_black_and_a_repeated_take_are_no_group(tmp_path: Path) -> None:
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    encode(folder / "a.mp4", [*shots(("coffee", 0, 40)), *still(50), *black(40)], rate=RATE)
+    encode(folder / "b.mp4", [*black(40), *still(50), *shots(("rocket", 0, 40))], rate=RATE)
+    with open_filled(tmp_path / "c.vidkin", folder) as index:
+        assert index.recurring() == []
+
+
+def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
+    season: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "season"
+    shutil.copytree(season, folder)
+    with open_filled(tmp_path / "c.vidkin", folder) as index:
+        index.recurring()
+        encode(folder / "e3.mp4", [*shots(("grass", 2, 33)), *shots(*OPENING), *shots(("brick", 4, 60))], rate=RATE)
+        # The same file again, under another name.
+        shutil.copy(folder / "e1.mp4", folder / "e1 copy.mp4")
+        index.add(folder, executor=SerialExecutor(index.worker_spec))
+        compared = []
+        search = find.find_stretches
+
+        def count(first: object, second: object, *rest: object) -> object:
+            compared.append((first, second))
+            return search(first, second, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(find, "find_stretches", count)
+        opening, copies = index.recurring()
+        assert len(compared) == 2
+        assert places(opening)["e3.mp4"] == pytest.approx((3.3, 9.8), abs=1e-6)
+        assert (copies.kind, len(opening.occurrences)) == ("copy", 3)
+        assert set(places(copies)) == {"e1.mp4", "e1 copy.mp4"}
+        (folder / "e1 copy.mp4").unlink()
+        (folder / "e1.mp4").unlink()
+        (left,) = index.recurring()
+        assert set(places(left)) == {"e2.mp4", "e3.mp4"}
+
+
+def test_a_shortened_opening_belongs_to_the_group_and_says_how_much_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    encode(folder / "1.mp4", [*shots(("astronaut", 0, 30), *OPENING), *shots(("chelsea", 0, 60))], rate=RATE)
+    encode(folder / "2.mp4", [*shots(("brick", 1, 20), *OPENING), *shots(("grass", 0, 70))], rate=RATE)
+    encode(folder / "3.mp4", [*shots(("chelsea", 8, 40), *OPENING[:2]), *shots(("astronaut", 6, 60))], rate=RATE)
+    with open_filled(tmp_path / "c.vidkin", folder) as index:
+        (group,) = index.recurring()
+    assert places(group) == {
+        "1.mp4": pytest.approx((3.0, 9.5)),
+        "2.mp4": pytest.approx((2.0, 8.5)),
+        "3.mp4": pytest.approx((4.0, 9.0)),
+    }
+    assert [one.shorter for one in group.occurrences] == [0.0, 0.0, pytest.approx(1.5)]
+
+
+def test_what_a_recording_shows_twice_is_found_inside_of_it(tmp_path: Path) -> None:
+    bumper = shots(("coffee", 0, 25), ("rocket", 0, 15))
+    parts = [*shots(("astronaut", 0, 50)), *bumper, *shots(("chelsea", 0, 60)), *bumper, *shots(("brick", 0, 30))]
+    (tmp_path / "videos").mkdir()
+    encode(tmp_path / "videos" / "long.mp4", parts, rate=RATE)
+    with open_filled(tmp_path / "c.vidkin", tmp_path / "videos") as index:
+        assert index.recurring() == []
+        (group,) = index.recurring(inside=True)
+    times = [time for one in group.occurrences for time in (one.start, one.end)]
+    assert times == pytest.approx([5.0, 9.0, 15.0, 19.0])
+    assert (group.kind, group.files) == ("inside", 1)
+
+
+def test_an_interrupted_search_goes_on_where_it_was(index: Index, tmp_path: Path) -> None:
+    expected = index.recurring()
+    (index.path / Findings.FILE).unlink()
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.recurring(on_progress=interrupt)
+    kept = json.loads((index.path / Findings.FILE).read_text())
+    assert [len(held) for held in kept["searched"]] == [2]
+    assert index.recurring() == expected
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"state": 1}', b"\xff", b"[" * 100_000])
+def test_damaged_findings_are_made_again(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / Findings.FILE).write_bytes(content)
+    findings = Findings.open(open_place(tmp_path), "state")
+    assert (list(findings.pairs()), findings.searched) == ([], [])
+
+
+@pytest.mark.parametrize("number", ["-1", "1e999", '"x"', "null", "9"])
+def test_findings_with_impossible_times_are_made_again(tmp_path: Path, number: str) -> None:
+    row = f"[[[{number}, 8, 1, 3, 0.9, 0.5], [1, 3, 1, 3, 0.9, 1]]]"
+    table = (
+        f'{{"state": "s {find._REVISION}", "contents": ["a"], "searched": [], "searched_inside": [], "pairs": [[0, 0, '
+    )
+    (tmp_path / Findings.FILE).write_text(f"{table}{row}]]}}")
+    assert list(Findings.open(open_place(tmp_path), "s").pairs()) == []
+
+
+def test_sets_of_compared_videos_grow_together(tmp_path: Path) -> None:
+    findings = Findings()
+    findings.begin("ab").update("ab")
+    findings.begin("cd").update("cd")
+    # Of a, c and d, only c and d were compared with each other: a is new there.
+    assert findings.begin("acd") == {"c", "d"}
+
+
+def test_options_count_places_inside_and_files_otherwise() -> None:
+    assert RecurringOptions(inside=True).least == 2
