@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
     from vidkin.index.duplicates.removal import FileAction, apply_plan, undo
     from vidkin.index.duplicates.removal_log import Journal
+    from vidkin.index.duplicates.removals import Removal, Removals, RemovedFile
     from vidkin.index.ingest.executor import (
         Advanced,
         Described,
@@ -83,6 +84,9 @@ __all__ = [
     "RayExecutor",
     "RayRanker",
     "RecallReport",
+    "Removal",
+    "Removals",
+    "RemovedFile",
     "Scan",
     "SerialExecutor",
     "Unreadable",

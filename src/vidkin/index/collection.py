@@ -19,7 +19,7 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
-from vidkin.index.duplicates.comparisons import Comparisons, present_files
+from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.ingest.scan import scan
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
@@ -337,7 +337,10 @@ class Index:
         parts: bool = False,
         mirrored: bool = True,
         keep: str = "best",
+        known_only: bool = False,
+        read_files: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
+        on_group: Callable[[DuplicateGroup], None] | None = None,
     ) -> list[DuplicateGroup]:
         """Find groups of videos that hold the same material, without comparing all pairs.
 
@@ -350,7 +353,11 @@ class Index:
             mirrored: Also find copies that were flipped left to right; reads the files that may be such copies once.
             keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``longest``, or a
                 folder whose files come first. ``best`` has the most detail, no logo and its colors.
+            known_only: Only group what earlier searches compared; :meth:`uncompared` says how much they left.
+            read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
+                pixels, what was not looked at before is in doubt, and nothing is stored.
             on_progress: Callback that receives (steps done, total number of steps).
+            on_group: Callback that receives each group when the roles of its members are known.
 
         Raises:
             InvalidArgumentError: The threshold is out of its range, or ``keep`` is neither a rule nor a folder.
@@ -366,11 +373,14 @@ class Index:
             )
         self.refresh()
         files = present_files(self._parts.records())
+        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        if not read_files:
+            known.place = None  # a preview writes nothing over what a search stores at the same time
         search = PairSearch(
             self.store,
             self._parts.common,
             self.scorer,
-            Comparisons.open(self.place, self._parts.state_of_scores()),
+            known,
             self._parts.readings(),
             mirrored=mirrored,
         )
@@ -381,8 +391,19 @@ class Index:
             threshold=threshold,
             parts=parts,
             keep=keep,
+            known_only=known_only,
+            read_files=read_files,
             on_progress=on_progress,
+            on_group=on_group,
         )
+
+    def uncompared(self) -> tuple[int, int]:
+        """Number of videos that no search for duplicates has compared yet, and of all that can be compared."""
+        self.refresh()
+        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        records = [record for record in self.videos() if record.status == "ok" and record.frames]
+        contents = {content_of(record) for record in records if not is_gone(record.path)}
+        return len(contents - known.searched), len(contents)
 
     def rank_with(self, ranker: Ranker | None) -> None:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""

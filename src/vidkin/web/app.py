@@ -33,6 +33,7 @@ from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
 from vidkin.web.library import library_page
 from vidkin.web.media import media_page
+from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
 from vidkin.web.search import search_page
 from vidkin.web.shots import shots_page
@@ -47,6 +48,7 @@ _PAGES = (
     review_page,
     experiments_page,
     media_page,
+    removals_page,
     api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.

@@ -64,6 +64,7 @@ class SourceItem:
         duration: Duration in seconds.
         width, height: Pixels as displayed.
         still: Whether it is a still image.
+        frame_rate: Frames per second.
     """
 
     address: str
@@ -73,6 +74,7 @@ class SourceItem:
     width: int
     height: int
     still: bool
+    frame_rate: float
 
 
 def open_source(site: Site, *, video: int | None = None, upload: str | None = None) -> Source:
@@ -103,6 +105,7 @@ def source_item(site: Site, *, video: int | None = None, upload: str | None = No
             info.width,
             info.height,
             info.still,
+            info.frame_rate,
         )
     record = site.index.record(-1 if video is None else video)
     return SourceItem(
@@ -113,6 +116,7 @@ def source_item(site: Site, *, video: int | None = None, upload: str | None = No
         record.width,
         record.height,
         Path(record.path).suffix.lower() in IMAGE_EXTENSIONS,
+        record.frame_rate,
     )
 
 

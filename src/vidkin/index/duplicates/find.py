@@ -14,6 +14,7 @@ from vidkin.index.duplicates.keeper import check_keep_rule, choose_keeper
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.storage.decisions import Decisions
+from vidkin.similarity import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class DuplicateMember(Result):
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
         doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
+        segments: Where it matches ``compared_with``, with this file as the query; none where both have the same bytes.
     """
 
     path: str
@@ -54,6 +56,7 @@ class DuplicateMember(Result):
     lacking: float = 0.0
     links: tuple[str, ...] = ()
     doubt: str = ""
+    segments: tuple[Segment, ...] = ()
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
@@ -218,6 +221,9 @@ _LACKING_SHARE = 0.05
 
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 
+# Doubt in a pair of which no file was read yet.
+_NOT_CHECKED = "not checked yet"
+
 
 def find_duplicates(
     files: Sequence[FileRecord],
@@ -227,7 +233,10 @@ def find_duplicates(
     threshold: float = 0.7,
     parts: bool = False,
     keep: str = "best",
+    known_only: bool = False,
+    read_files: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
+    on_group: Callable[[DuplicateGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Find groups of copies.
 
@@ -241,7 +250,11 @@ def find_duplicates(
         threshold: Score from which on two videos belong together, in (0, 1].
         parts: Also group excerpts with the video that they are from.
         keep: Which member is the best, see :func:`vidkin.index.duplicates.keeper.choose_keeper`.
+        known_only: Only group what earlier searches compared.
+        read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
+            pixels, and whatever was not looked at before is in doubt.
         on_progress: Called with (steps done, steps in all).
+        on_group: Called with each group when its members and their roles are known.
 
     Returns:
         Groups sorted by the path of their best copy.
@@ -264,7 +277,8 @@ def find_duplicates(
         if on_progress is not None:
             on_progress(done, total)
 
-    search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
+    if not known_only:
+        search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
 
     def compare(first: str, second: str) -> PairResult:
         return search.compare(first_files[first].record, first_files[second].record)
@@ -275,7 +289,7 @@ def find_duplicates(
         if first in by_content and second in by_content
     }
     grouping = Grouping(results, compare, decisions, threshold)
-    pairs = _Pairs(search, decisions, threshold)
+    pairs = _Pairs(search, decisions, threshold, read_files)
     groups = []
     try:
         contents = grouping.groups(
@@ -285,6 +299,8 @@ def find_duplicates(
         copies = [group for group in copies if len(group) > 1]
         for group in copies:
             groups.append(_group(group, pairs, rule))
+            if on_group is not None:
+                on_group(groups[-1])
             if on_progress is not None:
                 on_progress(compared + len(groups), compared + len(copies))
     finally:
@@ -299,6 +315,7 @@ class _Pairs:
     search: PairSearch
     decisions: Decisions
     threshold: float
+    read_files: bool = True
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -314,6 +331,8 @@ class _Pairs:
         result = self(first, second)
         if result.doubt is not None or self.search.readings is None:
             return result.doubt or ""
+        if not self.read_files:
+            return _NOT_CHECKED
         try:
             doubt = find_doubt(first, second, result)
         except MediaError as error:
@@ -327,6 +346,8 @@ class _Pairs:
             return ""
         result = self.search.compare(first.record, second.record)
         missing = result.missing
+        if missing is None and not self.read_files:
+            return _NOT_CHECKED
         if missing is None:
             try:
                 missing = find_missing_picture(first, second, result)
@@ -350,6 +371,9 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rule: str) -> DuplicateGr
         reason = "your choice"
     elif len(wholes) == 1:
         best, reason = wholes[0], "longest"
+    elif not pairs.read_files:
+        best = max(wholes, key=lambda file: (file.record.width * file.record.height, file.record.duration))
+        reason = _NOT_CHECKED
     else:
         best, reason = choose_keeper(wholes, rule, pairs, pairs.search.known.keepers)
     others = [file for file in files if file is not best]
@@ -391,4 +415,5 @@ def _member(file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pai
         mirrored=result.mirrored,
         lacking=lacking,
         doubt=pairs.doubt(file, reference) or pairs.missing(file, reference),
+        segments=result.segments,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -89,6 +89,7 @@ def apply_plan(
     protected: Sequence[PathLike] = (),
     dry_run: bool = False,
     key: PlanKey | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[FileAction]:
     """Move the files that a plan removes into a folder or the trash; nothing is deleted.
 
@@ -104,6 +105,8 @@ def apply_plan(
         protected: Folders in which no file is touched.
         dry_run: Only say what would be done.
         key: Skip what the index with this key has not signed; None for a plan that is your own.
+        on_progress: Callback that receives (files done, total number of files); what it raises ends the run between
+            two files.
 
     Raises:
         MediaError: The log cannot be read or written, or another process uses it; finished steps are in it.
@@ -125,6 +128,8 @@ def apply_plan(
         for (keep, file), place in zip(removals, places, strict=True):
             action = _remove(task, file, keep, place, earlier.get(file.path), dry_run=dry_run)
             actions.append(replace(action, size=file.size))
+            if on_progress is not None:
+                on_progress(len(actions), len(removals))
     return actions
 
 
