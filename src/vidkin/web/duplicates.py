@@ -48,7 +48,7 @@ _SORTS: dict[GroupSort, Callable[[DuplicateGroup], Any]] = {
     "copies": lambda group: (-len(group.members), group.best.path),
 }
 # Seconds that the page waits for groups that only have to be put together, and between two looks.
-_PATIENCE, _LOOK_EVERY = 0.25, 0.02
+_PATIENCE, _LOOK_EVERY = 0.5, 0.02
 
 _SegmentModel: Any = result_model(Segment, called="SegmentOfCopy")
 _PartModel: Any = result_model(AlignedPart)
@@ -184,6 +184,7 @@ async def show_duplicates(
         "pages": pages,
         "is_empty": is_empty,
         "able": able,
+        "is_behind": able and not is_empty and not site.groups.is_current(),
         "view": view,
         "folders": await site.lists.run(lambda: _folders(site)),
     }

@@ -1,7 +1,7 @@
 // Duplicates: groups that stay where they are while verdicts, filters and removals change them.
 import { api, fileSize, make, runningJob, say, showProgress, watchJob } from "./base.js";
 import { Player } from "./player.js";
-import { Sync, SyncTools } from "./sync.js";
+import { Sync, SyncTools, exactParts } from "./sync.js";
 
 const form = document.getElementById("wish");
 const filter = document.getElementById("filter");
@@ -335,7 +335,7 @@ async function refine(members, best, sync) {
   for (const [index, member] of others.entries()) {
     const follower = sync.followers[index];
     try {
-      const parts = await api("/api/sync", { method: "POST", body: { video: Number(best.dataset.id), target: Number(member.dataset.id), parts: follower.parts.slice(0, 8) } });
+      const parts = await exactParts({ video: Number(best.dataset.id), target: Number(member.dataset.id) }, follower.parts);
       if (playing?.sync !== sync) return;
       follower.parts = parts;
       if (sync.paused) sync.seek(sync.leader.time);
@@ -343,7 +343,7 @@ async function refine(members, best, sync) {
       say(error.message);
     }
   }
-  document.dispatchEvent(new Event("refined"));
+  if (playing?.sync === sync) playing.stage.dataset.exact = "yes";
 }
 
 // Mouse and keys.
@@ -432,4 +432,6 @@ document.addEventListener("keydown", (event) => {
 if (form !== null) {
   showSelection();
   await join();
+  // What was being put together when the page was made may have ended before this looked.
+  if (document.getElementById("groups").dataset.behind && document.querySelector(".group") === null) await refresh({ stay: false });
 }

@@ -166,6 +166,18 @@ export class Player extends EventTarget {
     return this.presented.time + since * this.video.playbackRate;
   }
 
+  /** Until the moment that was sought is on the screen, two seconds at most. */
+  settled() {
+    const video = this.video;
+    if (video === null || (video.readyState >= 2 && !video.seeking && this.offset === null)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = AbortSignal.timeout(2000);
+      stop.addEventListener("abort", resolve);
+      const look = () => video.readyState >= 2 && !video.seeking && this.offset === null && resolve();
+      for (const name of ["seeked", "canplay", "loadeddata"]) video.addEventListener(name, look, { signal: stop });
+    });
+  }
+
   /** So many frames further, or back. */
   step(frames) {
     this.pause();

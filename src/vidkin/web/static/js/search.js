@@ -3,7 +3,7 @@ import { api, clock, make, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
 import { Player, playerKeys } from "./player.js";
 import { QueryPanel } from "./query.js";
-import { InStep } from "./step.js";
+import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
 import { Timeline } from "./timeline.js";
 
 const find = (id) => document.getElementById(id);
@@ -121,14 +121,26 @@ async function showStep(match, segment, query) {
     find("compare").href = matchAddress(panel.describe(), match.video.id);
     find("compare").hidden = Boolean(query.box);
     find("target-panel").hidden = false;
-    inStep = new InStep(panel.player, player);
+    player.element.classList.add("follower");
+    const parts = match.segments.map(partOf);
+    const sync = new Sync(panel.player, [{ player, parts }]);
+    const tools = (inStep = new SyncTools(sync, find("players")));
+    const show = (index, options) => tools.playStretch(sync.followers[0].parts[index], { only: sync.followers[0].parts[index], ...options });
+    find("target").append(tools.element);
     const stretches = match.segments.map((each) => ({ start: each.target_start, end: each.target_end, mirrored: each.mirrored, label: `Segment ${clock(each.target_start)} - ${clock(each.target_end)}` }));
-    timeline?.showSegments(stretches, (index) => inStep.show(match.segments[index]));
+    timeline?.showSegments(stretches, (index) => show(index));
     panel.timeline?.showSegments(
       query.box ? [] : match.segments.map((each, index) => ({ ...stretches[index], start: each.query_start, end: each.query_end })),
-      (index) => inStep.show(match.segments[index]),
+      (index) => show(index),
     );
-    if (segment) inStep.show(segment, { play: !query.box });
+    const at = Math.max(match.segments.indexOf(segment), 0);
+    if (segment) show(at, { play: !query.box && !panel.source.still });
+    if (segment && !query.box && !panel.source.still && !source.still) {
+      exactParts({ ...panel.source.key, target: match.video.id }, parts).then((exact) => {
+        if (inStep === tools) sync.followers[0].parts = exact;
+        for (const [index, part] of parts.entries()) if (sync.followers[0].only === part) sync.followers[0].only = exact[index];
+      }, (error) => say(error.message));
+    }
     find("target-panel").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say(error.message);

@@ -1,7 +1,7 @@
 // Players that show the same moment: one leads, the others follow it frame by frame.
-import { clock, make } from "./base.js";
+import { api, clock, make } from "./base.js";
 
-// Drift beyond this is caught up by a seek, below it by playing a little faster or slower, seconds.
+// Beyond this drift all stop and gather again, below it one plays a little faster or slower, seconds.
 const FAR = 0.3;
 // The drift that is left alone: half a frame of common videos.
 const CLOSE = 0.012;
@@ -17,6 +17,7 @@ export class Sync extends EventTarget {
     this.leader = leader;
     this.followers = followers.map(({ player, parts }) => ({ player, parts, part: null }));
     this.loop = null;
+    this.holding = null; // while all are waited for
     this.stopped = false;
     this.seeked = () => this.#place();
     this.frame = () => this.#follow();
@@ -34,17 +35,18 @@ export class Sync extends EventTarget {
   }
 
   get paused() {
-    return this.leader.paused;
+    return this.leader.paused && !this.holding;
   }
 
-  play() {
+  /** All begin together: whoever is not there yet is waited for. */
+  async play() {
     const end = this.loop === null ? this.leader.source.duration - 0.06 : this.loop.end;
-    if (this.leader.time >= end) this.seek(this.loop?.start ?? 0);
-    this.leader.play();
-    for (const follower of this.followers) if (this.#goal(follower) !== null) follower.player.play();
+    if (this.leader.time >= end) this.leader.seek(this.loop?.start ?? 0);
+    await this.#gather();
   }
 
   pause() {
+    this.holding = null;
     this.leader.pause();
     for (const { player } of this.followers) player.pause();
     // Where it stopped, the others go to exactly.
@@ -56,8 +58,27 @@ export class Sync extends EventTarget {
     else this.pause();
   }
 
+  /** Stop, go to where everybody should be, wait until it is shown, and go on. */
+  async #gather() {
+    const mine = (this.holding = {});
+    this.leader.pause();
+    for (const { player } of this.followers) player.pause();
+    await this.leader.settled();
+    this.#place();
+    await Promise.all(this.followers.map(({ player }) => player.settled()));
+    if (this.holding !== mine || this.stopped) return;
+    this.leader.play();
+    for (const follower of this.followers) {
+      if (this.#goal(follower) === null) continue;
+      follower.player.setRate(follower.part.rate * this.leader.rate);
+      follower.player.play();
+    }
+    this.holding = null;
+  }
+
   /** So many frames of the leader further; all players stop. */
   step(frames) {
+    this.holding = null;
     this.leader.pause();
     for (const { player } of this.followers) player.pause();
     this.leader.step(frames);
@@ -107,11 +128,14 @@ export class Sync extends EventTarget {
     if (this.stopped) return;
     this.dispatchEvent(new Event("change"));
     const leader = this.leader;
-    if (this.loop !== null && !leader.paused && leader.time >= this.loop.end) {
-      if (this.loop.again) this.seek(this.loop.start);
-      else this.pause();
+    if (this.holding === null && this.loop !== null && !leader.paused && leader.time >= this.loop.end) {
+      if (this.loop.again) {
+        this.leader.seek(this.loop.start);
+        this.#gather();
+      } else this.pause();
       return;
     }
+    if (this.holding !== null) return;
     for (const follower of this.followers) {
       const player = follower.player;
       const goal = this.#goal(follower, leader.shownNow());
@@ -125,14 +149,15 @@ export class Sync extends EventTarget {
       }
       const rate = follower.part.rate * leader.rate;
       const drift = player.shownNow() - goal;
-      if (Math.abs(drift) > FAR) {
-        player.seek(goal + 0.1 * rate); // a seek takes about that long
-        player.setRate(rate);
-      } else {
-        const nudge = Math.abs(drift) < CLOSE ? 0 : Math.min(Math.max(drift * 1.5, -MOST_NUDGE), MOST_NUDGE);
-        player.setRate(rate * (1 - nudge));
+      if (player.paused) {
+        player.seek(goal);
+        player.play();
+      } else if (Math.abs(drift) > FAR) {
+        this.#gather();
+        return;
       }
-      if (player.paused) player.play();
+      const nudge = Math.abs(drift) < CLOSE ? 0 : Math.min(Math.max(drift * 1.5, -MOST_NUDGE), MOST_NUDGE);
+      player.setRate(rate * (1 - nudge));
     }
   }
 
@@ -163,6 +188,13 @@ export function partOf(segment) {
     leader_box: segment.query_box,
     box: segment.target_box,
   };
+}
+
+/** The same parts with exact times, by decoding both files; `query` names the leader and the target. */
+export async function exactParts({ video, upload, target }, parts) {
+  const most = parts.slice(0, 8);
+  const exact = await api("/api/sync", { method: "POST", body: { video, upload, target, parts: most } });
+  return [...exact, ...parts.slice(most.length)];
 }
 
 const WHOLE = [0, 0, 1, 1];
