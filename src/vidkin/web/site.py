@@ -102,9 +102,9 @@ class Site:
         )
 
     def page(self, template: str, request: Request, values: Mapping[str, Any]) -> HTMLResponse:
-        """A page from ``templates/``; ``path`` in it is the address, for the navigation."""
-        text = self._templates.get_template(template).render(path=request.url.path, **values)
-        return HTMLResponse(text)
+        """A page from ``templates/``; ``section`` in it is the address that the navigation marks."""
+        section = _section_of(request.url.path)
+        return HTMLResponse(self._templates.get_template(template).render(section=section, **values))
 
     def is_empty(self) -> bool:
         """Whether the index has no videos; reads it."""
@@ -121,6 +121,13 @@ class Site:
         self.uploads.close()
         self.cache.close()
         self.index.close()
+
+
+def _section_of(path: str) -> str:
+    """The address in the navigation to which a page belongs."""
+    if path.startswith("/videos/"):
+        return "/shots" if path.endswith("/shots") else "/"
+    return "/search" if path == "/match" else path
 
 
 def base_name(path: str) -> str:

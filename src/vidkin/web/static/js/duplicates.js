@@ -70,10 +70,11 @@ function putInPlace(page) {
   if (anchored && before !== undefined) window.scrollBy(0, anchored.getBoundingClientRect().top - before);
 }
 
+/** Whether two groups show the same files in the same roles with the same buttons. */
 function isSame(one, other) {
-  const text = (section) => section.querySelector(".members").innerHTML.replace(/ checked(="")?/g, "");
-  const bare = (section) => [...section.querySelectorAll(".member")].map((member) => [member.dataset.id, member.dataset.other, member.querySelector(".verdict").textContent, member.querySelectorAll("input").length].join("|")).join("\n");
-  return bare(one) === bare(other) && text(one).length > 0;
+  const facts = (section) => [...section.querySelectorAll(".member")].map((member) =>
+    [member.dataset.id, member.dataset.other, member.querySelector(".verdict").textContent, member.querySelectorAll("input, button").length].join("|"));
+  return facts(one).join("\n") === facts(other).join("\n");
 }
 
 /** A group that is none any more stays to be seen, without buttons, until the page is opened again. */

@@ -19,7 +19,8 @@ export class Sync extends EventTarget {
     this.loop = null;
     this.holding = null; // while all are waited for
     this.stopped = false;
-    this.seeked = () => this.#place();
+    this.placed = null; // the moment of the leader for which the others were placed
+    this.seeked = () => this.leader.presented === null && this.#place();
     this.frame = () => this.#follow();
     leader.addEventListener("frame", this.frame);
     leader.addEventListener("time", this.frame);
@@ -117,8 +118,9 @@ export class Sync extends EventTarget {
   /** The others exactly there, by frame. */
   #place(time) {
     if (this.stopped) return;
+    this.placed = time ?? this.leader.shown;
     for (const follower of this.followers) {
-      const goal = this.#goal(follower, time);
+      const goal = this.#goal(follower, this.placed);
       if (goal !== null) follower.player.seek(goal + follower.player.frameSeconds / 2);
     }
     this.dispatchEvent(new Event("change"));
@@ -136,6 +138,7 @@ export class Sync extends EventTarget {
       return;
     }
     if (this.holding !== null) return;
+    if (leader.paused && this.placed !== null && Math.abs(leader.shown - this.placed) > 1e-3) this.#place();
     for (const follower of this.followers) {
       const player = follower.player;
       const goal = this.#goal(follower, leader.shownNow());
