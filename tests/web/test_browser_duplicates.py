@@ -47,10 +47,10 @@ def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(
         expect(groups).to_have_count(2)  # a command found them
         freed = page.locator("#savings")
         before = freed.inner_text()
-        # Copies side by side at matching moments: the same times in files of the same begin.
+        # The same moments in files of the same begin, to half a second: features are stored once a second.
         times = [box.locator(".length").all_inner_texts() for box in groups.nth(0).locator(".member").all()]
         assert len(times[0]) == 3
-        assert [abs(float(a[2:]) - float(b[2:])) < 0.25 for a, b in zip(*times, strict=True)] == [True] * 3
+        assert [abs(float(a[2:]) - float(b[2:])) < 0.5 for a, b in zip(*times, strict=True)] == [True] * 3
         # By key, on the second group, which has been scrolled to.
         last = groups.nth(1).locator(".member").nth(1)
         last.scroll_into_view_if_needed()

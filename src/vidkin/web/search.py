@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features import find_content_boxes
 from vidkin.index import Match, VideoRecord
 from vidkin.index.query.exact_times import refine_segment
 from vidkin.media import thumbnail
@@ -225,6 +226,26 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
             f"a rectangle must have at least {_LEAST_SIDE} pixels a side, got {right - left}x{bottom - top}"
         )
     return np.ascontiguousarray(frame[top:bottom, left:right])
+
+
+@router.get("/api/rectangles")
+async def list_rectangles(
+    site: CurrentSite,
+    video: int | None = None,
+    upload: str | None = None,
+    time: Annotated[float, Query(ge=0, le=1e6, description="Seconds.")] = 0.0,
+) -> list[Box]:
+    """The largest rectangles in a picture, for searches with a part of it: left, top, right, bottom, as shares."""
+    SearchQuery(video=video, upload=upload, start=None, end=None, time=time, box=None).check()
+
+    def work() -> list[Box]:
+        source = open_source(site, video=video, upload=upload)
+        source.open().close()
+        frame = thumbnail(source.path, min(time, max(source.duration - 0.1, 0.0)), short_side=360, threads=1)
+        boxes = find_content_boxes(np.stack([frame, frame]), only_lines=True).tolist()
+        return [(left, top, right, bottom) for left, top, right, bottom in boxes]
+
+    return await site.pictures.run(work)
 
 
 class Pair(SearchQuery):

@@ -281,7 +281,7 @@ async function showHistory() {
       const bytes = removal.files.filter((file) => file.fate === "removed").reduce((sum, file) => sum + file.size, 0);
       const when = new Date(removal.created).toLocaleString();
       return make("li", {},
-        make("div", { class: "head" }, make("strong", {}, `${when}: ${removal.files.length} ${removal.files.length === 1 ? "file" : "files"}, ${fileSize(bytes)} away`),
+        make("div", { class: "removal-head" }, make("strong", {}, `${when}: ${removal.files.length} ${removal.files.length === 1 ? "file" : "files"}, ${fileSize(bytes)} away`),
           removal.can_undo ? make("button", { type: "button", onclick: () => undo(removal.name) }, "Undo") : make("span", { class: "good" }, "undone")),
         make("ul", {}, ...removal.files.map((file) => item(removal, file))));
     }),

@@ -26,7 +26,7 @@ export class Player extends EventTarget {
     this.overlay = make("div", { class: "overlay" });
     this.screen = make("div", { class: "screen" });
     this.screen.style.aspectRatio = `${source.width || 16} / ${source.height || 9}`;
-    this.screen.style.maxWidth = `calc(45vh * ${(source.width || 16) / (source.height || 9)})`;
+    this.screen.style.maxWidth = `calc(var(--tall, 45vh) * ${(source.width || 16) / (source.height || 9)})`;
     if (source.still) {
       this.video = null;
       this.image = make("img", { src: `${source.address}/file`, alt: source.name });
