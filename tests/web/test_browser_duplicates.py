@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.support.videos import encode, pan
 from tests.web.browser import new_page, open_browser, served
@@ -37,9 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str
         yield address, library.folder
 
 
-def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
+def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser, height=500) as page:
         page.goto(f"{address}duplicates")
@@ -118,10 +116,8 @@ def test_copies_are_moved_and_brought_back(browser: Browser, place: tuple[str, P
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_group_plays_in_sync_and_groups_appear_while_a_search_runs(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
-    address, folder = place
+def test_a_group_plays_in_sync_and_groups_appear_while_a_search_runs(browser: Browser, place: tuple[str, Path]) -> None:
+    address, _ = place
     with new_page(browser) as page:
         page.goto(f"{address}duplicates")
         page.locator(".member").first.focus()

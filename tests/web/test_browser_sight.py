@@ -144,7 +144,6 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "review": ("review", wait_for_a_pair),
     "experiments": ("experiments", choose_all_runs),
     "API": ("api", show_the_keys),
-    "no page": ("nowhere", nothing),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_both_sides_show_the_same_frame_while_paused_and_by_step(
             seen.append(page.evaluate(NUMBERS))
         # `later` begins with frame 50 of the film: its pictures hold the film's numbers, too.
         assert [abs(query - target) <= 1 for query, target in seen] == [True] * 7, seen
-        assert [later[0] - early[0] for early, later in zip(seen, seen[1:], strict=False)] == [1] * 6, seen
+        assert [later[0] - early[0] for early, later in pairwise(seen)] == [1] * 6, seen
         track = page.locator("#query .track")
         track.focus()
         for _ in range(4):
@@ -148,7 +149,9 @@ def test_a_segment_repeats_and_lies_over_the_other_as_wipe_and_difference(
         assert "inset(0px" in page.locator("#target .screen").evaluate("screen => getComputedStyle(screen).clipPath")
         view.focus()
         view.select_option("difference")
-        assert page.locator("#target .screen").evaluate("screen => getComputedStyle(screen).mixBlendMode") == "difference"
+        assert (
+            page.locator("#target .screen").evaluate("screen => getComputedStyle(screen).mixBlendMode") == "difference"
+        )
         view.select_option("beside")
         beside = page.locator("#target .screen").bounding_box()
         assert beside is not None

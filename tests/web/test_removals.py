@@ -114,6 +114,30 @@ def test_only_spare_files_of_the_groups_can_be_removed(mine: Library, connect: C
     assert client.get("/api/duplicates/removals").json() == []
 
 
+def test_pages_of_other_sites_and_others_without_the_token_move_nothing(mine: Library, connect: Connect) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index, token="secret")
+    bearer = {"Authorization": "Bearer secret"}
+    copy = next(
+        video["id"]
+        for video in client.get("/api/videos", headers=bearer).json()["videos"]
+        if video["name"] == "copy.mp4"
+    )
+    body = {"videos": [copy], "folder": str(mine.folder.parent / "away")}
+    for headers, status in (
+        ({}, 401),
+        ({**bearer, "Origin": "http://evil.example"}, 403),
+        ({**bearer, "Sec-Fetch-Site": "cross-site"}, 403),
+        ({**bearer, "Host": "evil.example"}, 400),
+    ):
+        answer = client.post("/api/duplicates/remove", json=body, headers=headers)
+        assert answer.status_code == status, headers
+        assert client.post("/api/duplicates/undo", json={"name": "x"}, headers=headers).status_code == status
+    large = client.post("/api/duplicates/remove", content=b" " * 9_000_000, headers=bearer)
+    assert large.status_code == 413
+    assert contents(mine.folder) == before
+
+
 def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)

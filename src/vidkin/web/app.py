@@ -145,7 +145,9 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     message = printable(message)
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
         site: Site = request.app.state.site
-        answer = site.page("error.html", request, {"title": _TITLES.get(status, "That did not work"), "message": message})
+        answer = site.page(
+            "error.html", request, {"title": _TITLES.get(status, "That did not work"), "message": message}
+        )
         answer.status_code = status
         return answer
     return JSONResponse({"detail": message}, status, headers)

@@ -1,4 +1,4 @@
-"""Duplicates: groups of copies side by side at the same moments, verdicts on them, and tables and plans to take away."""
+"""Duplicates: groups of copies at the same moments, side by side; verdicts on them; tables and plans to take away."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLRes
             "source": source_item(site, video=video),
             "folder": os.path.dirname(record.path),
             "copies": _copies(site, record),
-            "compared": found is not None and not found.uncompared and not found.is_preview and found.videos > 0,
+            "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
         }
 
     return site.page("video.html", request, await site.lists.run(find))

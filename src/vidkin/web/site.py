@@ -178,9 +178,7 @@ def answer_model(name: str, about: str, **fields: Any) -> type[BaseModel]:
     return _model(name, about, fields, {})
 
 
-def result_model(
-    result: type, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any
-) -> type[BaseModel]:
+def result_model(result: type, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
     """Description of a result of the library, field by field as its ``to_dict`` gives it.
 
     Args:

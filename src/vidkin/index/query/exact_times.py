@@ -62,8 +62,8 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
         segment: Where they match, to within three quarters of a second.
         threads: Decoder threads.
 
-    Raises:
-        MediaError: One of the files cannot be read.
+    Returns:
+        The segment; as it was where one of the files cannot be read.
     """
     length = segment.query_end - segment.query_start
     if length <= 0:
