@@ -142,8 +142,13 @@ def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, 
     before = contents(mine.folder)
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
+    plan, away = mine.folder.parent / "plan.json", mine.folder.parent / "away"
+    told = CliRunner().invoke(app, ["duplicates", "-i", str(mine.index), "--plan", str(plan)])
+    assert told.exit_code == 0, told.output
     with Index.open(mine.index, read_only=True) as index, index.place.exclusive():
-        ended = remove(client, copy, folder=mine.folder.parent / "away")
+        ended = remove(client, copy, folder=away)
+        told = CliRunner().invoke(app, ["apply", str(plan), "--move-to", str(away)])
+    assert (told.exit_code, "is being written to by process" in told.output) == (3, True)
     assert (ended["state"], "is being written to by process" in ended["error"]) == ("failed", True)
     assert contents(mine.folder) == before
 

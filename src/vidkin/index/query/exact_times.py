@@ -143,7 +143,7 @@ def _shifts() -> NDArray[np.float64]:
     return np.arange(-count, count + 1) * _STEP
 
 
-def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.float64]:
+def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.floating]:
     """Small gray pictures [T, pixels] of a part of the frames."""
     from PIL import Image
 
