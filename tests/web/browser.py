@@ -135,7 +135,8 @@ def new_page(
 ) -> Iterator[Page]:
     """A page that must log no error: no script that fails, nothing that the server or the browser refuses.
 
-    Lines with the word ``refused`` are those that the test means. After ``seconds`` the browser is killed and the test fails.
+    Lines with the word ``refused`` are those that the test means. After ``seconds`` the browser is killed and the test
+    fails.
     """
     problems: list[str] = []
     with within(seconds, "a page in Chromium", kill_browser):

@@ -92,6 +92,8 @@ class Site:
             printable=printable,
             number=number,
             base_name=base_name,
+            middle=shorten_name,
+            folder=lambda path: base_name(os.path.dirname(path)),
         )
         self._templates.globals.update(
             version=__version__,
@@ -133,6 +135,14 @@ def _section_of(path: str) -> str:
 def base_name(path: str) -> str:
     """The last part of a path, as it can be shown."""
     return printable(os.path.basename(path.rstrip(os.sep)) or path)
+
+
+def shorten_name(name: str, most: int = 48) -> str:
+    """A name with its middle left out if it is long: the end of names often tells files apart."""
+    if len(name) <= most:
+        return name
+    end = most // 2
+    return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
 
 
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:

@@ -161,3 +161,8 @@ document.addEventListener("keydown", (event) => {
   } else return;
   event.preventDefault();
 });
+
+// Pictures that are on their way shimmer; what is there does not.
+const there = (image) => image.closest(".picture, .frame")?.classList.add("there");
+for (const name of ["load", "error"]) document.addEventListener(name, (event) => event.target.matches?.("img") && there(event.target), true);
+for (const image of document.images) if (image.complete) there(image);
