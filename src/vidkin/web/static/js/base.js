@@ -147,13 +147,13 @@ export function make(name, attributes = {}, ...children) {
 
 const help = document.getElementById("help");
 document.getElementById("help-button")?.addEventListener("click", () => help.showModal());
-let going = 0;
+let going = -Infinity; // when G was pressed
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input:not([type=checkbox]), select, textarea")) return;
   if (event.key === "?") help.showModal();
   else if (event.key === "g") going = performance.now();
   else if (performance.now() - going < 1500) {
-    going = 0;
+    going = -Infinity;
     const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.textContent[0].toLowerCase() === event.key.toLowerCase());
     if (link === undefined) return;
     event.stopImmediatePropagation(); // the same letter means something else on the page

@@ -110,6 +110,7 @@ export class Sync extends EventTarget {
       follower.part = part;
       follower.player.flip(part?.mirrored ?? false);
       follower.player.showBox(part?.box ?? null);
+      if (follower === this.followers[0]) this.leader.showBox(part?.leader_box ?? null);
       follower.player.element.classList.toggle("away", part === null);
     }
     return part === null ? null : part.at + (time - part.start) * part.rate;
@@ -166,6 +167,7 @@ export class Sync extends EventTarget {
 
   stop() {
     this.stopped = true;
+    this.leader.showBox(null);
     clearInterval(this.timer);
     this.leader.removeEventListener("frame", this.frame);
     this.leader.removeEventListener("time", this.frame);
