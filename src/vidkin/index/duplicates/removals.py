@@ -14,7 +14,7 @@ from typing import Any, Literal
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
 from vidkin.index.duplicates.find import DuplicateGroup
-from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+from vidkin.index.duplicates.plans import DuplicatePlan, PlannedGroup, plan_removal, read_plan, write_plan
 from vidkin.index.duplicates.plans_signature import PlanKey, sign_plan
 from vidkin.index.duplicates.removal import FileAction, apply_plan, undo
 from vidkin.index.duplicates.removal_log import Journal, StepState
@@ -131,7 +131,7 @@ class Removals:
                 on_progress(done, total, what)
 
         with self._place.exclusive():
-            planned, skipped = [], list[FileAction]()
+            planned, skipped = list[PlannedGroup](), list[FileAction]()
             for position, group in enumerate(groups):
                 report(position, f"reading {os.path.basename(group.best.path)}")
                 try:

@@ -140,7 +140,7 @@ def _look(query: PathLike, target: PathLike, segment: Segment, start: float, thr
 
 def _shifts() -> NDArray[np.float64]:
     count = round(_FARTHEST / _STEP)
-    return np.arange(-count, count + 1) * _STEP
+    return np.arange(-count, count + 1, dtype=np.float64) * _STEP
 
 
 def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.floating]:
@@ -149,7 +149,7 @@ def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.flo
 
     height, width = frames.images.shape[1:3]
     left, top, right, bottom = (round(share * side) for share, side in zip(box, (width, height) * 2, strict=True))
-    pictures = []
+    pictures: list[NDArray[np.floating]] = []
     for image in frames.images:
         part = Image.fromarray(image[top : max(bottom, top + 2), left : max(right, left + 2)]).convert("L")
         small = np.asarray(part.resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
