@@ -131,10 +131,12 @@ def new_page(
     height: int = 900,
     scheme: str = "light",
     seconds: float = _FOR_A_PAGE,
+    refused: str = "no such line",
 ) -> Iterator[Page]:
     """A page that must log no error: no script that fails, nothing that the server or the browser refuses.
 
-    After ``seconds`` the browser is killed and the test fails.
+    Lines with the word ``refused`` are those that the test means. After ``seconds`` the browser is killed and the test
+    fails.
     """
     problems: list[str] = []
     with within(seconds, "a page in Chromium", kill_browser):
@@ -145,7 +147,10 @@ def new_page(
             page = context.new_page()
             page.set_default_timeout(20_000)
             page.on("pageerror", lambda error: problems.append(str(error)))
-            page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+            page.on(
+                "console",
+                lambda line: problems.append(line.text) if line.type == "error" and refused not in line.text else None,
+            )
             yield page
         finally:
             if browser.is_connected():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.web.conftest import Connect, Library
+from tests.web.synthetic import fill
 from vidkin.index import Index
 from vidkin.web.lanes import BusyError, StuckError
 
@@ -23,10 +26,40 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
     for address in ("/nothing", "/videos/999/file", "/?page=0"):
         page = client.get(address, headers=person)
         assert page.status_code in (404, 422)
-        assert "<h1>Not possible</h1>" in page.text
+        assert f"<h1>{'Not found' if page.status_code == 404 else 'That cannot be done'}</h1>" in page.text
+        assert 'href="/">Go to the library</a>' in page.text
         assert "detail" in client.get(address).json()
     assert "detail" in client.get("/api/videos/999", headers=person).json()
-    assert "there is nothing at /&lt;b&gt;" in client.get("/<b>", headers=person).text
+    assert "there is no page at /&lt;b&gt;; go to the library" in client.get("/<b>", headers=person).text
+
+
+@pytest.mark.parametrize(
+    ("address", "section"),
+    [
+        *(("/", "Library"), ("/search", "Search"), ("/duplicates", "Duplicates"), ("/shots", "Shots")),
+        *(("/review", "Review"), ("/experiments", "Experiments"), ("/api", "API")),
+        *(("/videos/{}", "Library"), ("/videos/{}/shots", "Shots"), ("/match?video={}&target={}", "Search")),
+    ],
+)
+def test_the_navigation_marks_the_section_of_every_page(client: TestClient, address: str, section: str) -> None:
+    video = client.get("/api/videos").json()["videos"][1]["id"]
+    page = client.get(address.replace("{}", str(video))).text
+    assert re.findall(r'aria-current="page">([^<]+)</a>', page) == [section]
+    assert 'aria-keyshortcuts="?"' in page
+
+
+@pytest.mark.large
+def test_no_page_of_a_large_index_takes_long(tmp_path: Path, connect: Connect) -> None:
+    """Processor time, as other work on the machine does not count."""
+    fill(tmp_path / "many.vidkin", 10_000)
+    client = connect(tmp_path / "many.vidkin")
+    addresses = ("/", "/?q=0001", "/?sort=size", "/duplicates", "/shots", "/shots?q=00", "/review", "/videos/5")
+    for address in addresses:
+        client.get(address)  # the first page of a server reads the records and compiles its template
+    for address in addresses:
+        began = time.process_time()
+        assert client.get(address).status_code == 200
+        assert time.process_time() - began < 0.3, address
 
 
 @pytest.mark.parametrize("read_only", [False, True])

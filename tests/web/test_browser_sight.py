@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ from vidkin.review import Labels
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
+# axe-core, MPL 2.0, as the package for tests brings it.
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SIGHT = (Path(__file__).parent / "sight.js").read_text(encoding="utf-8")
 
 
@@ -87,6 +91,17 @@ def point_at_the_map(page: Page) -> None:
 def find_duplicates(page: Page) -> None:
     page.get_by_role("button", name="Find duplicates").click()
     expect(page.locator(".member.best").first).to_be_visible(timeout=60_000)
+    expect(page.locator("#progress")).to_be_hidden(timeout=60_000)
+    page.locator("[data-select]").first.check()
+    page.locator("#move").click()
+    page.locator("#history summary").click()
+    expect(page.locator("#history .removals")).to_contain_text("Nothing was removed")
+
+
+def show_the_keys(page: Page) -> None:
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
 
 
 def find_shots(page: Page) -> None:
@@ -128,7 +143,7 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "shots of a video": ("videos/{coffee.mp4}/shots", find_shots),
     "review": ("review", wait_for_a_pair),
     "experiments": ("experiments", choose_all_runs),
-    "API": ("api", nothing),
+    "API": ("api", show_the_keys),
 }
 
 
@@ -145,6 +160,9 @@ def test_all_can_be_seen_and_reached_by_tab(browser: Browser, numbers: tuple[str
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert page.evaluate(f"{SIGHT}.faults()") == [], scheme
+            page.evaluate(AXE)
+            found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)["violations"]
+            assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], scheme
         walk_with_tab(page)
 
 

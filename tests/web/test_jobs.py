@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,3 +88,20 @@ def test_old_jobs_are_forgotten() -> None:
     assert len(jobs.all()) <= 52
     assert jobs.get(1) is None
     assert jobs.get(60) is not None
+
+
+def test_the_rate_counts_the_steps_of_this_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that resumes begins with the steps of earlier ones, which cost it nothing."""
+    now = 100.0
+    monkeypatch.setattr("vidkin.web.jobs.time", SimpleNamespace(monotonic=lambda: now))
+    job = Job(1, "duplicates", "Find duplicates")
+    job.report(0, 0, "looking")
+    job.report(500, 1000, "comparing")
+    assert (job.state().rate, job.state().seconds_left) == (0.0, None)
+    for done in (510, 520, 530):
+        now += 1.0
+        job.report(done, 1000, "comparing")
+    state = job.state()
+    assert (state.rate, state.seconds_left, state.seconds) == (10.0, 47.0, 3.0)
+    job.report(0, 10, "grouping")  # another kind of step
+    assert (job.state().rate, job.state().seconds_left) == (0.0, None)

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
+from vidkin.index import Index, SerialExecutor
 from vidkin.media import probe, thumbnail
 
 
@@ -29,6 +30,24 @@ def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClie
     assert later.status_code == 200
     assert later.content != answer.content
     assert client.get(f"/videos/{coffee}/thumbnail?time=500").content == later.content  # the end
+
+
+def test_a_poster_shows_something_where_a_third_of_the_video_is_black(tmp_path: Path, connect: Connect) -> None:
+    """Black up to .45 of its length: neither the begin nor a third of it shows anything."""
+    pictures = list(pan("coffee", 60))
+    pictures[:27] = [np.zeros_like(pictures[0])] * 27
+    encode(tmp_path / "late.mp4", pictures)
+    encode(tmp_path / "black.mp4", [np.zeros_like(pictures[0])] * 20)
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True) as index:
+        index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
+    client = connect(tmp_path / "c.vidkin")
+    shown = {}
+    for name in ("late.mp4", "black.mp4"):
+        answer = client.get(f"/videos/{number_of(client, name)}/thumbnail")
+        shown[name] = np.asarray(Image.open(io.BytesIO(answer.content))).astype(int)
+    right = thumbnail(tmp_path / "late.mp4", 3.0).astype(int)  # half of it
+    assert np.abs(shown["late.mp4"] - right).mean() < 6
+    assert shown["black.mp4"].mean() < 5
 
 
 def test_a_video_that_cannot_be_read_has_no_thumbnail(client: TestClient) -> None:

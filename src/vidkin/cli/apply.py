@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +17,7 @@ from vidkin.cli.paths import open_index, open_index_for_writing
 from vidkin.rendering.text import command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
-    from vidkin.index import FileAction
+    from vidkin.index import DuplicatePlan, FileAction
 
 
 def apply(
@@ -70,26 +71,31 @@ def apply(
         journal.steps()  # without a log that is the error, whatever the plan is
     what = read_plan(plan)
     key = None if any_file else key_of_plan(what, made_from)
-    if undo:
-        actions = take_back(journal, plan=what, dry_run=dry_run, key=key)
-    else:
-        link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
-        actions = apply_plan(
-            what,
-            journal,
-            folder=move_to,
-            link=link,
-            protected=protect or [],
-            dry_run=dry_run,
-            carry=carry,
-            key=key,
-        )
+    with nullcontext() if key is None or dry_run else _hold_index(what, made_from):
+        if undo:
+            actions = take_back(journal, plan=what, dry_run=dry_run, key=key)
+        else:
+            link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
+            actions = apply_plan(
+                what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, carry=carry, key=key
+            )
     if json:
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
     else:
         _show(actions, plan, undone=undo)
     if any(action.outcome == "skipped" for action in actions):
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def _hold_index(plan: DuplicatePlan, made_from: str | None) -> AbstractContextManager[None]:
+    """The lock of the index that signed a plan: two plans at once could each remove what the other one keeps."""
+    from vidkin.index.storage.opening import open_place
+
+    folder = open_place(made_from or plan.index).folder
+    # On object storage, and where nothing can be written, no page removes files either.
+    if folder is None or not os.access(folder, os.W_OK):
+        return nullcontext()
+    return open_place(folder).exclusive()
 
 
 def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:

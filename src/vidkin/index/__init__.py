@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.removal_entries import FileAction
     from vidkin.index.duplicates.removal_log import Journal
     from vidkin.index.duplicates.removal_undo import undo
+    from vidkin.index.duplicates.removals import Removal, Removals, RemovedFile
     from vidkin.index.ingest.executor import (
         Advanced,
         Described,
@@ -98,6 +99,9 @@ __all__ = [
     "RayRanker",
     "RecallReport",
     "RecurringGroup",
+    "Removal",
+    "Removals",
+    "RemovedFile",
     "Scan",
     "SerialExecutor",
     "SharedStretch",

@@ -19,7 +19,7 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor
 from vidkin.index.creation import create_index, open_index_extractor, remember_places, resolve_spec
-from vidkin.index.duplicates.comparisons import Comparisons, present_files
+from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import VideoFile, scan
 from vidkin.index.storage.contract import VectorStore
@@ -348,7 +348,10 @@ class Index:
         only: PathLike | Sequence[PathLike] = (),
         across: Sequence[PathLike] = (),
         incoming: PathLike | Sequence[PathLike] = (),
+        known_only: bool = False,
+        read_files: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
+        on_group: Callable[[DuplicateGroup], None] | None = None,
     ) -> list[DuplicateGroup]:
         """Find groups of videos that hold the same material, without comparing all pairs.
 
@@ -367,7 +370,11 @@ class Index:
             across: Compare only files of one of these folders with files of another one.
             incoming: Compare only the files of these folders with all others, which are the library; its files always
                 stay, and the best of a group is one of them.
+            known_only: Only group what earlier searches compared; :meth:`uncompared` says how much they left.
+            read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
+                pixels, what was not looked at before is in doubt, and nothing is stored.
             on_progress: Callback that receives (steps done, total number of steps).
+            on_group: Callback that receives each group when the roles of its members are known.
 
         Raises:
             InvalidArgumentError: The threshold is out of its range, ``keep`` is neither a rule nor a folder, a folder
@@ -381,11 +388,14 @@ class Index:
         self._require_segments()
         self.refresh()
         files = present_files(self._parts.records())
+        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        if not read_files:
+            known.place = None  # a preview writes nothing over what a search stores at the same time
         search = PairSearch(
             self.store,
             self._parts.common,
             self.scorer,
-            Comparisons.open(self.place, self._parts.state_of_scores()),
+            known,
             self._parts.readings(),
             mirrored=mirrored,
         )
@@ -397,7 +407,10 @@ class Index:
             parts=parts,
             keep=keep,
             scope=scope,
+            known_only=known_only,
+            read_files=read_files,
             on_progress=on_progress,
+            on_group=on_group,
         )
 
     @one_blas_thread()
@@ -475,6 +488,14 @@ class Index:
             options,
             on_progress=on_progress,
         )
+
+    def uncompared(self) -> tuple[int, int]:
+        """Number of videos that no search for duplicates has compared yet, and of all that can be compared."""
+        self.refresh()
+        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        records = [record for record in self.videos() if record.status == "ok" and record.frames]
+        contents = {content_of(record) for record in records if not is_gone(record.path)}
+        return len(contents - known.searched), len(contents)
 
     def rank_with(self, ranker: Ranker | None) -> None:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""

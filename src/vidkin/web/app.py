@@ -33,6 +33,7 @@ from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
 from vidkin.web.library import library_page
 from vidkin.web.media import media_page
+from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
 from vidkin.web.search import search_page
 from vidkin.web.shots import shots_page
@@ -47,6 +48,7 @@ _PAGES = (
     review_page,
     experiments_page,
     media_page,
+    removals_page,
     api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.
@@ -61,6 +63,14 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (BusyError, 503),
     (StuckError, 504),
 )
+# Headings of pages that say what is wrong; the message says what to do.
+_TITLES = {
+    404: "Not found",
+    409: "Not now",
+    422: "That cannot be done",
+    503: "Too much at once",
+    504: "That took too long",
+}
 
 
 def create_app(index: str | os.PathLike[str], settings: Settings | None = None) -> ASGIApp:
@@ -124,7 +134,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)
         if message == HTTPStatus.NOT_FOUND.phrase:  # of the router, which found no function for the address
-            message = f"there is nothing at {request.url.path}"
+            message = f"there is no page at {request.url.path}; go to the library"
     elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"][1:])
@@ -135,7 +145,9 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     message = printable(message)
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
         site: Site = request.app.state.site
-        answer = site.page("error.html", request, {"message": message})
+        answer = site.page(
+            "error.html", request, {"title": _TITLES.get(status, "That did not work"), "message": message}
+        )
         answer.status_code = status
         return answer
     return JSONResponse({"detail": message}, status, headers)

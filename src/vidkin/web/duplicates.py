@@ -1,25 +1,31 @@
-"""Duplicates: groups of copies side by side, verdicts on them, and a plan of what can be removed."""
+"""Duplicates: groups of copies at the same moments, side by side; verdicts on them; tables and plans to take away."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import Field
 
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
-from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, sign_plan, write_plan
+from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal, sign_plan, write_plan
 from vidkin.rendering.duplicates import describe_member, duplicate_cells
+from vidkin.rendering.moments import SHARES, AlignedPart, align_group, matching_moments
 from vidkin.rendering.text import clock, printable
-from vidkin.web.jobs import Job, JobState
+from vidkin.similarity import Segment
+from vidkin.web.groups import FoundGroups, Wish
+from vidkin.web.jobs import Job, JobRunningError, JobState
 from vidkin.web.site import (
     CurrentSite,
     Page,
@@ -34,45 +40,23 @@ from vidkin.web.site import (
 router = APIRouter(tags=["duplicates"])
 duplicates_page = Page(router, "Duplicates", "/duplicates")
 
-Rule = Literal["best", "oldest", "newest", "largest", "longest"]
-# Shares of a video at which its pictures are from.
-_MOMENTS = (0.15, 0.5, 0.85)
-_OUTDATED = "verdicts changed since the groups were found; find them again"
+GroupFilter = Literal["all", "spare", "doubtful", "other"]
+GroupSort = Literal["path", "savings", "copies"]
+_SORTS: dict[GroupSort, Callable[[DuplicateGroup], Any]] = {
+    "path": lambda group: group.best.path,
+    "savings": lambda group: (-group.savings, group.best.path),
+    "copies": lambda group: (-len(group.members), group.best.path),
+}
+# Seconds that the page waits for groups that only have to be put together, and between two looks.
+_PATIENCE, _LOOK_EVERY = 0.5, 0.02
 
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What to look for.
-
-    Attributes:
-        threshold: Score from which on two videos belong together, above 0 and at most 1.
-        parts: Also group excerpts with the video that they are from.
-        rule: Which copy to keep.
-    """
-
-    threshold: Annotated[float, Field(gt=0, le=1)] = 0.7
-    parts: bool = False
-    rule: Rule = "best"
-
-
-@dataclass(frozen=True, slots=True)
-class FoundGroups:
-    """What the last search for duplicates of this server found.
-
-    Attributes:
-        wish: Settings of the search.
-        groups: Groups in the order of the paths of their best copies.
-        verdicts: Number of verdicts that had been given here when the search began.
-    """
-
-    wish: Wish = Wish()
-    groups: tuple[DuplicateGroup, ...] = ()
-    verdicts: int = 0
-
-
+_SegmentModel: Any = result_model(Segment, called="SegmentOfCopy")
+_PartModel: Any = result_model(AlignedPart)
 # Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None where one has left the
 # index; ``name``, ``folder``: as they can be shown; ``words``: the role of the file; ``spare``: as ``is_spare``;
-# ``pictures``: addresses of pictures of it, at the same shares of each file; ``moments``: their times, as text.
+# ``pictures``: addresses of pictures of it at the same moments of the content, None where it does not show that;
+# ``moments``: their times, as text; ``aligned``: whether these moments are known to be the same;
+# ``parts``: which parts of the best file it shows, for players.
 MemberModel: Any = result_model(
     DuplicateMember,
     is_spare=bool,
@@ -82,19 +66,27 @@ MemberModel: Any = result_model(
     folder=str,
     words=str,
     spare=bool,
-    pictures=list[str],
+    pictures=list[str | None],
     moments=list[str],
+    aligned=bool,
+    segments=list[_SegmentModel],
+    parts=list[_PartModel],
 )
-GroupModel: Any = result_model(DuplicateGroup, savings=int, members=list[MemberModel])
-# ``searched``: there was a search since the server began; ``outdated``: verdicts changed since; ``total``: groups;
-# ``copies``: files besides the best ones; ``spare``: files that a plan moves; ``savings``: their bytes.
+# ``key``: names the group as long as its files are the same; ``number``: its place among all groups.
+GroupModel: Any = result_model(DuplicateGroup, savings=int, members=list[MemberModel], key=str, number=int)
+# ``searched``: videos were compared; ``is_preview``: a search is at work; ``uncompared``: videos that no search
+# compared; ``total``: groups that fit the filter; ``copies``: files besides the best ones; ``spare``: files that can be
+# removed; ``savings``: their bytes; ``largest``: groups in all, whatever the filter.
 DuplicateList: Any = answer_model(
     "DuplicateList",
-    "Some groups of the last search, and figures of all of them.",
+    "Some groups of duplicates, and figures of all that fit the filter.",
     searched=bool,
-    outdated=bool,
+    is_preview=bool,
+    uncompared=int,
+    videos=int,
     wish=Wish,
     total=int,
+    of_all=int,
     copies=int,
     spare=int,
     savings=int,
@@ -136,20 +128,65 @@ class Verdicts:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Which groups to show.
+
+    Attributes:
+        words: Words that the path of one of its files holds.
+        show: Which groups.
+        sort: In which order.
+    """
+
+    words: str = ""
+    show: GroupFilter = "all"
+    sort: GroupSort = "path"
+
+    def choose(self, groups: Sequence[DuplicateGroup]) -> list[DuplicateGroup]:
+        words = self.words.casefold().split()
+        chosen = [group for group in groups if self._fits(group) and _has_words(group, words)]
+        return sorted(chosen, key=_SORTS[self.sort])
+
+    def _fits(self, group: DuplicateGroup) -> bool:
+        if self.show == "spare":
+            return any(member.is_spare for member in group.members)
+        if self.show == "doubtful":
+            return any(member.doubt for member in group.members)
+        return self.show == "all" or any(member.relation != "whole" for member in group.members)
+
+    def address(self, page: int) -> str:
+        values = {"q": self.words, "show": self.show, "sort": self.sort, "page": page}
+        plain = {"q": "", "show": "all", "sort": "path", "page": 1}
+        rest = urlencode({name: value for name, value in values.items() if value != plain[name]})
+        return f"/duplicates?{rest}" if rest else "/duplicates"
+
+
 @router.get("/duplicates", response_class=HTMLResponse, include_in_schema=False)
 async def show_duplicates(
-    request: Request, site: CurrentSite, number: Annotated[int, Query(alias="page", ge=1)] = 1
+    request: Request,
+    site: CurrentSite,
+    q: str = "",
+    show: GroupFilter = "all",
+    sort: GroupSort = "path",
+    number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """Page of the groups that were found last, some at a time."""
-    size = site.settings.groups_a_page
-    duplicates = await site.lists.run(lambda: _list(site, (number - 1) * size, size))
+    """Page of the groups, some at a time; what a command or another page did since is in it."""
+    size, view = site.settings.groups_a_page, _View(q, show, sort)
+    able = site.index.has_segments
+    is_empty = await site.lists.run(site.is_empty)
+    if able and not is_empty:
+        await bring_up_to_date(site)
+    duplicates = await site.lists.run(lambda: _list(site, view, (number - 1) * size, size))
+    pages = max(-(-duplicates["total"] // size), 1)
     values = {
         "duplicates": duplicates,
-        "page": number,
-        "pages": max(-(-duplicates["total"] // size), 1),
-        "is_empty": await site.lists.run(site.is_empty),
-        "able": site.index.has_segments,
-        "first": (number - 1) * size,
+        "page": min(number, pages),
+        "pages": pages,
+        "is_empty": is_empty,
+        "able": able,
+        "is_behind": able and not is_empty and not site.groups.is_current(),
+        "view": view,
+        "folders": await site.lists.run(lambda: _folders(site)),
     }
     return site.page("duplicates.html", request, values)
 
@@ -159,14 +196,18 @@ async def list_duplicates(
     site: CurrentSite,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    q: str = "",
+    show: GroupFilter = "all",
+    sort: GroupSort = "path",
 ) -> ResultResponse:
-    """Groups that the last search of this server found."""
-    return ResultResponse(await site.lists.run(lambda: _list(site, offset, limit)))
+    """Groups of duplicates: those of the last search, by this server or a command, true to verdicts and removals."""
+    await bring_up_to_date(site, wait=True)
+    return ResultResponse(await site.lists.run(lambda: _list(site, _View(q, show, sort), offset, limit)))
 
 
 @router.post("/api/duplicates")
 async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
-    """Search for duplicates, as a job; the result replaces the last one. Comparisons are stored for the next
+    """Search for duplicates, as a job; groups can be listed as they are found. Comparisons are stored for the next
     search."""
     if not site.index.has_segments:
         raise CollectionMismatchError(
@@ -174,23 +215,17 @@ async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
         )
 
     def work(job: Job) -> dict[str, int]:
-        began = site.verdicts
-        with site.index.reader() as index:
-            groups = index.duplicates(
-                threshold=wish.threshold,
-                parts=wish.parts,
-                keep=wish.rule,
-                on_progress=lambda done, total: job.report(done, total, "comparing"),
-            )
-        site.found_groups = FoundGroups(wish, tuple(groups), began)
-        return {"groups": len(groups)}
+        def report(done: int, total: int, groups: int) -> None:
+            job.report(done, total, f"comparing; {groups} {'group' if groups == 1 else 'groups'} so far")
+
+        return {"groups": len(site.groups.search(wish, report).groups)}
 
     return site.jobs.start("duplicates", "Find duplicates", work).state()
 
 
 @router.post("/api/duplicates/verdict")
 async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
-    """Remember that two videos are duplicates, or not; the groups follow when they are found again."""
+    """Remember that two videos are duplicates, or not; the groups follow at once."""
     site.check_writable()
 
     def work() -> Verdicts:
@@ -202,15 +237,16 @@ async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
                 "forget": index.forget_decision,
             }[verdict.verdict]
             change(first, second)
-            site.verdicts += 1
             return Verdicts(len(index.decisions()))
 
-    return await site.lists.run(work)
+    count = await site.lists.run(work)
+    await bring_up_to_date(site, wait=True)
+    return count
 
 
 @router.post("/api/duplicates/keep")
 async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
-    """Remember which copy is to be kept; the groups follow when they are found again."""
+    """Remember which copy is to be kept; the groups follow at once."""
     site.check_writable()
 
     def work() -> Verdicts:
@@ -218,8 +254,27 @@ async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
         others = [site.index.record(video).path for video in keeper.instead_of]
         with site.index.writer() as index:
             index.prefer(path, instead_of=others)
-            site.verdicts += 1
             return Verdicts(len(index.decisions()))
+
+    count = await site.lists.run(work)
+    await bring_up_to_date(site, wait=True)
+    return count
+
+
+@router.get("/api/duplicates/spare")
+async def list_spare(
+    site: CurrentSite, q: str = "", show: GroupFilter = "all", sort: GroupSort = "path"
+) -> dict[str, int]:
+    """Numbers of all videos that can be removed, of the groups that fit the filter, and their bytes."""
+    await bring_up_to_date(site, wait=True)
+
+    def work() -> dict[str, int]:
+        found: FoundGroups = site.groups.found or FoundGroups()
+        ids = _numbers(site)
+        spare = [
+            member for group in _View(q, show, sort).choose(found.groups) for member in group.members if member.is_spare
+        ]
+        return {str(ids[member.path]): member.size for member in spare if member.path in ids}
 
     return await site.lists.run(work)
 
@@ -227,10 +282,11 @@ async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
 @router.get("/api/duplicates.csv", responses={200: {"content": {"text/csv": {}}}})
 async def export_groups(site: CurrentSite) -> Response:
     """The groups as a table, one line a file, as ``vidkin duplicates --csv`` writes it."""
+    await bring_up_to_date(site, wait=True)
 
     def work() -> bytes:
         text = io.StringIO()
-        write_csv_rows(text, duplicate_cells(_current(site)))
+        write_csv_rows(text, duplicate_cells(current_groups(site)))
         return text.getvalue().encode("utf-8", "surrogateescape")
 
     return _download(await site.lists.run(work), "duplicates.csv", "text/csv")
@@ -239,9 +295,10 @@ async def export_groups(site: CurrentSite) -> Response:
 @router.get("/api/duplicates/plan.json", responses={200: {"content": {"application/json": {}}}})
 async def export_plan(site: CurrentSite) -> Response:
     """What can be moved to the trash, for ``vidkin apply plan.json``; nothing happens until that command is run."""
+    await bring_up_to_date(site, wait=True)
 
     def work() -> bytes:
-        plan = plan_removal(_current(site))
+        plan = plan_removal(current_groups(site))
         plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
         with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
             path = Path(folder, "plan.json")
@@ -251,55 +308,124 @@ async def export_plan(site: CurrentSite) -> Response:
     return _download(await site.searches.run(work), "plan.json", "application/json")
 
 
+def current_groups(site: Site) -> tuple[DuplicateGroup, ...]:
+    """The groups, if they are true now.
+
+    Raises:
+        HTTPException: They are not, or a search is at work.
+    """
+    if not site.index.has_segments or not site.groups.is_current() or site.groups.found is None:
+        raise HTTPException(409, "the groups are being brought up to date; wait until that has ended")
+    groups: tuple[DuplicateGroup, ...] = site.groups.found.groups
+    return groups
+
+
 def _download(content: bytes, name: str, kind: str) -> Response:
     return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def _current(site: Site) -> tuple[DuplicateGroup, ...]:
-    """The groups, if they are those of the verdicts."""
-    if site.found_groups is None:
-        raise HTTPException(409, "no search for duplicates has run since the server started; run one first")
-    found: FoundGroups = site.found_groups
-    if found.verdicts != site.verdicts:
-        raise HTTPException(409, _OUTDATED)
-    return found.groups
+async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
+    """Put together what is stored, as a job; waits for it a moment, or until it ends."""
+    if not site.index.has_segments or await site.lists.run(site.groups.is_current):
+        return
+
+    def work(job: Job) -> dict[str, int]:
+        found = site.groups.regroup(lambda done, total: job.report(done, total, "reading what was compared before"))
+        return {"groups": len(found.groups)}
+
+    try:
+        job = site.jobs.start("duplicates", "Group what was compared before", work)
+    except JobRunningError as error:
+        # Either a search, which shows its groups itself, or this already; a verdict given meanwhile comes after it.
+        job = error.job
+    ended = asyncio.get_running_loop().time() + (site.settings.request_seconds if wait else _PATIENCE)
+    while job.is_running and asyncio.get_running_loop().time() < ended:
+        if wait and job.title == "Find duplicates":
+            return
+        await asyncio.sleep(_LOOK_EVERY)
+    if wait and not job.is_running and job.state().state == "done" and not await site.lists.run(site.groups.is_current):
+        await bring_up_to_date(site, wait=True)
 
 
-def _list(site: Site, offset: int, limit: int) -> dict[str, Any]:
-    found: FoundGroups = site.found_groups or FoundGroups()
-    ids = {record.path: record.id for record in site.index.listing().records}
-    members = [member for group in found.groups for member in group.members]
+def _has_words(group: DuplicateGroup, words: Sequence[str]) -> bool:
+    return not words or any(all(word in member.path.casefold() for word in words) for member in group.members)
+
+
+def _numbers(site: Site) -> dict[str, int]:
+    return {record.path: record.id for record in site.index.listing().records}
+
+
+def _folders(site: Site) -> list[str]:
+    """Folders of the groups, to be offered where a folder is to be named."""
+    found: FoundGroups = site.groups.found or FoundGroups()
+    return sorted({os.path.dirname(member.path) for group in found.groups for member in group.members})[:50]
+
+
+def _list(site: Site, view: _View, offset: int, limit: int) -> dict[str, Any]:
+    found: FoundGroups = site.groups.found or FoundGroups()
+    records = {record.path: record for record in site.index.listing().records}
+    groups = view.choose(found.groups)
+    members = [member for group in groups for member in group.members]
+    is_searched = bool(found.groups) or found.uncompared < found.videos
     return {
-        "searched": site.found_groups is not None,
-        "outdated": site.found_groups is not None and found.verdicts != site.verdicts,
+        "searched": is_searched,
+        "is_preview": found.is_preview,
+        "uncompared": found.uncompared,
+        "videos": found.videos,
         "wish": found.wish,
-        "total": len(found.groups),
-        "copies": len(members) - len(found.groups),
+        "total": len(groups),
+        "of_all": len(found.groups),
+        "copies": len(members) - len(groups),
         "spare": sum(member.is_spare for member in members),
-        "savings": sum(group.savings for group in found.groups),
+        "savings": sum(group.savings for group in groups),
         "groups": [
-            {
-                **group.to_dict(),
-                "members": [_member_values(site, member, group, ids) for member in group.members],
-            }
-            for group in found.groups[offset : offset + limit]
+            _group_values(group, number, records)
+            for number, group in enumerate(groups[offset : offset + limit], start=offset + 1)
+        ],
+    }
+
+
+def _group_values(group: DuplicateGroup, number: int, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
+    moments, aligned = matching_moments(group), align_group(group)
+    names = "\0".join(sorted(member.path for member in group.members)).encode("utf-8", "surrogateescape")
+    values = partial(_member_values, group=group, records=records)
+    return {
+        **group.to_dict(),
+        "key": hashlib.blake2b(names, digest_size=8).hexdigest(),
+        "number": number,
+        "members": [
+            values(member, times=times, parts=aligned[member.path])
+            for member, times in zip(group.members, moments, strict=True)
         ],
     }
 
 
 def _member_values(
-    site: Site, member: DuplicateMember, group: DuplicateGroup, ids: Mapping[str, int]
+    member: DuplicateMember,
+    *,
+    group: DuplicateGroup,
+    records: Mapping[str, VideoRecord],
+    times: Sequence[float | None],
+    parts: Sequence[AlignedPart],
 ) -> dict[str, Any]:
-    video = ids.get(member.path)
-    times = [share * member.duration for share in _MOMENTS]
+    record = records.get(member.path)
+    other = None if member.compared_with is None else records.get(member.compared_with)
+    is_aligned = any(time is not None for time in times)
+    if not is_aligned:
+        times = [share * member.duration for share in SHARES]
+    is_shown = record is not None and not is_gone(member.path)
     return {
         **member.to_dict(),
-        "id": video,
-        "compared_with_id": None if member.compared_with is None else ids.get(member.compared_with),
+        "id": None if record is None or not is_shown else record.id,
+        "compared_with_id": None if other is None else other.id,
         "name": base_name(member.path),
         "folder": printable(os.path.dirname(member.path)),
         "words": describe_member(member, group),
         "spare": member.is_spare,
-        "pictures": [] if video is None else [thumbnail_address(site.index.record(video), time) for time in times],
-        "moments": [clock(time) for time in times],
+        "pictures": []
+        if record is None or not is_shown
+        else [None if time is None else thumbnail_address(record, time) for time in times],
+        "moments": ["" if time is None else clock(time) for time in times],
+        "aligned": is_aligned,
+        "parts": [part.to_dict() for part in parts],
     }

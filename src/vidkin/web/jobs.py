@@ -6,6 +6,7 @@ import itertools
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +19,8 @@ _logger = logging.getLogger(__name__)
 JobStatus = Literal["running", "done", "failed", "stopped"]
 # Finished jobs that are remembered, and notes of one.
 _MOST_KEPT, _MOST_NOTES = 50, 1000
+# The rate is that of the last half a minute.
+_PACE_EVERY, _PACE_REPORTS = 0.5, 60
 
 
 class JobStoppedError(Exception):
@@ -52,6 +55,8 @@ class JobState:
         result: Result of a finished job, as plain values.
         error: Error of a failed job.
         seconds: Wall-clock time so far.
+        rate: Steps per second of late; 0 as long as that is not known.
+        seconds_left: Estimate of the time to the end; None as long as that is not known.
         version: Grows with every change.
     """
 
@@ -67,6 +72,8 @@ class JobState:
     result: Any = None
     error: str = ""
     seconds: float = 0.0
+    rate: float = 0.0
+    seconds_left: float | None = None
     version: int = 0
 
 
@@ -79,6 +86,8 @@ class Job:
         self._began, self._ended = time.monotonic(), 0.0
         self._state = JobState(number, kind, title, video)
         self._stop = threading.Event()
+        # Moments and steps from which the rate is told: steps that an earlier run did cost this one nothing.
+        self._pace: deque[tuple[float, int]] = deque(maxlen=_PACE_REPORTS)
 
     @property
     def is_running(self) -> bool:
@@ -91,9 +100,21 @@ class Job:
         Raises:
             JobStoppedError: Somebody wants the work to stop.
         """
-        self._change(done=done, total=total, detail=printable(detail))
+        now = time.monotonic()
+        if self._pace and (done < self._pace[-1][1] or not self._state.total):
+            self._pace.clear()  # another kind of step, or the steps of earlier runs
+        if not self._pace or now - self._pace[-1][0] >= _PACE_EVERY:
+            self._pace.append((now, done))
+        began, first = self._pace[0]
+        rate = (done - first) / (now - began) if now > began else 0.0
+        left = round((total - done) / rate, 1) if rate > 0 and total else None
+        self._change(done=done, total=total, detail=printable(detail), rate=round(rate, 2), seconds_left=left)
         if self._stop.is_set():
             raise JobStoppedError(self.title)
+
+    def report_quietly(self, detail: str) -> None:
+        """Say what is being done that no stop ends."""
+        self._change(detail=printable(detail), seconds_left=None)
 
     def note(self, line: str) -> None:
         """Add a line to the notes that the page shows, for example a broken file."""
@@ -128,7 +149,7 @@ class Job:
             cause = printable(f"internal error: {type(error).__name__}: {error}")
             end = {"state": "failed", "error": cause}
         self._ended = time.monotonic()
-        self._change(**end)
+        self._change(**end, seconds_left=None)
 
     def _change(self, **fields: Any) -> None:
         with self._lock:

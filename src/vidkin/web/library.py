@@ -17,6 +17,8 @@ from vidkin._base.files import IMAGE_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Coverage, CoverStep, Progress, SharedStretch, VideoRecord, is_gone
 from vidkin.rendering.coverage import describe_coverage, strip_of
+from vidkin.rendering.duplicates import describe_member
+from vidkin.web.duplicates import bring_up_to_date
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.media import source_item
 from vidkin.web.site import (
@@ -171,14 +173,44 @@ async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
 @router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
 async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
     """Page of one video: its player and what is known of it."""
+    await bring_up_to_date(site)
 
     def find() -> dict[str, Any]:
+        record = site.index.record(video)
+        found = site.groups.found
         return {
-            "video": video_values(site.index.record(video)),
+            "video": video_values(record),
             "source": source_item(site, video=video),
+            "folder": os.path.dirname(record.path),
+            "copies": _copies(site, record),
+            "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
         }
 
     return site.page("video.html", request, await site.lists.run(find))
+
+
+def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
+    """The other files of the group of a video, with what each is, as far as groups are known."""
+    groups = () if site.groups.found is None else site.groups.found.groups
+    group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
+    if group is None:
+        return []
+    records = {each.path: each for each in site.index.listing().records}
+    copies = []
+    for member in group.members:
+        other = records.get(member.path)
+        if member.path == record.path:
+            continue
+        is_there = other is not None and not is_gone(member.path)
+        copies.append(
+            {
+                "id": other.id if other is not None and is_there else None,
+                "name": base_name(member.path),
+                "words": describe_member(member, group),
+                "picture": thumbnail_address(other) if other is not None and is_there else None,
+            }
+        )
+    return copies
 
 
 class Folders(BaseModel):

@@ -13,12 +13,14 @@ from fastapi.responses import Response
 
 from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
 from vidkin.index import VideoRecord
-from vidkin.media import write_clip, write_thumbnail
+from vidkin.media import thumbnail, write_clip, write_thumbnail
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
 from vidkin.web.site import CurrentSite, Page, Site, base_name
 
-# Where in a video its picture is from, as a share: the begin is often black.
-_SHARE = 1 / 3
+# Where in a video its picture is from, as shares: the begin is often black. The next one is tried where the values of
+# a picture have a smaller standard deviation.
+_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5)
+_LEAST_SHOWN = 14.0
 
 # At most one picture is made per tenth of a second, so that sliding does not fill the disk.
 _STEPS_A_SECOND = 10
@@ -64,6 +66,7 @@ class SourceItem:
         duration: Duration in seconds.
         width, height: Pixels as displayed.
         still: Whether it is a still image.
+        frame_rate: Frames per second.
     """
 
     address: str
@@ -73,6 +76,7 @@ class SourceItem:
     width: int
     height: int
     still: bool
+    frame_rate: float
 
 
 def open_source(site: Site, *, video: int | None = None, upload: str | None = None) -> Source:
@@ -103,6 +107,7 @@ def source_item(site: Site, *, video: int | None = None, upload: str | None = No
             info.width,
             info.height,
             info.still,
+            info.frame_rate,
         )
     record = site.index.record(-1 if video is None else video)
     return SourceItem(
@@ -113,6 +118,7 @@ def source_item(site: Site, *, video: int | None = None, upload: str | None = No
         record.width,
         record.height,
         Path(record.path).suffix.lower() in IMAGE_EXTENSIONS,
+        record.frame_rate,
     )
 
 
@@ -122,22 +128,44 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
     Args:
         site: Keeps it.
         source: The video or dropped file.
-        time: Time in seconds; default: a third of the duration.
+        time: Time in seconds; default: about a third of the duration, where something is to be seen.
         side: Pixels at the shorter side; rounded up to one of two sizes.
 
     Raises:
         MediaError: The file cannot be read.
     """
     source.open().close()  # a file other than the indexed one is not shown either
-    seconds = source.duration * _SHARE if time is None else min(time, max(source.duration - 0.1, 0.0))
-    seconds = int(seconds * _STEPS_A_SECOND) / _STEPS_A_SECOND
+    seconds = None if time is None else _rounded(min(time, max(source.duration - 0.1, 0.0)))
     side = _SMALL if side <= _SMALL else _LARGE
-    path = site.cache.get(
-        f"{source.key}\0{seconds}\0{side}",
-        ".webp",
-        lambda partial: write_thumbnail(source.path, partial, seconds, short_side=side, threads=1),
-    )
-    return path.read_bytes()
+
+    def write(partial: Path) -> None:
+        if seconds is None:
+            _write_poster(source, partial, side)
+        else:
+            write_thumbnail(source.path, partial, seconds, short_side=side, threads=1)
+
+    moment = "poster" if seconds is None else seconds
+    return site.cache.get(f"{source.key}\0{moment}\0{side}", ".webp", write).read_bytes()
+
+
+def _rounded(seconds: float) -> float:
+    return int(seconds * _STEPS_A_SECOND) / _STEPS_A_SECOND
+
+
+def _write_poster(source: Source, partial: Path, side: int) -> None:
+    """The picture that stands for a video: the first of a few moments at which something is to be seen, else the one
+    at which there is most."""
+    from PIL import Image
+
+    best = None
+    for share in _SHARES if source.duration else (0.0,):
+        image = thumbnail(source.path, _rounded(share * source.duration), short_side=side, threads=1)
+        if best is None or image.std() > best.std():
+            best = image
+        if best.std() >= _LEAST_SHOWN:
+            break
+    if best is not None:
+        Image.fromarray(best).save(partial, "WEBP")
 
 
 def make_preview(site: Site, source: Source, piece: int) -> Path:

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features import find_content_boxes
 from vidkin.index import Match, VideoRecord
+from vidkin.index.query.exact_times import refine_segment
 from vidkin.media import thumbnail
 from vidkin.rendering.matches import describe_parts, pool_map
 from vidkin.rendering.text import match_as_json
@@ -36,6 +39,7 @@ _LEAST_SIDE = 16
 _TICKET = 64
 # Seconds between looks whether whoever asked is still there.
 _LOOK_EVERY = 0.5
+_Answer = TypeVar("_Answer")
 
 
 class SearchQuery(BaseModel):
@@ -157,7 +161,7 @@ async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_l
     return PlaceInLine(position=position)
 
 
-async def _in_line(site: Site, request: Request, caller: _Caller, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+async def _in_line(site: Site, request: Request, caller: _Caller, work: Callable[[], _Answer]) -> _Answer:
     """Do the work when its turn comes, unless whoever asked has left."""
     task = asyncio.ensure_future(site.searches.run(work, client=caller.client, ticket=caller.ticket))
     try:
@@ -222,6 +226,26 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
             f"a rectangle must have at least {_LEAST_SIDE} pixels a side, got {right - left}x{bottom - top}"
         )
     return np.ascontiguousarray(frame[top:bottom, left:right])
+
+
+@router.get("/api/rectangles")
+async def list_rectangles(
+    site: CurrentSite,
+    video: int | None = None,
+    upload: str | None = None,
+    time: Annotated[float, Query(ge=0, le=1e6, description="Seconds.")] = 0.0,
+) -> list[Box]:
+    """The largest rectangles in a picture, for searches with a part of it: left, top, right, bottom, as shares."""
+    SearchQuery(video=video, upload=upload, start=None, end=None, time=time, box=None).check()
+
+    def work() -> list[Box]:
+        source = open_source(site, video=video, upload=upload)
+        source.open().close()
+        frame = thumbnail(source.path, min(time, max(source.duration - 0.1, 0.0)), short_side=360, threads=1)
+        boxes = find_content_boxes(np.stack([frame, frame]), only_lines=True).tolist()
+        return [(left, top, right, bottom) for left, top, right, bottom in boxes]
+
+    return await site.pictures.run(work)
 
 
 class Pair(SearchQuery):
@@ -299,3 +323,67 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
         "segments": [segment_values(segment) for segment in comparison.segments],
         "map": frame_map,
     }
+
+
+class SyncPart(BaseModel):
+    """Where two files show the same: moment t of the leader in [start, end] is at ``at + (t - start) * rate``."""
+
+    start: float = Field(ge=0, le=1e6, description="Begin in the leader, seconds.")
+    end: float = Field(ge=0, le=1e6, description="End in the leader, seconds.")
+    at: float = Field(ge=0, le=1e6, description="Begin in the follower, seconds.")
+    rate: float = Field(1.0, gt=0.01, lt=100, description="Seconds of the follower per second of the leader.")
+    mirrored: bool = Field(False, description="One of the two is flipped left to right.")
+    leader_box: Box = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's picture, shares.")
+    box: Box = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's picture, shares.")
+
+
+class SyncQuery(BaseModel):
+    """Two files that are played in sync, and about where they match."""
+
+    video: int | None = Field(None, description="Number of the leader.")
+    upload: str | None = Field(None, description="Id of the leader, a dropped file.")
+    target: int = Field(description="Number of the follower.")
+    parts: list[SyncPart] = Field(max_length=8, description="Where they match, to within three quarters of a second.")
+
+
+@router.post("/api/sync")
+async def refine_times(site: CurrentSite, query: SyncQuery, request: Request, caller: Caller) -> list[SyncPart]:
+    """The same parts with exact times, by decoding both files around them: for players that show both by frame."""
+
+    def work() -> list[SyncPart]:
+        leader = open_source(site, video=query.video, upload=query.upload)
+        follower = open_source(site, video=query.target)
+        for either in (leader, follower):
+            either.open().close()
+        return [_exact(site, leader, follower, part) for part in query.parts]
+
+    parts: list[SyncPart] = await _in_line(site, request, caller, work)
+    return parts
+
+
+def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> SyncPart:
+    """A part refined; the answer is kept, as it costs the decoding of some seconds."""
+    key = f"sync\0{leader.key}\0{follower.key}\0{part.model_dump_json()}"
+
+    def write(partial: Path) -> None:
+        try:
+            segment = refine_segment(leader.path, follower.path, _segment(part))
+        except ValueError as error:
+            raise InvalidArgumentError(f"a part must be a stretch of both files, got {part}: {error}") from error
+        exact = part.model_copy(
+            update={
+                "start": segment.query_start,
+                "end": segment.query_end,
+                "at": segment.target_start,
+                "rate": segment.speed,
+            }
+        )
+        partial.write_text(exact.model_dump_json(), encoding="ascii")
+
+    return SyncPart.model_validate_json(site.cache.get(key, ".json", write).read_text(encoding="ascii"))
+
+
+def _segment(part: SyncPart) -> Segment:
+    end = part.at + (part.end - part.start) * part.rate
+    boxes = {"query_box": part.leader_box, "target_box": part.box}
+    return Segment(part.start, part.end, part.at, end, 1.0, part.rate, part.mirrored, **boxes)

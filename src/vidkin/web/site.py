@@ -24,6 +24,7 @@ from vidkin.index.storage.place import Place
 from vidkin.rendering.text import clock, file_size, json_text, number, printable
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
+from vidkin.web.groups import ShownGroups
 from vidkin.web.guard import Settings
 from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane
@@ -61,8 +62,7 @@ class Site:
         searches: Lane for searches and comparisons.
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
-        verdicts: Number of verdicts on duplicates that were given here.
-        found_groups: For the duplicates page: its `FoundGroups` of the last search; None before the first.
+        groups: Groups of duplicates.
     """
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
@@ -71,8 +71,7 @@ class Site:
         self.cache = DiskCache(self.index.folder / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
         self.uploads = Uploads(settings)
-        self.verdicts = 0
-        self.found_groups: Any = None
+        self.groups = ShownGroups(self.index)
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)
@@ -93,6 +92,8 @@ class Site:
             printable=printable,
             number=number,
             base_name=base_name,
+            middle=shorten_name,
+            folder=lambda path: base_name(os.path.dirname(path)),
         )
         self._templates.globals.update(
             version=__version__,
@@ -103,9 +104,9 @@ class Site:
         )
 
     def page(self, template: str, request: Request, values: Mapping[str, Any]) -> HTMLResponse:
-        """A page from ``templates/``; ``path`` in it is the address, for the navigation."""
-        text = self._templates.get_template(template).render(path=request.url.path, **values)
-        return HTMLResponse(text)
+        """A page from ``templates/``; ``section`` in it is the address that the navigation marks."""
+        section = _section_of(request.url.path)
+        return HTMLResponse(self._templates.get_template(template).render(section=section, **values))
 
     def is_empty(self) -> bool:
         """Whether the index has no videos; reads it."""
@@ -124,9 +125,24 @@ class Site:
         self.index.close()
 
 
+def _section_of(path: str) -> str:
+    """The address in the navigation to which a page belongs."""
+    if path.startswith("/videos/"):
+        return "/shots" if path.endswith("/shots") else "/"
+    return "/search" if path == "/match" else path
+
+
 def base_name(path: str) -> str:
     """The last part of a path, as it can be shown."""
     return printable(os.path.basename(path.rstrip(os.sep)) or path)
+
+
+def shorten_name(name: str, most: int = 48) -> str:
+    """A name with its middle left out if it is long: the end of names often tells files apart."""
+    if len(name) <= most:
+        return name
+    end = most // 2
+    return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
 
 
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
@@ -172,18 +188,19 @@ def answer_model(name: str, about: str, **fields: Any) -> type[BaseModel]:
     return _model(name, about, fields, {})
 
 
-def result_model(result: type, *, leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
+def result_model(result: type, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
     """Description of a result of the library, field by field as its ``to_dict`` gives it.
 
     Args:
         result: The dataclass.
+        called: Name in the description, where another answer describes the same result with more fields.
         leave_out: Fields that are not in the answer.
         fields: Types of the properties that ``to_dict`` adds, of what the page adds, and of fields that differ.
     """
     types = get_type_hints(result)
     own = {each.name: types[each.name] for each in dataclasses.fields(result) if each.name not in leave_out}
     about = inspect.getdoc(result) or ""
-    return _model(result.__name__, about.partition("\n")[0], {**own, **fields}, describe_settings(result))
+    return _model(called or result.__name__, about.partition("\n")[0], {**own, **fields}, describe_settings(result))
 
 
 def _model(name: str, about: str, types: Mapping[str, Any], texts: Mapping[str, str]) -> type[BaseModel]:

@@ -19,6 +19,7 @@ from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.storage.decisions import Decisions
+from vidkin.similarity import Segment
 
 _logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class DuplicateMember(Result):
         companions: Files that belong to it and go where it goes, such as subtitles; paths.
         differences: What kind of copy it is: each way in which it differs from ``compared_with``, see
             :class:`vidkin.index.duplicates.differences.Difference`; empty if nothing can be told.
+        segments: Where it matches ``compared_with``, with this file as the query; none where both have the same bytes.
     """
 
     path: str
@@ -69,6 +71,7 @@ class DuplicateMember(Result):
     stays: str = ""
     companions: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
+    segments: tuple[Segment, ...] = ()
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
@@ -234,6 +237,9 @@ _LACKING_SHARE = 0.05
 
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 
+# Doubt in a pair of which no file was read yet.
+_NOT_CHECKED = "not checked yet"
+
 
 def find_duplicates(
     files: Sequence[FileRecord],
@@ -244,7 +250,10 @@ def find_duplicates(
     parts: bool = False,
     keep: KeepRules = "best",
     scope: Scope | None = None,
+    known_only: bool = False,
+    read_files: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
+    on_group: Callable[[DuplicateGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Find groups of copies.
 
@@ -259,7 +268,11 @@ def find_duplicates(
         parts: Also group excerpts with the video that they are from.
         keep: Which member is the best, see :func:`vidkin.index.duplicates.keeper.choose_keeper`.
         scope: Which pairs are compared; None for all.
+        known_only: Only group what earlier searches compared.
+        read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
+            pixels, and whatever was not looked at before is in doubt.
         on_progress: Called with (steps done, steps in all).
+        on_group: Called with each group when its members and their roles are known.
 
     Returns:
         Groups sorted by the path of their best copy.
@@ -284,7 +297,8 @@ def find_duplicates(
         if on_progress is not None:
             on_progress(done, total)
 
-    search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
+    if not known_only:
+        search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
 
     def compare(first: str, second: str) -> PairResult:
         return search.compare(first_files[first].record, first_files[second].record)
@@ -296,7 +310,7 @@ def find_duplicates(
     }
     lengths = {content: file.record.duration for content, file in first_files.items()}
     grouping = Grouping(results, compare, decisions, threshold, lengths, search.pairs)
-    pairs = _Pairs(search, decisions, threshold, scope, parts)
+    pairs = _Pairs(search, decisions, threshold, scope, parts, read_files)
     groups = []
     try:
         contents = grouping.groups(
@@ -306,6 +320,8 @@ def find_duplicates(
         copies = [group for group in copies if any(starmap(scope.has_pair, combinations(group, 2)))]
         for group in copies:
             groups.append(_group(group, pairs, rules))
+            if on_group is not None:
+                on_group(groups[-1])
             if on_progress is not None:
                 on_progress(compared + len(groups), compared + len(copies))
     finally:
@@ -322,6 +338,7 @@ class _Pairs:
     threshold: float
     scope: Scope
     parts: bool
+    read_files: bool = True
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -335,7 +352,7 @@ class _Pairs:
     def finest(self, first: FileRecord, second: FileRecord) -> PairResult:
         """The same from a reading as fine as that of queries."""
         one, other = content_of(first.record), content_of(second.record)
-        if one != other and self.decisions.verdict(one, other) != "match":
+        if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
             self.search.refine(first.record, second.record)
         return self(first, second)
 
@@ -344,6 +361,8 @@ class _Pairs:
         result = self(first, second)
         if result.doubt is not None or self.search.readings is None:
             return result.doubt or ""
+        if not self.read_files:
+            return _NOT_CHECKED
         try:
             doubt = find_doubt(first, second, result)
         except MediaError as error:
@@ -357,6 +376,8 @@ class _Pairs:
             return ""
         result = self.search.compare(first.record, second.record)
         missing = result.missing
+        if missing is None and not self.read_files:
+            return _NOT_CHECKED
         if missing is None:
             try:
                 missing = find_missing_picture(first, second, result)
@@ -374,7 +395,7 @@ class _Pairs:
                 return tuple(Difference(**fields) for fields in known.differences[key])
         except (TypeError, InvalidArgumentError):
             pass  # a later version stored more kinds: look again
-        if self.search.readings is None:
+        if self.search.readings is None or not self.read_files:
             return ()
         try:
             found = find_differences(first, second, self.search.compare(first.record, second.record))
@@ -416,6 +437,9 @@ def _keeper(
         return next((file for file in preferred if pairs.decisions.names(file.record)), preferred[0]), "your choice"
     if len(wholes) == 1:
         return wholes[0], "in the library" if pairs.scope.incoming else "longest"
+    if not pairs.read_files:
+        most = max(wholes, key=lambda file: (file.record.width * file.record.height, file.record.duration))
+        return most, _NOT_CHECKED
     return choose_keeper(wholes, rules, pairs, pairs.search.known.keepers)
 
 
@@ -476,6 +500,7 @@ def _member(
         doubt="" if stays else _doubt(file, reference, relation, pairs),
         stays=stays,
         differences=differences,
+        segments=result.segments,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
@@ -83,6 +83,7 @@ def apply_plan(
     dry_run: bool = False,
     carry: bool = False,
     key: PlanKey | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[FileAction]:
     """Move the files that a plan removes into a folder or the trash, with what belongs to them; nothing is deleted.
 
@@ -102,6 +103,8 @@ def apply_plan(
         carry: Give the kept file the older date of both, and the extended attributes in ``user.`` that it lacks (tags
             of both, joined), where neither it is protected nor the plan leaves it as it is.
         key: Skip what the index with this key has not signed; None for a plan that is your own.
+        on_progress: Callback that receives (files done, total number of files); what it raises ends the run between
+            two files.
 
     Raises:
         MediaError: The log cannot be read or written, or another process uses it; finished steps are in it.
@@ -121,7 +124,9 @@ def apply_plan(
     actions: list[FileAction] = []
     with nullcontext() if dry_run else journal.held():
         earlier = {step.source: step for step in journal.steps()} if journal.path.exists() else {}
-        for entry, place in zip(entries, places, strict=True):
+        for done, (entry, place) in enumerate(zip(entries, places, strict=True)):
+            if on_progress is not None and done:
+                on_progress(done, len(entries))
             if entry.video is not None and _stays_with(entry.video, actions, earlier):
                 continue
             paths = () if dry_run else (entry.path, entry.keep.path)
@@ -133,6 +138,8 @@ def apply_plan(
                 )
             video = "" if entry.video is None else entry.video.path
             actions.append(replace(action, size=entry.file.size, video=video))
+    if on_progress is not None:
+        on_progress(len(entries), len(entries))
     return actions
 
 

@@ -1,5 +1,5 @@
 // Adding a folder to the index: live progress, what cannot be read and why, and a way to stop.
-import { api, make, runningJob, say, watchJob } from "./base.js";
+import { api, make, runningJob, say, showProgress, watchJob } from "./base.js";
 
 const form = document.getElementById("add");
 const panel = document.getElementById("progress");
@@ -9,13 +9,7 @@ const stop = document.getElementById("stop");
 let shown = 0;
 
 function showState(state) {
-  const bar = panel.querySelector("progress");
-  if (state.total) {
-    bar.max = state.total;
-    bar.value = state.done;
-  } else bar.removeAttribute("value");
-  const count = state.total ? `${state.done} of ${state.total}` : "";
-  panel.querySelector("p").textContent = [count, state.detail, `${state.seconds.toFixed(0)} s`].filter(Boolean).join(", ");
+  showProgress(panel, state);
   showBroken(state.notes.map((line) => ({ path: line, cause: "" })));
   // New videos appear while the rest is being read.
   if (state.done >= shown + 10 || (state.done && !shown)) {

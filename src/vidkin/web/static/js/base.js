@@ -39,12 +39,17 @@ async function send(path, options, body) {
   return value;
 }
 
-/** Show a line at the bottom of the page for some seconds; screen readers read it. */
-export function say(text, seconds = 6) {
-  const line = document.createElement("p");
-  line.textContent = text;
+/**
+ * Show a line at the bottom of the page for some seconds; screen readers read it. With an action {label, run} it has
+ * a button, and stays longer.
+ */
+export function say(text, { seconds = 6, action = null } = {}) {
+  const line = make("p", {}, text);
+  if (action !== null) {
+    line.append(" ", make("button", { type: "button", onclick: () => (line.remove(), action.run()) }, action.label));
+  }
   document.getElementById("messages").append(line);
-  setTimeout(() => line.remove(), seconds * 1000);
+  setTimeout(() => line.remove(), (action === null ? seconds : 20) * 1000);
 }
 
 /** Follow a job by its events; calls onState with every state and resolves with the last one. */
@@ -77,12 +82,37 @@ export async function runningJob(kind) {
   return jobs.find((job) => job.kind === kind && job.state === "running");
 }
 
+/** How far a job is, in words: what it does, how much is done, how fast, and the time that is left. */
+export function progressWords({ done, total, detail, rate, seconds_left: left, seconds }) {
+  const pace = rate >= 1 ? `${rate.toFixed(rate < 10 ? 1 : 0)} a second` : rate > 0 ? `${Math.round(60 * rate)} a minute` : "";
+  const words = [detail || "starting", total ? `${done} of ${total}` : "", total && done < total ? pace : ""];
+  if (left !== null && left !== undefined && done < total) words.push(`about ${span(left)} left`);
+  else if (seconds >= 1) words.push(`${span(seconds)} so far`);
+  return words.filter(Boolean).join(", ");
+}
+
+function span(seconds) {
+  if (seconds < 90) return `${Math.max(Math.round(seconds), 1)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
 /** Show how far a job is in a panel with a progress bar and a line of words. */
-export function showProgress(panel, { done, total, detail }) {
+export function showProgress(panel, state) {
   const bar = panel.querySelector("progress");
-  if (total) [bar.max, bar.value] = [total, done];
+  if (state.total) [bar.max, bar.value] = [state.total, state.done];
   else bar.removeAttribute("value");
-  panel.querySelector("p").textContent = [detail || "starting", total ? `${done} of ${total}` : ""].filter(Boolean).join(", ");
+  panel.querySelector("p").textContent = progressWords(state);
+}
+
+/** Bytes as people read them, as the server writes them. */
+export function fileSize(bytes) {
+  let amount = bytes;
+  for (const unit of ["B", "kB", "MB", "GB"]) {
+    if (Math.round(amount * 10) / 10 < 1000) return unit === "B" ? `${amount} B` : `${amount.toFixed(1)} ${unit}`;
+    amount /= 1000;
+  }
+  return `${amount.toFixed(1)} TB`;
 }
 
 /** What a search does while others are served first, from its place in the line. */
@@ -91,12 +121,13 @@ export function waiting(position, busy = "Searching...") {
   return position === 1 ? "Waiting: next in line..." : `Waiting: ${position - 1} other searches come first...`;
 }
 
-/** Seconds as m:ss.s or h:mm:ss.s, as the server writes them. */
-export function clock(seconds) {
-  const tenths = Math.floor(Math.max(seconds, 0) * 10 + 0.5 + 1e-9);
-  const minutes = Math.floor(tenths / 600);
-  const rest = tenths % 600;
-  const tail = `${String(Math.floor(rest / 10)).padStart(2, "0")}.${rest % 10}`;
+/** Seconds as m:ss.s or h:mm:ss.s, as the server writes them; with so many digits behind the point. */
+export function clock(seconds, digits = 1) {
+  const unit = 10 ** digits;
+  const parts = Math.floor(Math.max(seconds, 0) * unit + 0.5 + 1e-9);
+  const minutes = Math.floor(parts / (60 * unit));
+  const rest = parts % (60 * unit);
+  const tail = `${String(Math.floor(rest / unit)).padStart(2, "0")}.${String(rest % unit).padStart(digits, "0")}`;
   return minutes < 60 ? `${minutes}:${tail}` : `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${tail}`;
 }
 
@@ -111,3 +142,27 @@ export function make(name, attributes = {}, ...children) {
   element.append(...children);
   return element;
 }
+
+// Keys of every page: ? shows them, g and a letter goes to a section.
+
+const help = document.getElementById("help");
+document.getElementById("help-button")?.addEventListener("click", () => help.showModal());
+let going = -Infinity; // when G was pressed
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input:not([type=checkbox]), select, textarea")) return;
+  if (event.key === "?") help.showModal();
+  else if (event.key === "g") going = performance.now();
+  else if (performance.now() - going < 1500) {
+    going = -Infinity;
+    const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.textContent[0].toLowerCase() === event.key.toLowerCase());
+    if (link === undefined) return;
+    event.stopImmediatePropagation(); // the same letter means something else on the page
+    link.click();
+  } else return;
+  event.preventDefault();
+});
+
+// Pictures that are on their way shimmer; what is there does not.
+const there = (image) => image.closest(".picture, .frame")?.classList.add("there");
+for (const name of ["load", "error"]) document.addEventListener(name, (event) => event.target.matches?.("img") && there(event.target), true);
+for (const image of document.images) if (image.complete) there(image);

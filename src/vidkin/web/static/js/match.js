@@ -3,7 +3,7 @@ import { api, clock, make, say, waiting } from "./base.js";
 import { readQuery } from "./addresses.js";
 import { HeatMap } from "./heatmap.js";
 import { Player, playerKeys } from "./player.js";
-import { InStep } from "./step.js";
+import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
 import { Timeline } from "./timeline.js";
 
 const find = (id) => document.getElementById(id);
@@ -20,7 +20,12 @@ function side(id, options) {
 
 const query = side("query", {});
 const target = side("target", { muted: true });
-const inStep = new InStep(query.player, target.player);
+target.player.element.classList.add("follower");
+const stage = find("players");
+const sync = new Sync(query.player, [{ player: target.player, parts: [] }]);
+const tools = new SyncTools(sync, stage);
+find("sync").append(tools.element);
+let parts = [];
 const wanted = readQuery(location.href);
 wanted.target = target.source.key.video;
 
@@ -33,7 +38,12 @@ function showSegments(result) {
     [`${clock(segment.query_start)} - ${clock(segment.query_end)} at ${clock(segment.target_start)} - ${clock(segment.target_end)}`,
       `score ${segment.score.toFixed(2)}`, segment.speed < 0.95 || segment.speed > 1.05 ? `speed ${segment.speed.toFixed(2)}` : "",
       segment.mirrored ? "mirrored" : "", segment.part].filter(Boolean).join(", ");
-  const play = (index) => inStep.show(result.segments[index]);
+  parts = result.segments.map(partOf);
+  sync.followers[0].parts = parts;
+  const play = (index, options) => {
+    sync.followers[0].parts = parts;
+    tools.playStretch(parts[index], { only: parts[index], ...options });
+  };
   for (const [name, part] of [["query", query], ["target", target]]) {
     part.timeline?.showSegments(
       result.segments.map((each) => ({ start: each[`${name}_start`], end: each[`${name}_end`], mirrored: each.mirrored, label: label(each) })),
@@ -43,13 +53,23 @@ function showSegments(result) {
   find("segments").replaceChildren(
     ...result.segments.map((each, index) => make("li", {}, make("button", { type: "button", onclick: () => play(index) }, label(each)))),
   );
-  if (!result.segments.length) {
+  if (result.segments.length) {
+    play(0, { play: false }); // where the best one begins, not where the files do
+    exactParts(wanted, parts).then((exact) => {
+      parts = exact;
+      sync.followers[0].parts = exact;
+      if (sync.paused) play(0, { play: false });
+    }, (error) => say(error.message)).finally(() => (find("sync").dataset.exact = "yes"));
+  } else {
     find("segments").replaceWith(make("p", { class: "facts" }, result.has_segments ? "No stretch of one shows the other." : "Scores of this index order kinds of videos; there are no segments."));
   }
 }
 
+const began = performance.now();
+const alive = setInterval(() => (find("elapsed").textContent = `${Math.round((performance.now() - began) / 1000)} s so far; the first comparison of two videos reads both.`), 1000);
 try {
   const result = await api("/api/match", { method: "POST", body: wanted, onWait: (position) => (find("score").textContent = waiting(position, "Comparing...")) });
+  find("map").classList.remove("waiting");
   find("score").textContent = `score ${result.score.toFixed(2)}, ${result.segments.length} ${result.segments.length === 1 ? "segment" : "segments"}`;
   showSegments(result);
   const map = new HeatMap(result.map, result.segments);
@@ -66,12 +86,19 @@ try {
     }, 80);
   });
   map.addEventListener("choose", (event) => {
-    inStep.segment = null;
-    for (const part of [query, target]) part.player.pause();
+    sync.pause();
+    sync.followers[0].parts = []; // any two moments, until a segment is chosen
     query.player.seek(event.detail.queryTime);
     target.player.seek(event.detail.targetTime);
   });
 } catch (error) {
   find("score").textContent = error.message;
   say(error.message);
+} finally {
+  clearInterval(alive);
+  find("busy").hidden = true;
 }
+document.addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, .heat")) return;
+  tools.key(event);
+});

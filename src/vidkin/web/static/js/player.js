@@ -5,8 +5,9 @@ const PIECE_SECONDS = 10;
 const CONVERTED = "Converted for this browser, without sound.";
 
 /**
- * Shows a source {address, name, duration, width, height, still}; address is "/videos/12" or "/uploads/ab".
- * Events: "time" whenever another moment is shown, "mode" when pieces are used instead of the file.
+ * Shows a source {address, name, duration, width, height, frame_rate, still}; address is "/videos/12" or "/uploads/ab".
+ * Events: "time" whenever another moment is shown, "frame" for each frame on the screen, "mode" when pieces are used
+ * instead of the file.
  */
 export class Player extends EventTarget {
   #plays = false; // somebody wants it to play, also while a piece is on its way
@@ -20,10 +21,12 @@ export class Player extends EventTarget {
     this.piece = null;
     this.offset = this.wanted = null;
     this.rate = 1;
+    this.frameSeconds = 1 / (source.frame_rate > 0 ? source.frame_rate : 25);
+    this.presented = null; // {time, at}: the frame on the screen, and since when
     this.overlay = make("div", { class: "overlay" });
     this.screen = make("div", { class: "screen" });
     this.screen.style.aspectRatio = `${source.width || 16} / ${source.height || 9}`;
-    this.screen.style.maxWidth = `calc(45vh * ${(source.width || 16) / (source.height || 9)})`;
+    this.screen.style.maxWidth = `calc(var(--tall, 45vh) * ${(source.width || 16) / (source.height || 9)})`;
     if (source.still) {
       this.video = null;
       this.image = make("img", { src: `${source.address}/file`, alt: source.name });
@@ -49,6 +52,13 @@ export class Player extends EventTarget {
   #listen() {
     const video = this.video;
     const tell = () => this.dispatchEvent(new Event("time"));
+    const present = (now, { mediaTime, expectedDisplayTime }) => {
+      this.presented = { time: this.#base() + mediaTime, at: expectedDisplayTime ?? now };
+      this.dispatchEvent(new Event("frame"));
+      video.requestVideoFrameCallback(present);
+    };
+    video.requestVideoFrameCallback?.(present);
+    video.addEventListener("emptied", () => (this.presented = null));
     video.addEventListener("error", () => {
       if (this.piece === null) this.#usePieces();
       else {
@@ -139,6 +149,42 @@ export class Player extends EventTarget {
     return Math.max(this.piece, 0) * PIECE_SECONDS + (this.offset ?? this.video.currentTime);
   }
 
+  #base() {
+    return this.piece === null ? 0 : Math.max(this.piece, 0) * PIECE_SECONDS;
+  }
+
+  /** Seconds at which the frame on the screen begins. */
+  get shown() {
+    return this.presented?.time ?? this.time;
+  }
+
+  /** The same, between frames: where a video that plays is at this instant. */
+  shownNow() {
+    if (this.presented === null) return this.time;
+    if (this.paused) return this.presented.time;
+    const since = Math.min(Math.max(performance.now() - this.presented.at, -100), 500) / 1000;
+    return this.presented.time + since * this.video.playbackRate;
+  }
+
+  /** Until the moment that was sought is on the screen, two seconds at most. */
+  settled() {
+    const video = this.video;
+    if (video === null || (video.readyState >= 2 && !video.seeking && this.offset === null)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = AbortSignal.timeout(2000);
+      stop.addEventListener("abort", resolve);
+      const look = () => video.readyState >= 2 && !video.seeking && this.offset === null && resolve();
+      for (const name of ["seeked", "canplay", "loadeddata"]) video.addEventListener(name, look, { signal: stop });
+    });
+  }
+
+  /** So many frames further, or back. */
+  step(frames) {
+    this.pause();
+    // Into the middle of the frame, so that no rounding shows the one before.
+    this.seek(this.shown + (frames + 0.5) * this.frameSeconds);
+  }
+
   get paused() {
     return this.video === null || this.video.paused;
   }
@@ -206,15 +252,15 @@ export function placeBox(element, [left, top, right, bottom]) {
   element.style.height = `${(bottom - top) * 100}%`;
 }
 
-/** The keys of a player, while the focus is in an element: space plays, arrows move a second, comma and period a tenth. */
+/** The keys of a player, while the focus is in an element: space plays, arrows move a second, comma and period a frame. */
 export function playerKeys(element, player) {
   element.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.target.closest("input, select, textarea, .drawn") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === " " && !event.target.closest("button, a")) player.toggle();
     else if (event.key === "ArrowLeft") player.seek(player.time - (event.shiftKey ? 5 : 1));
     else if (event.key === "ArrowRight") player.seek(player.time + (event.shiftKey ? 5 : 1));
-    else if (event.key === ",") player.seek(player.time - 0.1);
-    else if (event.key === ".") player.seek(player.time + 0.1);
+    else if (event.key === ",") player.step(-1);
+    else if (event.key === ".") player.step(1);
     else return;
     event.preventDefault();
   });

@@ -70,7 +70,8 @@ export class QueryPanel extends EventTarget {
   }
 
   #draw(event) {
-    if (this.box === null || event.button !== 0) return;
+    // A rectangle can be drawn on any picture that stands still.
+    if ((this.box === null && !this.player.paused && !this.source.still) || event.button !== 0) return;
     event.preventDefault();
     const overlay = this.player.overlay;
     const at = (moved) => {
@@ -85,8 +86,10 @@ export class QueryPanel extends EventTarget {
       const [toX, toY] = at(moved);
       const box = [Math.min(x, toX), Math.min(y, toY), Math.max(x, toX), Math.max(y, toY)];
       if (box[2] - box[0] >= LEAST && box[3] - box[1] >= LEAST) {
-        this.box = box;
-        placeBox(this.frame, box);
+        if (this.frame) {
+          this.box = box;
+          placeBox(this.frame, box);
+        } else this.setBox(box);
       }
     };
     overlay.addEventListener("pointermove", move);
@@ -94,6 +97,7 @@ export class QueryPanel extends EventTarget {
       "pointerup",
       () => {
         overlay.removeEventListener("pointermove", move);
+        this.frame?.focus({ preventScroll: true });
         this.dispatchEvent(new Event("change"));
       },
       { once: true },

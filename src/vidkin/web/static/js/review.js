@@ -75,7 +75,7 @@ async function follow(job) {
   progress.hidden = false;
   try {
     const ended = await watchJob(job.id, (state) => showProgress(progress, state));
-    say(ended.state === "done" ? `On held-back verdicts: ${ended.result.judgment}.` : ended.error || "Stopped.", 10);
+    say(ended.state === "done" ? `On held-back verdicts: ${ended.result.judgment}.` : ended.error || "Stopped.", { seconds: 10 });
     await refresh();
   } catch (error) {
     say(error.message);

@@ -3,7 +3,7 @@ import { api, clock, make, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
 import { Player, playerKeys } from "./player.js";
 import { QueryPanel } from "./query.js";
-import { InStep } from "./step.js";
+import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
 import { Timeline } from "./timeline.js";
 
 const find = (id) => document.getElementById(id);
@@ -13,6 +13,7 @@ let running = null;
 
 function showQuery(source) {
   endStep();
+  find("refused").hidden = true;
   panel = new QueryPanel(source);
   panel.addEventListener("change", describe);
   find("query").replaceChildren(panel.element);
@@ -33,9 +34,10 @@ async function search({ push = true } = {}) {
   running = new AbortController();
   const query = panel.describe();
   if (push) history.pushState(null, "", searchAddress(query));
-  endStep();
-  find("matches").replaceChildren();
+  clear();
+  find("searching").hidden = false;
   find("summary").textContent = "Searching...";
+  const mine = running;
   try {
     const threshold = Number(find("threshold").value) || 0;
     const body = { ...query, threshold, mirrored: find("mirrored").checked };
@@ -45,9 +47,56 @@ async function search({ push = true } = {}) {
       ? `${count} ${count === 1 ? "video matches" : "videos match"}, best first (${result.seconds.toFixed(1)} s)`
       : `Nothing has a score of at least ${threshold} (${result.seconds.toFixed(1)} s).`;
     find("matches").replaceChildren(...result.matches.map((match) => showMatch(match, query)));
+    if (count === 0) offerRectangles(query).catch((error) => say(error.message));
   } catch (error) {
-    if (error.name !== "AbortError") find("summary").textContent = error.message;
+    if (error.name !== "AbortError") refuse(error.message);
+    else if (mine === running) find("summary").textContent = "Stopped.";
+  } finally {
+    if (mine === running) {
+      running = null;
+      find("searching").hidden = true;
+    }
   }
+}
+
+/** No answer of an earlier search stays beside another query. */
+function clear() {
+  endStep();
+  find("matches").replaceChildren();
+  find("rectangles").hidden = find("refused").hidden = true;
+  find("summary").textContent = "";
+}
+
+function refuse(message) {
+  clear();
+  find("refused").textContent = message;
+  find("refused").hidden = false;
+}
+
+/** Where nothing is found: the largest rectangles of the picture, as of a screen in a photograph. */
+async function offerRectangles(query) {
+  if (query.box) return;
+  const words = new URLSearchParams({ ...panel.source.key, time: panel.player.time.toFixed(2) });
+  const boxes = await api(`/api/rectangles?${words}`);
+  const choose = (box) => {
+    panel.setBox(box);
+    search();
+  };
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  find("rectangles").replaceChildren(
+    boxes.length ? "Search with a part of the picture: " : "No part of the picture stands out; draw a rectangle on it (R) to search with that part.",
+    ...boxes.map((box) => make("button", { type: "button", onclick: () => choose(box) }, `${percent(box[2] - box[0])} x ${percent(box[3] - box[1])} at ${percent(box[0])}, ${percent(box[1])}`)),
+  );
+  find("rectangles").hidden = false;
+}
+
+/** What happened to the copy, in words. */
+function kindsOf(segment) {
+  const { speed } = segment;
+  return [
+    Math.abs(speed - 1) > 0.02 && (speed < 1 ? `${(1 / speed).toFixed(2)}x as fast as the query` : `${speed.toFixed(2)}x as slow as the query`),
+    segment.mirrored && "mirrored",
+  ].filter(Boolean);
 }
 
 function showMatch(match, query) {
@@ -57,12 +106,12 @@ function showMatch(match, query) {
   const label = (segment) => {
     const target = video.still ? "" : stretch(segment, "target");
     const where = still || video.still ? target : `${stretch(segment, "query")} at ${target}`;
-    return [where, `score ${segment.score.toFixed(2)}`, segment.part, segment.mirrored && "mirrored"].filter(Boolean).join(", ");
+    return [where, `score ${segment.score.toFixed(2)}`, segment.part, ...kindsOf(segment)].filter(Boolean).join(", ");
   };
   const play = (index) => showStep(match, segments[index], query);
   const first = segments[0];
   const picture = make("button", { type: "button", class: "picture", "aria-label": `Play ${video.name} beside the query`, onclick: () => play(0) },
-    make("img", { src: `${video.thumbnail}${first ? `&time=${((first.target_start + first.target_end) / 2).toFixed(1)}` : ""}`, alt: "", loading: "lazy" }));
+    video.missing ? make("span", { class: "none" }, "the file is gone") : make("img", { src: `${video.thumbnail}${first ? `&time=${((first.target_start + first.target_end) / 2).toFixed(1)}` : ""}`, alt: "", loading: "lazy" }));
   if (first && (first.target_box[2] - first.target_box[0]) * (first.target_box[3] - first.target_box[1]) <= 0.8) {
     // Around the picture itself: it is letterboxed like the screen of a player.
     const fit = make("span", { class: "fit" });
@@ -121,14 +170,26 @@ async function showStep(match, segment, query) {
     find("compare").href = matchAddress(panel.describe(), match.video.id);
     find("compare").hidden = Boolean(query.box);
     find("target-panel").hidden = false;
-    inStep = new InStep(panel.player, player);
+    player.element.classList.add("follower");
+    const parts = match.segments.map(partOf);
+    const sync = new Sync(panel.player, [{ player, parts }]);
+    const tools = (inStep = new SyncTools(sync, find("players")));
+    const show = (index, options) => tools.playStretch(sync.followers[0].parts[index], { only: sync.followers[0].parts[index], ...options });
+    find("target").append(tools.element);
     const stretches = match.segments.map((each) => ({ start: each.target_start, end: each.target_end, mirrored: each.mirrored, label: `Segment ${clock(each.target_start)} - ${clock(each.target_end)}` }));
-    timeline?.showSegments(stretches, (index) => inStep.show(match.segments[index]));
+    timeline?.showSegments(stretches, (index) => show(index));
     panel.timeline?.showSegments(
       query.box ? [] : match.segments.map((each, index) => ({ ...stretches[index], start: each.query_start, end: each.query_end })),
-      (index) => inStep.show(match.segments[index]),
+      (index) => show(index),
     );
-    if (segment) inStep.show(segment, { play: !query.box });
+    const at = Math.max(match.segments.indexOf(segment), 0);
+    if (segment) show(at, { play: !query.box && !panel.source.still });
+    if (segment && !query.box && !panel.source.still && !source.still) {
+      exactParts({ ...panel.source.key, target: match.video.id }, parts).then((exact) => {
+        if (inStep === tools) sync.followers[0].parts = exact;
+        for (const [index, part] of parts.entries()) if (sync.followers[0].only === part) sync.followers[0].only = exact[index];
+      }, (error) => say(error.message));
+    }
     find("target-panel").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say(error.message);
@@ -152,7 +213,12 @@ function send(file) {
       answer = { detail: "The server does not answer; is `vidkin serve` still running?" };
     }
     if (request.status !== 201) {
-      find("what").textContent = answer.detail;
+      panel = null;
+      find("query").replaceChildren();
+      find("actions").hidden = true;
+      find("what").textContent = "";
+      history.replaceState(null, "", "/search");
+      refuse(`${file.name}: ${answer.detail}`);
       return;
     }
     showQuery(answer);
@@ -173,9 +239,12 @@ for (const name of ["dragover", "dragleave", "drop"]) {
   });
 }
 find("search").addEventListener("click", () => search());
+find("stop").addEventListener("click", () => running?.abort());
 document.addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "s") search();
+  else if (event.key === "Escape" && running !== null && !event.defaultPrevented) running.abort();
+  else if (inStep?.key(event)) return;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const row = event.target.closest(".match");
   if (row === null || step === undefined) return;

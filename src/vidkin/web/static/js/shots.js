@@ -48,6 +48,10 @@ function draw() {
     }),
   );
   byId("cuts").replaceChildren(...cuts.map(handle));
+  fitHandles();
+  // Only what is there; the curve always is.
+  const kinds = new Set([...cuts.map((cut) => cut.kind), byId("bands").querySelector(".critical") && "critical", shown.curve.length && "curve"]);
+  for (const entry of document.querySelectorAll(".legend li")) entry.hidden = !kinds.has(entry.className);
   byId("list").replaceChildren(...edges.slice(1).map((end, index) => item(index, edges[index], end)));
   if (editable) {
     byId("save").disabled = !changed;
@@ -55,6 +59,16 @@ function draw() {
     byId("remove").disabled = chosen === null;
   }
   drawCurve();
+}
+
+/** No handle lies over another one: each is as wide as the way to its neighbors allows. */
+function fitHandles() {
+  const width = timeline.getBoundingClientRect().width;
+  for (const [index, button] of [...byId("cuts").children].entries()) {
+    const near = [index - 1, index + 1].filter((other) => cuts[other]).map((other) => Math.abs(cuts[other].time - cuts[index].time));
+    const room = (Math.min(...near, shown.duration) / shown.duration) * width;
+    button.style.setProperty("--wide", `${Math.max(Math.min(24, room), 3)}px`);
+  }
 }
 
 function isCritical(start, end) {
@@ -223,6 +237,7 @@ player.addEventListener("time", () => {
 });
 byId("zoom").addEventListener("input", (event) => {
   timeline.style.width = `${100 * 2 ** Number(event.target.value)}%`;
+  fitHandles();
   byId("now").scrollIntoView({ inline: "center", block: "nearest" });
 });
 if (editable) {
@@ -264,4 +279,5 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+window.addEventListener("resize", () => shown !== null && fitHandles());
 begin();

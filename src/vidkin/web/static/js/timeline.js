@@ -18,7 +18,7 @@ export class Timeline extends EventTarget {
       "aria-label": `Moment of ${player.source.name}`,
       "aria-valuemin": "0",
       "aria-valuemax": this.duration.toFixed(1),
-      title: "Arrow keys: a second; with Shift: five; comma and period: a tenth",
+      title: "Arrow keys: a second; with Shift: five; comma and period: a frame",
     }, this.marked, this.head);
     this.segments = make("div", { class: "segments" });
     this.element = make("div", { class: "timeline" }, this.track, this.segments);

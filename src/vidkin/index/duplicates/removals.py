@@ -1,0 +1,241 @@
+"""Removals of an index: plans that were carried out from it, kept with their logs so that each can be undone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from vidkin._base.values import Result, fields_as_json
+from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
+from vidkin.index.duplicates.find import DuplicateGroup
+from vidkin.index.duplicates.plans import DuplicatePlan, PlannedGroup, plan_removal, read_plan, write_plan
+from vidkin.index.duplicates.plans_signature import PlanKey, sign_plan
+from vidkin.index.duplicates.removal import apply_plan
+from vidkin.index.duplicates.removal_entries import FileAction
+from vidkin.index.duplicates.removal_log import Journal, StepState
+from vidkin.index.duplicates.removal_undo import undo
+from vidkin.index.storage.place import Place
+
+_logger = logging.getLogger(__name__)
+
+FileFate = Literal["removed", "restored", "unfinished", "stayed"]
+
+_FATES: dict[StepState, FileFate] = {
+    "begun": "unfinished",
+    "done": "removed",
+    "undoing": "unfinished",
+    "undone": "restored",
+}
+_NAME = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d{1,4})?")
+_MOST_OF_A_SECOND = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile(Result):
+    """One file of a removal.
+
+    Attributes:
+        path: Where it was.
+        kept: The file that was kept instead.
+        size: Bytes.
+        fate: ``removed``; ``restored``: it was removed and is back; ``unfinished``: the machine stopped meanwhile;
+            ``stayed``: it was skipped.
+        place: Where it is now; empty if the trash does not tell, or it is where it was.
+    """
+
+    path: str
+    kept: str
+    size: int
+    fate: FileFate
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal(Result):
+    """A plan that was carried out.
+
+    Attributes:
+        name: Names it within the index, for example ``2026-01-31-120000``.
+        created: ISO 8601 time.
+        plan: The plan's file; ``vidkin apply PLAN --undo`` takes it back as well.
+        files: Its files, in the order of the plan.
+    """
+
+    name: str
+    created: str
+    plan: str
+    files: tuple[RemovedFile, ...]
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether a file of it is away."""
+        return any(file.fate in ("removed", "unfinished") for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields and ``can_undo`` as plain values."""
+        return {**fields_as_json(self), "can_undo": self.can_undo}
+
+
+class Removals:
+    """What was removed from an index: each plan is in the folder ``removals`` of the index, its log beside it.
+
+    The plans, their signatures and logs are those of ``vidkin duplicates --plan`` and ``vidkin apply``, which can also
+    undo them.
+
+    Args:
+        place: Place of the index, a folder.
+
+    Raises:
+        InvalidArgumentError: The index is on object storage.
+    """
+
+    FOLDER = "removals"
+
+    def __init__(self, place: Place) -> None:
+        if place.folder is None:
+            raise InvalidArgumentError(f"an index must be in a folder to remove files from it, got {place.uri}")
+        self._place = place
+        self._folder = place.folder / self.FOLDER
+
+    def carry_out(
+        self,
+        groups: Sequence[DuplicateGroup],
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        on_progress: Callable[[int, int, str], None] | None = None,
+    ) -> tuple[Removal | None, list[FileAction]]:
+        """Plan the removal of the spare files of groups, sign and store the plan, and carry it out.
+
+        Args:
+            groups: Of each, the best file and those to be removed; what is not spare stays.
+            folder: Where the files go; None for the trash.
+            on_progress: Callback that receives (steps done, total number of steps, what is being done): a step to read
+                a group, and one to move a file. What it raises ends the run; what was moved is in the log.
+
+        Returns:
+            The removal, None if nothing could be planned; and what happened to each file.
+
+        Raises:
+            CollectionLockedError: Another process writes to the index.
+            InvalidArgumentError: The folder holds one of the files.
+            MediaError: The plan or its log cannot be written.
+        """
+        total = sum(len(group.members) for group in groups)
+
+        def report(done: int, what: str) -> None:
+            if on_progress is not None:
+                on_progress(done, total, what)
+
+        with self._place.exclusive():
+            planned, skipped = list[PlannedGroup](), list[FileAction]()
+            for position, group in enumerate(groups):
+                report(position, f"reading {os.path.basename(group.best.path)}")
+                try:
+                    planned += plan_removal([group]).groups
+                except MediaError as error:
+                    causes = [member.path for member in group.members if not member.best]
+                    skipped += [FileAction(path, "skipped", cause=str(error)) for path in causes]
+            plan = DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
+            staying = [FileAction(file.path, "skipped", cause=file.why) for group in planned for file in group.stay]
+            if not planned:
+                return None, skipped
+            plan = sign_plan(plan, self._place)
+            name, path = self._new_file()
+            write_plan(plan, path)
+            key = PlanKey.read(self._place)
+            actions = apply_plan(
+                plan,
+                _journal_of(path),
+                folder=folder,
+                key=key,
+                on_progress=lambda done, _: report(len(groups) + done, "moving"),
+            )
+        return self._read(name), [*actions, *staying, *skipped]
+
+    def undo(self, name: str, *, paths: Sequence[str] | None = None) -> list[FileAction]:
+        """Bring the files of a removal back.
+
+        Args:
+            name: Name of the removal.
+            paths: Only these files; None for all.
+
+        Raises:
+            NotIndexedError: There is no such removal.
+            CollectionLockedError: Another process writes to the index.
+            MediaError: The log cannot be read or written.
+        """
+        with self._place.exclusive():
+            plan, journal = self._open(name)
+            chosen = None if paths is None else set(paths)
+            if chosen is not None:
+                groups = [
+                    replace(group, remove=tuple(file for file in group.remove if file.path in chosen))
+                    for group in plan.groups
+                ]
+                plan = replace(plan, groups=tuple(group for group in groups if group.remove))
+            key = PlanKey.read(self._place)
+            actions = undo(journal, plan=plan, key=key)
+        return [action for action in actions if chosen is None or action.path in chosen]
+
+    def all(self, *, limit: int = 100) -> list[Removal]:
+        """The removals of the index, newest first; what cannot be read is left out, with a warning."""
+        names = sorted(self._names(), reverse=True)[:limit]
+        removals = []
+        for name in names:
+            try:
+                removals.append(self._read(name))
+            except VidkinError as error:
+                _logger.warning("%s", error)
+        return removals
+
+    def _names(self) -> Iterator[str]:
+        try:
+            entries = sorted(self._folder.iterdir())
+        except OSError:
+            return
+        for entry in entries:
+            if entry.suffix == ".json" and _NAME.fullmatch(entry.stem) and not entry.is_symlink():
+                yield entry.stem
+
+    def _new_file(self) -> tuple[str, Path]:
+        """A name that no removal has, and the file of its plan."""
+        self._folder.mkdir(exist_ok=True)
+        if self._folder.is_symlink():
+            raise InvalidArgumentError(f"{self._folder} must be a folder, got a symbolic link; remove it")
+        now = f"{datetime.now():%Y-%m-%d-%H%M%S}"
+        for number in range(_MOST_OF_A_SECOND):
+            name = f"{now}-{number}" if number else now
+            path = self._folder / f"{name}.json"
+            if not os.path.lexists(path) and not os.path.lexists(_journal_of(path).path):
+                return name, path
+        raise InvalidArgumentError(f"{self._folder} must have room for a plan, got {_MOST_OF_A_SECOND} of one second")
+
+    def _open(self, name: str) -> tuple[DuplicatePlan, Journal]:
+        if name not in self._names():
+            raise NotIndexedError(f"there is no removal {name!r} in this index; look at the history again")
+        path = self._folder / f"{name}.json"
+        return read_plan(path), _journal_of(path)
+
+    def _read(self, name: str) -> Removal:
+        plan, journal = self._open(name)
+        steps = {step.source: step for step in journal.steps()} if journal.path.exists() else {}
+        files = []
+        for group in plan.groups:
+            for file in group.remove:
+                step = steps.get(file.path)
+                fate = "stayed" if step is None else _FATES[step.state]
+                is_away = step is not None and fate in ("removed", "unfinished")
+                place = step.place if step is not None and is_away else ""
+                files.append(RemovedFile(file.path, group.keep.path, file.size, fate, place))
+        return Removal(name, plan.created, os.fspath(self._folder / f"{name}.json"), tuple(files))
+
+
+def _journal_of(plan: Path) -> Journal:
+    """The log of a plan, where ``vidkin apply`` looks for it."""
+    return Journal(plan.with_name(f"{plan.name}.log"))

@@ -1,0 +1,202 @@
+"""The groups of duplicates that a server shows: found by a search, and kept true after verdicts and removals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vidkin.index import DuplicateGroup, is_gone
+from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.index.storage.decisions import Decisions
+from vidkin.web.collection import Listing, SharedIndex
+
+Rule = Literal["best", "oldest", "newest", "largest", "longest"]
+# A preview of the groups is made when new comparisons are stored, and for at most this share of the time.
+_SHARE_OF_PREVIEWS = 0.05
+# Seconds between two pictures of what was found so far.
+_BETWEEN_PREVIEWS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to look for.
+
+    Attributes:
+        threshold: Score from which on two videos belong together, above 0 and at most 1.
+        parts: Also group excerpts with the video that they are from.
+        rule: Which copy to keep.
+    """
+
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.7
+    parts: bool = False
+    rule: Rule = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroups:
+    """The groups as they were at one moment.
+
+    Attributes:
+        wish: Settings of the search.
+        groups: Groups in the order of the paths of their best copies.
+        uncompared: Number of videos that were not compared with the others yet.
+        videos: Number of videos that can be compared.
+        is_preview: Whether a search is still at work on them: roles may change, and nothing is to be removed.
+        state: What they depend on.
+    """
+
+    wish: Wish = Wish()
+    groups: tuple[DuplicateGroup, ...] = ()
+    uncompared: int = 0
+    videos: int = 0
+    is_preview: bool = False
+    state: _State | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What groups depend on besides the wish: versions of stored files, the records, and files that are gone."""
+
+    comparisons: object
+    decisions: object
+    listing: Listing
+    gone: frozenset[str]
+
+
+class ShownGroups:
+    """The groups of one index for all pages of a server.
+
+    Attributes:
+        found: The groups now; None before anybody looked.
+
+    Args:
+        index: The index.
+    """
+
+    def __init__(self, index: SharedIndex) -> None:
+        self._index = index
+        self._lock = threading.Lock()
+        self.found: FoundGroups | None = None
+
+    def is_current(self) -> bool:
+        """Whether the groups follow from what is stored now, by this server or any other program."""
+        found = self.found
+        if found is None or found.is_preview or found.state is None:
+            return False
+        state = found.state
+        place = self._index.place
+        return (
+            self._index.listing() is state.listing
+            and place.version(Decisions.FILE) == state.decisions
+            and place.version(Comparisons.FILE) == state.comparisons
+            and all(is_gone(path) for path in state.gone)
+            and not any(is_gone(member.path) for group in found.groups for member in group.members)
+        )
+
+    def regroup(self, on_progress: Callable[[int, int], None] | None = None) -> FoundGroups:
+        """Group what earlier searches compared, of this server or of ``vidkin duplicates``."""
+        with self._lock:
+            if self.is_current() and self.found is not None:
+                return self.found
+            return self._find(self.found.wish if self.found else Wish(), True, on_progress)
+
+    def search(self, wish: Wish, on_progress: Callable[[int, int, int], None]) -> FoundGroups:
+        """Compare what was not compared yet, and group; groups are shown as they are found.
+
+        Args:
+            wish: What to look for.
+            on_progress: Callback that receives (steps done, total number of steps, groups so far).
+        """
+        with self._lock:
+            before = self.found.groups if self.found is not None and self.found.wish == wish else ()
+            preview = _Preview(self, wish, before)
+
+            def report(done: int, total: int) -> None:
+                preview.follow()
+                on_progress(done, total, preview.count)
+
+            return self._find(wish, False, report, preview.add)
+
+    def _find(
+        self,
+        wish: Wish,
+        known_only: bool,
+        on_progress: Callable[[int, int], None] | None,
+        on_group: Callable[[DuplicateGroup], None] | None = None,
+    ) -> FoundGroups:
+        self._index.forget()
+        listing, place = self._index.listing(), self._index.place
+        decisions = place.version(Decisions.FILE)
+        gone = frozenset(record.path for record in listing.records if record.status == "ok" and is_gone(record.path))
+        with self._index.reader() as index:
+            groups = index.duplicates(
+                threshold=wish.threshold,
+                parts=wish.parts,
+                keep=wish.rule,
+                known_only=known_only,
+                on_progress=on_progress,
+                on_group=on_group,
+            )
+            uncompared, videos = index.uncompared()
+        state = _State(place.version(Comparisons.FILE), decisions, listing, gone)
+        self.found = FoundGroups(wish, tuple(groups), uncompared, videos, state=state)
+        return self.found
+
+    def preview(self, wish: Wish) -> tuple[DuplicateGroup, ...]:
+        """The groups by what is stored so far; reads no video."""
+        with self._index.reader() as index:
+            return tuple(
+                index.duplicates(
+                    threshold=wish.threshold, parts=wish.parts, keep=wish.rule, known_only=True, read_files=False
+                )
+            )
+
+
+class _Preview:
+    """The groups while a search is at work: those that are final, and others by what was compared so far."""
+
+    def __init__(self, shown: ShownGroups, wish: Wish, groups: tuple[DuplicateGroup, ...]) -> None:
+        self._shown, self._wish = shown, wish
+        self._guessed = groups
+        self._final: list[DuplicateGroup] = []
+        self._version = self._stored_version()
+        self._next = self._shown_at = 0.0
+        self._show()
+
+    @property
+    def count(self) -> int:
+        return len(self._shown.found.groups) if self._shown.found else 0
+
+    def add(self, group: DuplicateGroup) -> None:
+        self._final.append(group)
+        self._show()
+
+    def follow(self) -> None:
+        """Look at what is stored, if there is something new and the last look is long enough ago."""
+        if self._final or time.monotonic() < self._next:
+            return
+        version = self._stored_version()
+        if version == self._version:
+            return
+        began = time.monotonic()
+        self._version, self._guessed = version, self._shown.preview(self._wish)
+        ended = time.monotonic()
+        self._next = ended + (ended - began) / _SHARE_OF_PREVIEWS
+        self._show()
+
+    def _show(self) -> None:
+        if time.monotonic() - self._shown_at < _BETWEEN_PREVIEWS:
+            return
+        self._shown_at = time.monotonic()
+        known = {member.path for group in self._final for member in group.members}
+        guessed = [group for group in self._guessed if not any(member.path in known for member in group.members)]
+        groups = sorted([*self._final, *guessed], key=lambda group: group.best.path)
+        self._shown.found = FoundGroups(self._wish, tuple(groups), is_preview=True)
+
+    def _stored_version(self) -> object:
+        return self._shown._index.place.version(Comparisons.FILE)

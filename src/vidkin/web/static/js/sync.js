@@ -1,0 +1,301 @@
+// Players that show the same moment: one leads, the others follow it frame by frame.
+import { api, clock, make } from "./base.js";
+
+// Beyond this drift all stop and gather again, below it one plays a little faster or slower, seconds.
+const FAR = 0.3;
+// The drift that is left alone: half a frame of common videos.
+const CLOSE = 0.012;
+const MOST_NUDGE = 0.25;
+
+/**
+ * Keeps followers where parts put them. A part {start, end, at, rate, mirrored, leader_box, box}: moment t of the leader in
+ * [start, end] is at `at + (t - start) * rate` of the follower. Event "change" whenever another frame is shown.
+ */
+export class Sync extends EventTarget {
+  constructor(leader, followers) {
+    super();
+    this.leader = leader;
+    this.followers = followers.map(({ player, parts }) => ({ player, parts, part: null }));
+    this.loop = null;
+    this.holding = null; // while all are waited for
+    this.stopped = false;
+    this.placed = null; // the moment of the leader for which the others were placed
+    this.seeked = () => this.leader.presented === null && this.#place();
+    this.frame = () => this.#follow();
+    leader.addEventListener("frame", this.frame);
+    leader.addEventListener("time", this.frame);
+    leader.video?.addEventListener("seeked", this.seeked);
+    this.timer = setInterval(() => this.#follow(), 250);
+  }
+
+  /** Show a moment of the leader, and what the others have there; `only` is the part that holds for the first follower. */
+  seek(time, only = null) {
+    if (only !== null) this.followers[0].only = only;
+    this.leader.seek(time);
+    this.#place(time);
+  }
+
+  get paused() {
+    return this.leader.paused && !this.holding;
+  }
+
+  /** All begin together: whoever is not there yet is waited for. */
+  async play() {
+    const end = this.loop === null ? this.leader.source.duration - 0.06 : this.loop.end;
+    if (this.leader.time >= end) this.leader.seek(this.loop?.start ?? 0);
+    await this.#gather();
+  }
+
+  pause() {
+    this.holding = null;
+    this.leader.pause();
+    for (const { player } of this.followers) player.pause();
+    // Where it stopped, the others go to exactly.
+    setTimeout(() => this.#place(), 60);
+  }
+
+  toggle() {
+    if (this.paused) this.play();
+    else this.pause();
+  }
+
+  /** Stop, go to where everybody should be, wait until it is shown, and go on. */
+  async #gather() {
+    const mine = (this.holding = {});
+    this.leader.pause();
+    for (const { player } of this.followers) player.pause();
+    await this.leader.settled();
+    this.#place();
+    await Promise.all(this.followers.map(({ player }) => player.settled()));
+    if (this.holding !== mine || this.stopped) return;
+    this.leader.play();
+    for (const follower of this.followers) {
+      if (this.#goal(follower) === null) continue;
+      follower.player.setRate(follower.part.rate * this.leader.rate);
+      follower.player.play();
+    }
+    this.holding = null;
+  }
+
+  /** So many frames of the leader further; all players stop. */
+  step(frames) {
+    this.holding = null;
+    this.leader.pause();
+    for (const { player } of this.followers) player.pause();
+    this.leader.step(frames);
+  }
+
+  /** Repeat a stretch {start, end} of the leader; null plays on. */
+  repeat(stretch) {
+    this.loop = stretch;
+  }
+
+  /** Seconds that each follower is away from where it should be; null where it has nothing to show. */
+  drifts() {
+    return this.followers.map((follower) => {
+      const goal = this.#goal(follower, this.leader.shownNow());
+      return goal === null ? null : follower.player.shownNow() - goal;
+    });
+  }
+
+  #part(follower, time) {
+    const inside = (part) => part !== null && part !== undefined && time >= part.start - 0.02 && time <= part.end + 0.02;
+    if (inside(follower.only)) return follower.only;
+    return follower.parts.find(inside) ?? null;
+  }
+
+  #goal(follower, time = this.leader.shown) {
+    const part = this.#part(follower, time);
+    if (part !== follower.part) {
+      follower.part = part;
+      follower.player.flip(part?.mirrored ?? false);
+      follower.player.showBox(part?.box ?? null);
+      if (follower === this.followers[0]) this.leader.showBox(part?.leader_box ?? null);
+      follower.player.element.classList.toggle("away", part === null);
+    }
+    return part === null ? null : part.at + (time - part.start) * part.rate;
+  }
+
+  /** The others exactly there, by frame. */
+  #place(time) {
+    if (this.stopped) return;
+    this.placed = time ?? this.leader.shown;
+    for (const follower of this.followers) {
+      const goal = this.#goal(follower, this.placed);
+      if (goal !== null) follower.player.seek(goal + follower.player.frameSeconds / 2);
+    }
+    this.dispatchEvent(new Event("change"));
+  }
+
+  #follow() {
+    if (this.stopped) return;
+    this.dispatchEvent(new Event("change"));
+    const leader = this.leader;
+    if (this.holding === null && this.loop !== null && !leader.paused && leader.time >= this.loop.end) {
+      if (this.loop.again) {
+        this.leader.seek(this.loop.start);
+        this.#gather();
+      } else this.pause();
+      return;
+    }
+    if (this.holding !== null) return;
+    if (leader.paused && this.placed !== null && Math.abs(leader.shown - this.placed) > 1e-3) this.#place();
+    for (const follower of this.followers) {
+      const player = follower.player;
+      const goal = this.#goal(follower, leader.shownNow());
+      if (goal === null || player.video === null) {
+        player.pause();
+        continue;
+      }
+      if (leader.paused) {
+        if (!player.paused) player.pause();
+        continue;
+      }
+      const rate = follower.part.rate * leader.rate;
+      const drift = player.shownNow() - goal;
+      if (player.paused) {
+        player.seek(goal);
+        player.play();
+      } else if (Math.abs(drift) > FAR) {
+        this.#gather();
+        return;
+      }
+      const nudge = Math.abs(drift) < CLOSE ? 0 : Math.min(Math.max(drift * 1.5, -MOST_NUDGE), MOST_NUDGE);
+      player.setRate(rate * (1 - nudge));
+    }
+  }
+
+  stop() {
+    this.stopped = true;
+    this.leader.showBox(null);
+    clearInterval(this.timer);
+    this.leader.removeEventListener("frame", this.frame);
+    this.leader.removeEventListener("time", this.frame);
+    this.leader.video?.removeEventListener("seeked", this.seeked);
+    for (const { player } of this.followers) {
+      player.pause();
+      player.flip(false);
+      player.showBox(null);
+      player.setRate(1);
+      player.element.classList.remove("away");
+    }
+  }
+}
+
+/** A part from a segment of a match, with the query as the leader. */
+export function partOf(segment) {
+  return {
+    start: segment.query_start,
+    end: segment.query_end,
+    at: segment.target_start,
+    rate: segment.speed,
+    mirrored: segment.mirrored,
+    leader_box: segment.query_box,
+    box: segment.target_box,
+  };
+}
+
+/** The same parts with exact times, by decoding both files; `query` names the leader and the target. */
+export async function exactParts({ video, upload, target }, parts) {
+  const most = parts.slice(0, 8);
+  const exact = await api("/api/sync", { method: "POST", body: { video, upload, target, parts: most } });
+  return [...exact, ...parts.slice(most.length)];
+}
+
+const WHOLE = [0, 0, 1, 1];
+const VIEWS = { beside: "Side by side", wipe: "Wipe", difference: "Difference" };
+
+/**
+ * Buttons for players in sync: play, step by frame, repeat, and side by side, wipe or difference. `stage` holds the
+ * players; in the last two views the first follower lies over the leader.
+ */
+export class SyncTools {
+  constructor(sync, stage) {
+    this.sync = sync;
+    this.stage = stage;
+    this.view = "beside";
+    const button = (label, key, run, name = label) => make("button", { type: "button", onclick: run, title: `Key ${key}`, "aria-label": name, "aria-keyshortcuts": key }, label);
+    this.play = make("button", { type: "button", class: "play", "aria-label": "Play in sync", title: "Key P", onclick: () => this.toggle() });
+    this.again = make("input", { type: "checkbox", onchange: () => this.#repeat() });
+    this.choice = make("select", { "aria-label": "View", onchange: () => this.show(this.choice.value) }, ...Object.entries(VIEWS).map(([value, words]) => make("option", { value }, words)));
+    this.wipe = make("input", { type: "range", min: 0, max: 100, value: 50, "aria-label": "Where the wipe is", oninput: () => this.#lay(), hidden: true });
+    this.readout = make("span", { class: "clock facts" });
+    this.element = make("div", { class: "tools sync-tools", role: "group", "aria-label": "Players in sync" },
+      this.play, button("|<", "Shift+,", () => sync.step(-1), "A frame back, all"), button(">|", "Shift+.", () => sync.step(1), "A frame further, all"),
+      make("label", { class: "line" }, this.again, " repeat"), this.choice, this.wipe, this.readout);
+    sync.addEventListener("change", () => this.#tell());
+    this.resized = new ResizeObserver(() => this.#lay());
+    this.resized.observe(stage);
+  }
+
+  toggle() {
+    this.sync.toggle();
+    this.#tell();
+  }
+
+  /** Play a stretch of the leader {start, end}, again and again if the box is ticked. */
+  playStretch(stretch, { play = true, only = null } = {}) {
+    this.stretch = stretch;
+    this.#repeat();
+    this.sync.seek(stretch.start, only);
+    if (play) this.sync.play();
+  }
+
+  #repeat() {
+    this.sync.repeat(this.stretch ? { ...this.stretch, again: this.again.checked } : null);
+  }
+
+  show(view) {
+    this.view = this.choice.value = view;
+    this.wipe.hidden = view !== "wipe";
+    this.stage.classList.toggle("laid", view !== "beside");
+    this.stage.classList.toggle("difference", view === "difference");
+    this.#lay();
+  }
+
+  /** The first follower over the leader, so that what matches lies on what it matches. */
+  #lay() {
+    const { leader, followers } = this.sync;
+    const screen = followers[0]?.player.screen;
+    if (!screen) return;
+    if (this.view === "beside") {
+      for (const name of ["left", "top", "width", "height", "clipPath"]) screen.style[name] = "";
+      return;
+    }
+    const base = this.stage.getBoundingClientRect();
+    const under = leader.screen.getBoundingClientRect();
+    const part = followers[0].part;
+    const [from, to] = [part?.leader_box ?? WHOLE, part?.box ?? WHOLE];
+    const size = (axis) => (from[axis + 2] - from[axis]) / (to[axis + 2] - to[axis]);
+    const [width, height] = [under.width * size(0), under.height * size(1)];
+    const left = under.left - base.left + under.width * from[0] - width * to[0];
+    const top = under.top - base.top + under.height * from[1] - height * to[1];
+    Object.assign(screen.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
+    screen.style.clipPath = this.view === "wipe" ? `inset(0 0 0 ${this.wipe.value}%)` : "";
+  }
+
+  #tell() {
+    const playing = !this.sync.paused;
+    this.play.classList.toggle("playing", playing);
+    this.play.setAttribute("aria-label", playing ? "Pause all" : "Play in sync");
+    const times = [this.sync.leader, ...this.sync.followers.map((follower) => follower.player)].map((player) => clock(player.shown, 2));
+    this.readout.textContent = times.join(" | ");
+  }
+
+  /** Keys: P plays, Shift with comma and period steps all by a frame; true if it was one of them. */
+  key(event) {
+    if (event.key === "p") this.toggle();
+    else if (event.key === "<" || (event.key === "," && event.shiftKey)) this.sync.step(-1);
+    else if (event.key === ">" || (event.key === "." && event.shiftKey)) this.sync.step(1);
+    else return false;
+    event.preventDefault();
+    return true;
+  }
+
+  stop() {
+    this.show("beside");
+    this.resized.disconnect();
+    this.sync.stop();
+    this.element.remove();
+  }
+}

@@ -1,0 +1,82 @@
+"""Times of a match to the frame, by decoding, on real encoded files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.videos import encode, pan
+from vidkin.index.query.exact_times import refine_segment
+from vidkin.similarity import Segment
+
+RATE = 25
+Frame = NDArray[np.uint8]
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve seconds of a camera that wanders."""
+    return encode(tmp_path_factory.mktemp("exact") / "film.mp4", frames(), rate=RATE)
+
+
+def frames() -> Iterator[Frame]:
+    return pan("coffee", 12 * RATE)
+
+
+def mirrored(frame: Frame) -> Frame:
+    return np.ascontiguousarray(frame[:, ::-1])
+
+
+def logo(frame: Frame) -> Frame:
+    marked = frame.copy()
+    marked[8:40, 8:60] = (250, 40, 40)
+    return marked
+
+
+@pytest.mark.parametrize("wrong", [-0.5, 0.0, 0.17])
+@pytest.mark.parametrize(
+    ("edit", "begin", "speed", "flipped"),
+    [
+        (None, 50, Fraction(1), False),
+        (mirrored, 25, Fraction(1), True),
+        (logo, 0, Fraction(5, 4), False),
+    ],
+)
+def test_a_time_that_is_off_is_right_to_half_a_frame(
+    film: Path,
+    tmp_path: Path,
+    wrong: float,
+    edit: Callable[[Frame], Frame] | None,
+    begin: int,
+    speed: Fraction,
+    flipped: bool,
+) -> None:
+    pictures = [edit(frame) if edit else frame for frame in list(frames())[begin:]]
+    copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE * speed, options={"crf": "30"})
+    length = len(pictures) / (RATE * float(speed)) - 1
+    start = max(begin / RATE + wrong, 0.0)
+    rough = Segment(0, length, start, start + length * float(speed), 0.9, float(speed), flipped)
+    exact = refine_segment(copy, film, rough)
+    for time in (exact.query_start, exact.query_end):
+        found = exact.target_start + (time - exact.query_start) * exact.speed
+        assert found == pytest.approx(begin / RATE + time * float(speed), abs=0.5 / RATE)
+
+
+def test_what_does_not_move_or_does_not_match_stays_as_it_was(film: Path, tmp_path: Path) -> None:
+    still = encode(tmp_path / "still.mp4", [next(frames())] * 50, rate=RATE)
+    other = encode(tmp_path / "other.mp4", pan("rocket", 100), rate=RATE)
+    for path in (still, other):
+        rough = Segment(0, 1.9, 3.0, 4.9, 0.5)
+        assert refine_segment(path, film, rough) == rough
+    moment = Segment(1.0, 1.0, 2.0, 2.0, 1.0)
+    assert refine_segment(still, film, moment) == moment
+    damaged = tmp_path / "broken.mp4"
+    damaged.write_bytes(b"no video" * 99)
+    rough = replace(moment, query_end=2.0, target_end=3.0)
+    assert refine_segment(damaged, film, rough) == rough  # the players say what is wrong with it

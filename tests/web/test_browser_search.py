@@ -1,0 +1,112 @@
+"""The search page in a real browser: results beside the query, a search that is stopped, what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+from tests.support.videos import pan
+from tests.web.browser import new_page, open_browser, served
+from tests.web.conftest import Library
+
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(library: Library) -> Iterator[str]:
+    with served(library.index) as opened:
+        yield opened
+
+
+def test_results_are_beside_the_query_and_a_rectangle_is_drawn_by_dragging(
+    browser: Browser, address: str, library: Library
+) -> None:
+    with new_page(browser) as page:
+        page.goto(f"{address}search")
+        page.get_by_label("Choose a video or picture").set_input_files(library.clip)
+        best = page.locator(".match").first
+        expect(best).to_be_visible(timeout=60_000)
+        query, match = page.locator("#query").bounding_box(), best.bounding_box()
+        assert query is not None
+        assert match is not None
+        assert match["x"] >= query["x"] + query["width"]
+        assert match["y"] < query["y"] + query["height"]
+        # Drawn without a button: the picture stands still.
+        screen = page.locator("#query .overlay").bounding_box()
+        assert screen is not None
+        page.mouse.move(screen["x"] + 4, screen["y"] + 4)
+        page.mouse.down()
+        page.mouse.move(screen["x"] + screen["width"] * 0.7, screen["y"] + screen["height"] * 0.8)
+        page.mouse.up()
+        expect(page.locator("#what")).to_contain_text("Searching with the rectangle")
+        page.keyboard.press("Escape")
+        expect(page.locator(".box.drawn")).to_have_count(0)
+
+
+def test_a_file_that_cannot_be_read_clears_the_answer_and_is_told_in_red(
+    browser: Browser, address: str, library: Library, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video at all" * 50)
+    with new_page(browser, refused="422") as page:
+        page.goto(f"{address}search")
+        page.get_by_label("Choose a video or picture").set_input_files(library.clip)
+        expect(page.locator(".match").first).to_be_visible(timeout=60_000)
+        page.get_by_label("Choose a video or picture").set_input_files(broken)
+        refused = page.get_by_role("alert")
+        expect(refused).to_contain_text("broken.mp4: ")
+        expect(page.locator(".match")).to_have_count(0)
+        assert page.locator("#query video").count() == 0
+        red, green, _ = page.evaluate(
+            "p => getComputedStyle(p).color.match(/[0-9]+/g).map(Number)", refused.element_handle()
+        )
+        assert red > 2 * green
+
+
+@pytest.mark.parametrize("by", ["key", "mouse"])
+def test_a_search_in_progress_is_stopped(browser: Browser, address: str, by: str) -> None:
+    with new_page(browser) as page:
+        held: list[Route] = []
+        page.route("**/api/search", lambda route: held.append(route))
+        page.goto(address)
+        page.get_by_role("link", name="coffee.mp4").click()
+        page.get_by_role("button", name="Find similar videos").click()
+        expect(page.locator("#searching")).to_be_visible()
+        if by == "key":
+            page.keyboard.press("Escape")
+        else:
+            page.get_by_role("button", name="Stop").click()
+        expect(page.locator("#summary")).to_have_text("Stopped.")
+        expect(page.locator("#searching")).to_be_hidden()
+        assert len(held) == 1
+
+
+def test_where_nothing_is_found_parts_of_the_picture_are_offered(
+    browser: Browser, address: str, library: Library, tmp_path: Path
+) -> None:
+    """A still of coffee in a black page: the whole is asked for with a score that nothing reaches."""
+    from PIL import Image
+
+    page_of_book = Image.new("RGB", (640, 480), (250, 250, 250))
+    page_of_book.paste(Image.fromarray(next(pan("coffee", 1, width=384, height=256))), (60, 80))
+    page_of_book.save(tmp_path / "book.png")
+    with new_page(browser) as page:
+        page.goto(f"{address}search")
+        page.get_by_label("Lowest score").evaluate("input => { input.value = '1' }")
+        page.get_by_label("Choose a video or picture").set_input_files(tmp_path / "book.png")
+        offers = page.locator("#rectangles button")
+        expect(offers.first).to_be_visible(timeout=60_000)
+        offers.first.focus()
+        page.get_by_label("Lowest score").evaluate("input => { input.value = '0.2' }")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**box=**")
+        expect(page.locator(".match").first).to_contain_text("co", timeout=60_000)

@@ -1,0 +1,164 @@
+"""Acting on duplicates in the page: the same plans, logs and functions as `vidkin apply`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
+from vidkin.cli.app import app
+from vidkin.index import Index
+
+
+@pytest.fixture
+def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A trash for this test alone."""
+    other = pytest.importorskip("send2trash.plat_other")
+    home = tmp_path / "data"
+    home.mkdir()
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    monkeypatch.setattr(other, "HOMETRASH_B", os.fsencode(home / "Trash"))
+    monkeypatch.setattr(other, "HOMETRASH", str(home / "Trash"))
+    monkeypatch.setattr("send2trash.send2trash", other.send2trash)
+    return home / "Trash" / "files"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Library:
+    """A library of this test alone, whose copies a command has found."""
+    library = make_library(tmp_path)
+    with Index.open(library.index) as index:
+        index.duplicates()
+    return library
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def remove(client: TestClient, *videos: int, folder: Path | None = None) -> dict[str, Any]:
+    answer = client.post(
+        "/api/duplicates/remove", json={"videos": videos, "folder": None if folder is None else str(folder)}
+    )
+    assert answer.status_code == 202, answer.text
+    return finish_job(client, answer.json())
+
+
+def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect, trash: Path) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    copy = number_of(client, "copy.mp4")
+    size = len(before["copy.mp4"])
+    assert client.get("/api/duplicates/spare").json() == {str(copy): size}
+    ended = remove(client, copy)
+    assert (ended["state"], ended["result"]["done"], ended["result"]["bytes"]) == ("done", 1, size)
+    assert (trash / "copy.mp4").read_bytes() == before["copy.mp4"]
+    assert not (mine.folder / "copy.mp4").exists()
+    # What can be freed is true at once.
+    assert (client.get("/api/duplicates").json()["total"], client.get("/api/duplicates/spare").json()) == (0, {})
+    (removal,) = client.get("/api/duplicates/removals").json()
+    assert removal["can_undo"] is True
+    (file,) = removal["files"]
+    assert (file["name"], file["fate"], file["place"]) == ("copy.mp4", "removed", str(trash / "copy.mp4"))
+    back = finish_job(client, client.post("/api/duplicates/undo", json={"name": removal["name"]}).json())
+    assert back["result"]["done"] == 1
+    assert contents(mine.folder) == before
+    assert client.get("/api/duplicates").json()["total"] == 1
+    (removal,) = client.get("/api/duplicates/removals").json()
+    assert (removal["can_undo"], removal["files"][0]["fate"]) == (False, "restored")
+
+
+def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library, connect: Connect) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    away = mine.folder.parent / "away"
+    ended = remove(client, number_of(client, "copy.mp4"), folder=away)
+    assert contents(away) == {str(mine.folder / "copy.mp4").lstrip("/"): before["copy.mp4"]}
+    plan = mine.index / "removals" / f"{ended['result']['name']}.json"
+    assert plan.with_name(f"{plan.name}.log").exists()
+    told = CliRunner().invoke(app, ["apply", str(plan), "--undo"])
+    assert told.exit_code == 0, told.output
+    assert contents(mine.folder) == before
+    assert client.get("/api/duplicates/removals").json()[0]["files"][0]["fate"] == "restored"
+
+
+def test_only_spare_files_of_the_groups_can_be_removed(mine: Library, connect: Connect) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    numbers = {name: number_of(client, name) for name in ("coffee.mp4", "rocket & <b>.mp4", "copy.mp4")}
+    for name in ("coffee.mp4", "rocket & <b>.mp4"):
+        refused = client.post("/api/duplicates/remove", json={"videos": [numbers[name]]})
+        assert (refused.status_code, "must be a spare copy" in refused.json()["detail"]) == (422, True)
+    for body, status in (
+        ({"videos": [9999]}, 404),
+        ({"videos": []}, 422),
+        ({"videos": [numbers["copy.mp4"]], "folder": "away"}, 422),
+        ({"videos": [numbers["copy.mp4"]], "folder": str(mine.clip)}, 422),
+        ({"videos": [numbers["copy.mp4"]], "folder": "/a\0b"}, 422),
+    ):
+        assert client.post("/api/duplicates/remove", json=body).status_code == status, body
+    closed = connect(mine.index, read_only=True)
+    for address, closed_body in (("remove", {"videos": [numbers["copy.mp4"]]}), ("undo", {"name": "x"})):
+        answer = closed.post(f"/api/duplicates/{address}", json=closed_body)
+        assert (answer.status_code, "--read-only" in answer.json()["detail"]) == (422, True)
+    assert client.get("/api/duplicates/remove").status_code == 405
+    for name in ("../../etc", "2026-01-01-000000"):
+        ended = finish_job(client, client.post("/api/duplicates/undo", json={"name": name}).json())
+        assert (ended["state"], "there is no removal" in ended["error"]) == ("failed", True)
+    assert contents(mine.folder) == before
+    assert client.get("/api/duplicates/removals").json() == []
+
+
+def test_pages_of_other_sites_and_others_without_the_token_move_nothing(mine: Library, connect: Connect) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index, token="secret")
+    bearer = {"Authorization": "Bearer secret"}
+    copy = next(
+        video["id"]
+        for video in client.get("/api/videos", headers=bearer).json()["videos"]
+        if video["name"] == "copy.mp4"
+    )
+    body = {"videos": [copy], "folder": str(mine.folder.parent / "away")}
+    for headers, status in (
+        ({}, 401),
+        ({**bearer, "Origin": "http://evil.example"}, 403),
+        ({**bearer, "Sec-Fetch-Site": "cross-site"}, 403),
+        ({**bearer, "Host": "evil.example"}, 400),
+    ):
+        answer = client.post("/api/duplicates/remove", json=body, headers=headers)
+        assert answer.status_code == status, headers
+        assert client.post("/api/duplicates/undo", json={"name": "x"}, headers=headers).status_code == status
+    large = client.post("/api/duplicates/remove", content=b" " * 9_000_000, headers=bearer)
+    assert large.status_code == 413
+    assert contents(mine.folder) == before
+
+
+def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, connect: Connect) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    copy = number_of(client, "copy.mp4")
+    plan, away = mine.folder.parent / "plan.json", mine.folder.parent / "away"
+    told = CliRunner().invoke(app, ["duplicates", "-i", str(mine.index), "--plan", str(plan)])
+    assert told.exit_code == 0, told.output
+    with Index.open(mine.index, read_only=True) as index, index.place.exclusive():
+        ended = remove(client, copy, folder=away)
+        told = CliRunner().invoke(app, ["apply", str(plan), "--move-to", str(away)])
+    assert (told.exit_code, "is being written to by process" in told.output) == (3, True)
+    assert (ended["state"], "is being written to by process" in ended["error"]) == ("failed", True)
+    assert contents(mine.folder) == before
+
+
+def test_a_copy_whose_kept_file_went_away_stays(mine: Library, connect: Connect) -> None:
+    client = connect(mine.index)
+    copy = number_of(client, "copy.mp4")
+    assert client.get("/api/duplicates/spare").json()
+    # Between the click and the request the kept file goes away: the copy is the only one now.
+    os.rename(mine.folder / "coffee.mp4", mine.folder / "elsewhere.mp4")
+    refused = client.post("/api/duplicates/remove", json={"videos": [copy]})
+    assert (refused.status_code, "must be a spare copy" in refused.json()["detail"]) == (422, True)
+    assert (mine.folder / "copy.mp4").exists()
