@@ -128,7 +128,7 @@ class Removals:
         """
         total = sum(len(group.members) for group in groups)
 
-        def report(done: int, what: str) -> None:
+        def report(done: int, what: str, total: int = total) -> None:
             if on_progress is not None:
                 on_progress(done, total, what)
 
@@ -154,7 +154,7 @@ class Removals:
                 _journal_of(path),
                 folder=folder,
                 key=key,
-                on_progress=lambda done, _: report(len(groups) + done, "moving"),
+                on_progress=lambda done, count: report(len(groups) + done, "moving", len(groups) + count),
             )
         return self._read(name), [*actions, *staying, *skipped]
 
@@ -181,7 +181,7 @@ class Removals:
                 plan = replace(plan, groups=tuple(group for group in groups if group.remove))
             key = PlanKey.read(self._place)
             actions = undo(journal, plan=plan, key=key)
-        return [action for action in actions if chosen is None or action.path in chosen]
+        return [action for action in actions if chosen is None or action.path in chosen or action.video in chosen]
 
     def all(self, *, limit: int = 100) -> list[Removal]:
         """The removals of the index, newest first; what cannot be read is left out, with a warning."""
