@@ -124,6 +124,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("guide.md", "Better features"): [_make_networks],
     ("guide.md", "Pictures"): [_index_videos],
     ("guide.md", "Results for other programs"): [_index_videos],
+    ("guide.md", "Coverage"): [_index_videos],
     ("guide.md", "Duplicates"): [_index_videos],
     ("guide.md", "Shots"): [_make_film],
     ("guide.md", "Review, and training on verdicts"): [_fill_reviewed],

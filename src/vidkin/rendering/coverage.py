@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -164,8 +165,8 @@ def strip_of(coverage: Coverage) -> list[tuple[float, float, bool]]:
     """The video as a strip: (start, end, whether it is elsewhere) in shares of its length, in order, without gaps."""
     if coverage.duration <= 0:
         return []
-    spans = [(*span, True) for span in coverage.elsewhere] + [(*span, False) for span in coverage.only_here]
-    return [
-        (start / coverage.duration, min(end / coverage.duration, 1.0), is_elsewhere)
-        for start, end, is_elsewhere in sorted(spans)
-    ]
+    spans = sorted([(*span, True) for span in coverage.elsewhere] + [(*span, False) for span in coverage.only_here])
+    # Gaps of a few frames, which neither list names, go to what comes after them.
+    ends = [end / coverage.duration for _, end, _ in spans[:-1]]
+    edges = [0.0, *ends, 1.0]
+    return [(*edge, span[2]) for edge, span in zip(pairwise(edges), spans, strict=True)]

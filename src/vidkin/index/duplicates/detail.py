@@ -150,7 +150,7 @@ _APART = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Overlay:
+class LaidOver:
     """Something that is laid over one of two copies.
 
     Attributes:
@@ -178,7 +178,7 @@ def find_overlay(
     return _side_of(lasting, edges) if _SMALLEST <= float(lasting.mean()) <= _LARGEST else None
 
 
-def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> tuple[Overlay, ...]:
+def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> tuple[LaidOver, ...]:
     """Find each thing that only one of two copies has over its picture, as `find_overlay` does, and where it is; the
     largest first."""
     lasting, edges = _lasting_blocks(first, second)
@@ -196,7 +196,7 @@ def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[n
         if side is not None and float(part.mean()) >= _SMALLEST:
             box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
             found.append(
-                (float(part.mean()), Overlay(side, (float(box[0]), float(box[1]), float(box[2]), float(box[3]))))
+                (float(part.mean()), LaidOver(side, (float(box[0]), float(box[1]), float(box[2]), float(box[3]))))
             )
     # A picture that is blurred or sharpened differs in many places.
     if len(found) > _MOST_OVERLAYS:

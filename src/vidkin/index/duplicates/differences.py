@@ -305,12 +305,18 @@ def _of_pictures(placed: PlacedFrames) -> Iterator[Difference]:
     """Colors, and what is laid over one of the two."""
     pairs = list(placed.common(_COMMON))
     ones, others = [one for one, _ in pairs], [other for _, other in pairs]
+    plain = np.ones(_COMMON, dtype=bool)
     for overlay in find_overlays(ones, others):
+        left, top, right, bottom = overlay.box
+        rows = slice(round(top * _COMMON[0]), round(bottom * _COMMON[0]))
+        plain[rows, round(left * _COMMON[1]) : round(right * _COMMON[1])] = False
         place = _inside(placed.placement.shown, overlay.box)
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
-    colors = colorfulness(ones), colorfulness(others)
+    # A colored logo does not make a gray picture one in color.
+    shown = plain if plain.any() else ~plain
+    colors = colorfulness([one[shown] for one in ones]), colorfulness([other[shown] for other in others])
     if colors[1] >= _SOME_COLOR and colors[0] < _COLORLESS * colors[1]:
         yield Difference("without color")
     elif colors[0] >= _SOME_COLOR and colors[1] < _COLORLESS * colors[0]:
