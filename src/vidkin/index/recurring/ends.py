@@ -41,7 +41,7 @@ _LOOKALIKE_STEP = 0.15  # correlation
 _LAG = 0.2  # seconds between frames whose difference is motion
 _LEAST_MOTION = 1.0  # gray levels
 _MOVES = 3  # times that an end may lie beyond what was decoded
-_HELD_BYTES = 192 << 20
+_HELD_BYTES = 352 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
