@@ -195,7 +195,8 @@ def test_letters_that_appear_over_a_picture_make_no_cut() -> None:
     title = np.full_like(picture, 16)
     for one, other in ((picture, inside), (picture, picture[::-1]), (title, letters), (picture, picture)):
         assert measure_letters(one, other) > 0.5
-    assert decide([measured(distance=3.0, letters=0.1)], [], rules()) == ()
+    assert decide([measured(distance=3.0, letters=0.1, picture=3.5)], [], rules()) == ()
+    assert len(decide([measured(distance=3.0, letters=0.1, picture=1.5)], [], rules())) == 1  # a cut to plain color
 
 
 def test_a_cut_to_what_looks_nearly_the_same_is_a_jump() -> None:

@@ -387,7 +387,7 @@ _NEIGHBORS = 1
 
 # A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a certain
 # cut counts by itself.
-_BLURRED = 8
+_BLURRED, _BLURRED_CERTAIN = 8, 12
 
 _SURE = 0.9
 
@@ -409,9 +409,10 @@ _MOVED, _MUCH_STAYS = 0.05, 0.8
 _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
 
 # A screen or band in the picture may move: then it is a better rectangle, and the rest shows something rather than bars
-# beside a narrow picture. Letters have one color.
+# beside a narrow picture. Letters have one color, and there
+# is a picture before and after (logarithm of contrast).
 _SHARP_RECTANGLE, _HALF_STAYS, _SHOWS = 0.78, 0.5, 0.3
-_ONE_COLOR = 0.25
+_ONE_COLOR, _BOTH_SHOW = 0.25, 2.5
 
 # A frame this much calmer than those around was shown twice; the next one makes up for it.
 _FROZEN = -2.0
@@ -481,7 +482,8 @@ def decide(hard: Sequence[Proposal], gradual: Sequence[Proposal], rules: CutRule
         if probability < rules.gradual_threshold or last < 1 or picture < LEAST_PICTURE:
             continue
         touching = [frame for frame in peaks if first - 1 <= frame <= last + 1]
-        if touching and last - first <= _BLURRED:
+        is_certain = any(peaks[frame] >= _SURE for frame in touching)
+        if touching and last - first <= (_BLURRED_CERTAIN if is_certain else _BLURRED):
             continue
         for frame in touching:
             if peaks[frame] < _SURE:
@@ -504,7 +506,8 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
     changes, rectangle = 1 - numbers["stays"], numbers["rectangle"]
     is_still_graphic = changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE
     is_screen = changes <= 1 - _HALF_STAYS and rectangle > _SHARP_RECTANGLE and numbers["beside_it"] >= _SHOWS
-    if (changes > 0 and (is_still_graphic or is_screen)) or numbers["letters"] < _ONE_COLOR:
+    are_letters = numbers["letters"] < _ONE_COLOR and numbers["picture"] > _BOTH_SHOW
+    if (changes > 0 and (is_still_graphic or is_screen)) or are_letters:
         return min(probability, rules.hard_threshold / 2)
     # Both shots are nearly still and have nothing in common.
     if (

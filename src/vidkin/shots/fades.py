@@ -14,6 +14,9 @@ from vidkin.shots.contract import DetectedCut
 # fade-out from a fade-in nor a cut to it from a cut away from it.
 PLAIN, _FADE_GAP, _CUT_GAP = 2.0, 1.0, 0.5
 
+# Confidence from which a cut is one, wherever it lies.
+_CERTAIN = 0.9
+
 
 def settle_fades(
     cuts: Sequence[DetectedCut], contrasts: NDArray[np.float32], times: Sequence[float]
@@ -22,8 +25,8 @@ def settle_fades(
 
     Two fades a second or less apart, or two sudden cuts half a second or less apart, are one fade if all frames
     between show a plain background. A fade that has only a second of such frames before or after it reaches the first
-    or last frame. A sudden cut inside a fade is dropped where the picture has less than half of the contrast that it
-    has around the fade.
+    or last frame. A sudden cut of less than .9 inside a fade is dropped where the picture has less than half of the
+    contrast that it has around the fade.
 
     Args:
         cuts: Cuts in order of frames.
@@ -71,7 +74,7 @@ def _reach_ends(fade: DetectedCut, contrasts: NDArray[np.float32], times: Sequen
 
 def _is_inside(cut: DetectedCut, fade: DetectedCut, contrasts: NDArray[np.float32]) -> bool:
     start, end = fade.start_frame, fade.end_frame
-    if start is None or end is None or not start < cut.frame <= end:
+    if cut.confidence >= _CERTAIN or start is None or end is None or not start < cut.frame <= end:
         return False
     around = contrasts[[max(0, start - 1), min(end + 1, len(contrasts) - 1)]].max()
     return bool(contrasts[cut.frame - 1 : cut.frame + 1].min() < around / 2)
