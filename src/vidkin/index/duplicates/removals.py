@@ -126,14 +126,14 @@ class Removals:
         """
         total = sum(len(group.members) for group in groups)
 
-        def report(done: int, of: int, what: str) -> None:
+        def report(done: int, what: str) -> None:
             if on_progress is not None:
-                on_progress(done, of, what)
+                on_progress(done, total, what)
 
         with self._place.exclusive():
             planned, skipped = list[PlannedGroup](), list[FileAction]()
             for position, group in enumerate(groups):
-                report(position, total, f"reading {os.path.basename(group.best.path)}")
+                report(position, f"reading {os.path.basename(group.best.path)}")
                 try:
                     planned += plan_removal([group]).groups
                 except MediaError as error:
@@ -152,7 +152,7 @@ class Removals:
                 _journal_of(path),
                 folder=folder,
                 key=key,
-                on_progress=lambda done, of: report(len(groups) + done, len(groups) + of, "moving"),
+                on_progress=lambda done, _: report(len(groups) + done, "moving"),
             )
         return self._read(name), [*actions, *staying, *skipped]
 
