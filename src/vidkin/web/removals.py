@@ -144,7 +144,8 @@ def _check_folder(name: str) -> str:
 
 
 def _result(actions: list[FileAction], name: str) -> dict[str, Any]:
-    done = [action for action in actions if action.outcome != "skipped"]
+    # What belongs to a video is not counted as a file of its own.
+    done = [action for action in actions if action.outcome != "skipped" and not action.video]
     skipped = [action for action in actions if action.outcome == "skipped"]
     return {
         "name": name,
