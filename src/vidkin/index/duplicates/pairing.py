@@ -61,13 +61,12 @@ class Families:
 
     def join(self, first: str, second: str) -> None:
         """Make one family of two."""
-        one, other = sorted((self.name(first), self.name(second)))
+        one, other = self.pair(first, second)
         self._parents[other] = one
 
     def pair(self, first: str, second: str) -> tuple[str, str]:
         """Names of the families of two contents, in one order; equal if they are in one."""
-        one, other = sorted((self.name(first), self.name(second)))
-        return one, other
+        return in_order(self.name(first), self.name(second))
 
 
 @dataclass(slots=True)
@@ -215,7 +214,7 @@ class PairSearch:
     def _compare_neighbors(self, record: VideoRecord, neighbors: Sequence[VideoRecord], threshold: float) -> None:
         """Compare a video with those of its neighbors that can be copies and whose family it has not met."""
         content, one = content_of(record), self._weighed(record)
-        pairs = {content_of(other): tuple(sorted((content, content_of(other)))) for other in neighbors}
+        pairs = {content_of(other): in_order(content, content_of(other)) for other in neighbors}
         neighbors = [
             other
             for other in neighbors
@@ -282,7 +281,7 @@ class PairSearch:
                 other
                 for other in self._neighbors(Query(features), record, others)
                 if self._families.name(content_of(other)) != content
-                and tuple(sorted((content, content_of(other)))) not in self._flips
+                and in_order(content, content_of(other)) not in self._flips
             ]
             targets = self._weighed_many(neighbors)
         except NotIndexedError:
@@ -311,7 +310,7 @@ class PairSearch:
         self, record: VideoRecord, other: VideoRecord, result: PairResult, known: float, threshold: float
     ) -> None:
         """Note what a predicted mirror image says of a pair: it is a copy, or it deserves a reading."""
-        first, second = sorted((content_of(record), content_of(other)))
+        first, second = in_order(content_of(record), content_of(other))
         if is_clear(result, threshold) and known <= result.score - _PREDICTED_LESS:
             self.known.put(content_of(record), content_of(other), result)
             self._join(first, second)
@@ -415,6 +414,11 @@ class PairSearch:
         while self._held_bytes > _MOST_HELD and len(self._held) > 1:
             self._held_bytes -= self._held.popitem(last=False)[1].values.nbytes
         return [found[record.id] for record in records]
+
+
+def in_order(first: str, second: str) -> tuple[str, str]:
+    """The two names in one order, whichever comes first."""
+    return (first, second) if first <= second else (second, first)
 
 
 def is_clear(result: PairResult, threshold: float) -> bool:
