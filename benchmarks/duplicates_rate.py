@@ -128,9 +128,14 @@ def measure(python: str, library: Path, work: Path) -> dict[str, Any]:
     ]
     grouped = sum(f"{name[:7]}" in group for group in groups for name in group if name.startswith("film") and name[7:])
     figures["copies with their film"] = f"{grouped} of {FILMS * len(EDITS)}"
-    figures["groups that join different films"] = sum(len({name[:8] for name in group}) > 1 for group in groups)
+    figures["groups that join different films"] = sum(len({film_of(name) for name in group}) > 1 for group in groups)
     figures["groups"] = sorted(sorted(group) for group in groups)
     return figures
+
+
+def film_of(name: str) -> str:
+    """The film that a file is a copy of; another file's own name."""
+    return name[: len("film-00")] if name.startswith("film") else name
 
 
 def parse_arguments() -> argparse.Namespace:

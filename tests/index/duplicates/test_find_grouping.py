@@ -57,6 +57,18 @@ def test_copies_of_one_video_are_one_group_although_two_of_them_hardly_match() -
     assert groups(results, "abcd") == ["abc", "d"]
 
 
+def test_a_mirror_image_joins_all_copies_of_the_one_that_it_was_found_by() -> None:
+    """As they are, a mirror image and the other copies need not look alike; nobody compared them mirrored."""
+    turned = PairResult(0.98, False, WHOLE, (Segment(0.0, 9.0, 0.0, 9.0, 0.9, mirrored=True),))
+    results = {("a", "m"): turned, ("a", "b"): same(0.9), ("a", "c"): same(0.9), ("b", "m"): same(0.0)}
+    results[("b", "c")] = same(0.9)
+    assert groups(results, "abcm") == ["abcm"]
+    # Two mirror images of one film are copies of each other, which counts.
+    results |= {("a", "n"): turned, ("m", "n"): same(0.0)}
+    assert groups(results, "abcmn") == ["abcmn"]
+    assert groups(results | {("b", "c"): same(0.0), ("a", "c"): same(0.7)}, "abcm") == ["abm", "c"]
+
+
 def test_a_chain_of_weak_links_is_split() -> None:
     results = {("a", "b"): same(0.72), ("b", "c"): same(0.71), ("c", "d"): same(0.73), ("d", "e"): same(0.71)}
     found = groups(results, "abcde")

@@ -161,6 +161,8 @@ class Grouping:
     lengths: Mapping[str, float] = field(default_factory=dict)
     pairs: PairScope = field(default_factory=PairScope)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
+    # Whether a content is a mirror image of the first one of its group.
+    _turned: dict[str, bool] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
         """Partition the contents into groups; those without a copy are alone.
@@ -173,6 +175,7 @@ class Grouping:
             parts: Also join excerpts, and videos that share a part, with the video they match best.
         """
         self._home = {content: [content] for content in contents}
+        self._turned = dict.fromkeys(contents, False)
         for pair, verdict in sorted(self.decisions.verdicts.items(), key=lambda item: sorted(item[0])):
             first, second = sorted(pair)
             if verdict == "match" and first in self._home and second in self._home:
@@ -186,8 +189,9 @@ class Grouping:
             key=lambda link: (-link[1].score, link[0]),
         )
         for (first, second), result in links:
-            if self._relation(first, second, result) == "whole" and self._is_close(first, second):
-                self._join(first, second)
+            turn = self._turned[first] ^ self._turned[second] ^ result.mirrored
+            if self._relation(first, second, result) == "whole" and self._is_close(first, second, turn):
+                self._join(first, second, turn)
         # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
         attached: set[str] = set()
         for (first, second), result in links if parts else ():
@@ -202,7 +206,7 @@ class Grouping:
     def _relation(self, first: str, second: str, result: PairResult) -> Relation:
         return relation_of(result, (self.lengths.get(first, 0.0), self.lengths.get(second, 0.0)))
 
-    def _is_close(self, first: str, second: str) -> bool:
+    def _is_close(self, first: str, second: str, turn: bool) -> bool:
         one, other = self._home[first], self._home[second]
         if one is other:
             return False
@@ -213,10 +217,15 @@ class Grouping:
                 if not self.pairs.allows(left, right):
                     continue
                 result = self.results.get((left, right)) or self.results.get((right, left))
-                scores.append((result or self.compare(left, right)).score)
+                # Of mirror images only what was found is known: as they are, they need not look alike at all.
+                if not self._turned[left] ^ self._turned[right] ^ turn:
+                    result = result or self.compare(left, right)
+                elif result is None or not result.mirrored:
+                    continue
+                scores.append(result.score)
         return sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
 
-    def _join(self, first: str, second: str) -> None:
+    def _join(self, first: str, second: str, turn: bool = False) -> None:
         one, other = self._home[first], self._home[second]
         if one is other:
             return
@@ -227,6 +236,7 @@ class Grouping:
         one.extend(other)
         for content in other:
             self._home[content] = one
+            self._turned[content] ^= turn
 
 
 # Groups of copies over a whole index, without comparing all pairs.

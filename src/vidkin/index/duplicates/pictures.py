@@ -6,8 +6,10 @@ stay: the one is sharper, the other shows more.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,8 +195,19 @@ def read_stretch(
     Raises:
         MediaError: The file cannot be read.
     """
-    images = read_frames(path, rate=rate, start=start, end=end, short_side=short_side).images
+    status = os.stat(path)
+    images = _held_stretch(path, (status.st_size, status.st_mtime_ns), start, end, rate, short_side)
     return images[:, :, ::-1] if mirrored else images
+
+
+@lru_cache(maxsize=4)
+def _held_stretch(
+    path: str, identity: tuple[int, int], start: float, end: float, rate: float, short_side: int
+) -> NDArray[np.uint8]:
+    """The pictures of a stretch; the copies of one video are compared with it one after another."""
+    images: NDArray[np.uint8] = read_frames(path, rate=rate, start=start, end=end, short_side=short_side).images
+    images.flags.writeable = False
+    return images
 
 
 def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:

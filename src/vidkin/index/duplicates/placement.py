@@ -51,6 +51,8 @@ _LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
 _DISTINCT = 0.01
 # Below this agreement, all moments are moved by one lag at a time, in seconds.
 _CLOSE, _LAGS = 0.99, np.arange(-6, 7) / 10
+# The place is fitted for so many of the lags, those that agree best in the place at hand.
+_LAGS_FITTED = 4
 # Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
 _USUAL_SPEED, _SAME_LINE = 0.01, 0.06
 # Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
@@ -248,6 +250,8 @@ class _Search:
         self._near, self._segment = near, segment
         self._gray = [Image.fromarray(image).convert("L") for image in images]
         self._other_gray = [Image.fromarray(image).convert("L") for image in others]
+        self._half = [_halved(image) for image in self._gray]
+        self._other_half = [_halved(image) for image in self._other_gray]
         self._pictures = _box_of_bars(images), _box_of_bars(others)
 
     def run(self) -> PlacedFrames | None:
@@ -287,9 +291,9 @@ class _Search:
         than the others do in the middle."""
         seen, shown = placement.seen, placement.shown
         rows, best, ahead = [], [], []
-        for image, near in zip(self._gray, self._near, strict=True):
-            one = _canvas(image, shown, size)
-            values = np.array([_agreement(one, _canvas(self._other_gray[row], seen, size)) for row in near])
+        for place, near in enumerate(self._near):
+            one = self._canvas(place, shown, size)
+            values = np.array([_agreement(one, self._other_canvas(row, seen, size)) for row in near.tolist()])
             rows.append(int(near[values.argmax()]))
             best.append(float(values.max()))
             ahead.append(float(values.max() - np.median(values)))
@@ -326,8 +330,8 @@ class _Search:
         if float(before.mean()) < _CLOSE:
             rows, placement = self._at_one_lag(rows, placement, float(before.mean()))
         pairs = [
-            (_canvas(image, placement.shown, _STEPS[1]), _canvas(self._other_gray[row], placement.seen, _STEPS[1]))
-            for image, row in zip(self._gray, rows.tolist(), strict=True)
+            (self._canvas(place, placement.shown, _STEPS[1]), self._other_canvas(row, placement.seen, _STEPS[1]))
+            for place, row in enumerate(rows.tolist())
         ]
         agreements = np.array([_agreement(*pair) for pair in pairs])
         kept = np.flatnonzero(agreements >= max(_LEAST_AGREEMENT, _OF_BEST * float(agreements.max())))
@@ -352,20 +356,35 @@ class _Search:
         """Moments that lie on one line, and the place that fits them, where that agrees better: a camera that zooms
         shows a slightly other crop a moment later."""
         expected = self._segment.target_start + self._segment.speed * (self._times - self._segment.query_start)
+        lagging = [np.abs(self._other_times[:, None] - (expected + lag)).argmin(axis=0) for lag in _LAGS]
+        # A place that fits another moment is no worse a guess for any of them.
+        promising = np.argsort([-self._mean_agreement(moments, placement) for moments in lagging], kind="stable")
         best = agreement, rows, placement
-        for lag in _LAGS:
-            wanted = expected + lag
-            moments = np.abs(self._other_times[:, None] - wanted).argmin(axis=0)
+        for place in promising[:_LAGS_FITTED].tolist():
+            moments = lagging[place]
             fitted = self._fitted(moments, self._fitted(moments, placement, _STEPS[0]), _STEPS[1])
-            agreements = [
-                _agreement(
-                    _canvas(image, fitted.shown, _STEPS[1]), _canvas(self._other_gray[row], fitted.seen, _STEPS[1])
-                )
-                for image, row in zip(self._gray, moments.tolist(), strict=True)
-            ]
-            if float(np.mean(agreements)) > best[0]:
-                best = float(np.mean(agreements)), moments, fitted
+            found = self._mean_agreement(moments, fitted)
+            if found > best[0]:
+                best = found, moments, fitted
         return best[1], self._fitted(best[1], best[2], _STEPS[-1])
+
+    def _mean_agreement(self, rows: NDArray[np.int64], placement: Placement) -> float:
+        pairs = (
+            (
+                self._canvas(place, placement.shown, _STEPS[1]),
+                self._other_canvas(row, placement.seen, _STEPS[1]),
+            )
+            for place, row in enumerate(rows.tolist())
+        )
+        return float(np.mean([_agreement(*pair) for pair in pairs]))
+
+    def _canvas(self, place: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """A part of a frame of the first video; small ones from a picture of half the size."""
+        return _canvas((self._half if size[0] <= _STEPS[1][0] else self._gray)[place], box, size)
+
+    def _other_canvas(self, row: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """The same of the second video."""
+        return _canvas((self._other_half if size[0] <= _STEPS[1][0] else self._other_gray)[row], box, size)
 
     def _fitted(self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]) -> Placement:
         """Move the edges of what is seen of the second picture so that it agrees best with the first."""
@@ -375,8 +394,8 @@ class _Search:
             shown, seen = placement.shown, placement.seen
             spans = seen[2] - seen[0], seen[3] - seen[1]
             normal, right = np.zeros((4, 4)), np.zeros(4)
-            for image, row in zip(self._gray, rows.tolist(), strict=True):
-                one, other = _canvas(image, shown, size), _canvas(self._other_gray[row], seen, size)
+            for place, row in enumerate(rows.tolist()):
+                one, other = self._canvas(place, shown, size), self._other_canvas(row, seen, size)
                 gain, residual, weights = _robust_fit(one, other)
                 slope_down, slope_across = np.gradient(gain * other)
                 slope_across *= width / spans[0]
@@ -479,6 +498,10 @@ def _shrunk(picture: NDArray[np.float32], height: int) -> NDArray[np.float32]:
 
 def _resized(picture: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
     return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR), np.float32)
+
+
+def _halved(image: Image.Image) -> Image.Image:
+    return image.reduce(2) if min(image.size) >= 2 * _STEPS[1][0] else image
 
 
 def _canvas(image: Image.Image, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
