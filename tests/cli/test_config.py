@@ -117,7 +117,7 @@ def test_a_missing_configuration_file_is_accepted(config: Path) -> None:
         ("[shots]\nmin_lenght = 3\n", "[shots] has no option 'min_lenght'; choose from chapters, copy, csv"),
         (
             "[shot]\nlimit = 3\n",
-            "[shot] is not the section of a command; choose from apply, classify, decisions,",
+            "[shot] is not the section of a command; choose from apply, classify, coverage, decisions,",
         ),
         ("[benchmark]\nlimit = 3\n", "[benchmark] is not the section of a command"),
         ("limit = 3\n", "limit must be in the section of a command, for example below [shots]"),

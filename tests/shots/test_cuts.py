@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.support.videos import pan
+from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, write_video
+from vidkin.shots import Transition, detect, detect_shots
 from vidkin.shots import cuts as cuts_module
-from vidkin.shots import detect
 from vidkin.shots.band import BAND_CHANNELS
-from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, HARD_NUMBERS, measure_letters
+from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, HARD_NUMBERS, can_be_a_transition, measure_letters
 from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, ProposalScore, decide
 from vidkin.shots.training.transitions import read_network, write_network
 
@@ -253,3 +253,29 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     save_file(weights, tmp_path / "damaged.safetensors")
     with pytest.raises(InvalidArgumentError, match=r"damaged\.safetensors: .* has values that are not finite"):
         CutModel.load(tmp_path / "damaged.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "numbers", "counts"),
+    [
+        ("dissolve", 4.4, {}, True),
+        ("dissolve", 5.0, {}, False),
+        ("fade", 5.0, {}, True),
+        ("wipe", 1.6, {"divided": 0.3}, True),
+        ("wipe", 2.4, {"divided": 0.3, "swept": 0.3}, False),
+        ("wipe", 2.4, {"divided": 0.5, "swept": 0.6}, True),
+        ("wipe", 1.6, {"divided": 0.02, "stayed": 0.1}, False),  # every block of both shots moves, as all between
+        ("wipe", 1.6, {"divided": 0.02, "stayed": 0.6}, True),
+        ("wipe", 0.6, {"divided": 0.02, "stayed": 0.1}, True),
+    ],
+)
+def test_what_a_moving_camera_shows_is_no_transition(
+    kind: Transition, seconds: float, numbers: dict[str, float], counts: bool
+) -> None:
+    assert can_be_a_transition(kind, tuple({**GRADUAL, **numbers}.values()), seconds) is counts
+
+
+@pytest.mark.parametrize("name", ["coffee", "astronaut"])
+def test_a_camera_that_wanders_over_a_photograph_makes_no_transition(tmp_path: Path, name: str) -> None:
+    path = encode(tmp_path / "pan.mp4", pan(name, 250, width=160, height=120), rate=25)
+    assert len(detect_shots(path)) == 1

@@ -74,7 +74,7 @@ def test_a_shot_and_a_cut_are_the_same_for_programs_and_pages(library: Library, 
     for name in ("path", "detector", "frames", "frame_rate", "cuts"):
         assert answered[name] == told[name]
     assert documented(client, "Cut") == {
-        *("time", "frame", "kind", "confidence", "start", "end", "start_frame", "end_frame")
+        *("time", "frame", "kind", "confidence", "start", "end", "start_frame", "end_frame", "kind_confidence")
     }
     for one, other in zip(told["shots"], answered["shots"], strict=True):
         check_same(client, "Shot", one, other, of_page={"thumbnail"})

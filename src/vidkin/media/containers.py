@@ -33,7 +33,7 @@ _MP4_BOXES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Findings(Result):
+class FileLengths(Result):
     """What the lengths stated by a container say about its file.
 
     Attributes:
@@ -50,11 +50,11 @@ class Findings(Result):
     total: int = 0
 
 
-Examiner = Callable[[BinaryIO, int, Callable[[], None]], Findings]
+Examiner = Callable[[BinaryIO, int, Callable[[], None]], FileLengths]
 """Examines (open file, its size, callback for every part read)."""
 
 
-def examine_mp4(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_mp4(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Boxes of MP4 and QuickTime (ISO/IEC 14496-12, 4.2), those of the top level."""
     place, before, is_fragmented = 0, b"", False
     for _ in range(MOST_PARTS):
@@ -70,15 +70,15 @@ def examine_mp4(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findi
         if length < 8 or not _is_text(kind):
             # Anything may follow the last box, but not a piece of a fragmented film.
             is_hole = before == b"mdat" and is_fragmented
-            return Findings(parts=int(is_hole), first=place if is_hole else None)
+            return FileLengths(parts=int(is_hole), first=place if is_hole else None)
         if place + length > size:
-            return Findings(missing=place + length - size if kind in _MP4_BOXES else 0)
+            return FileLengths(missing=place + length - size if kind in _MP4_BOXES else 0)
         is_fragmented |= kind == b"moof"
         place, before = place + length, kind
-    return Findings()
+    return FileLengths()
 
 
-def examine_avi(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_avi(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Chunks of AVI (Microsoft, AVI RIFF file reference; OpenDML extensions): those inside ``movi``, too."""
     place, end, damaged, first = 0, 0, 0, None
     for _ in range(MOST_PARTS):
@@ -104,10 +104,10 @@ def examine_avi(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findi
             break
         else:
             place += 8 + length + length % 2
-    return Findings(parts=damaged, first=first, missing=max(0, end - size))
+    return FileLengths(parts=damaged, first=first, missing=max(0, end - size))
 
 
-def examine_asf(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_asf(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Objects of ASF, and the packets of its data, all of which have the size that the header states."""
     place, packet_size, is_live = 0, 0, False
     for _ in range(64):
@@ -129,12 +129,12 @@ def examine_asf(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findi
                 break
             return _asf_packets(file, place + 50, place + length, size, packet_size, on_read)
         place += length
-    return Findings()
+    return FileLengths()
 
 
 def _asf_packets(
     file: BinaryIO, begin: int, end: int, size: int, packet_size: int, on_read: Callable[[], None]
-) -> Findings:
+) -> FileLengths:
     """Whether packets begin as the first one does, with the mark of their error correction."""
     mark = _read(file, begin, 3)
     damaged, first, total = 0, None, 0
@@ -150,14 +150,14 @@ def _asf_packets(
         behind = _read(file, end, 24)
         if not damaged and len(behind) == 24 and not 24 <= int.from_bytes(behind[16:], "little") <= size - end:
             damaged, first = 1, max(begin, end - packet_size)
-    return Findings(parts=damaged, first=first, missing=max(0, end - size), total=total)
+    return FileLengths(parts=damaged, first=first, missing=max(0, end - size), total=total)
 
 
-def examine_flv(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_flv(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Tags of FLV (Adobe, Video file format specification 10, E.3 and E.4)."""
     head = _read(file, 0, 9)
     if len(head) < 9:
-        return Findings()
+        return FileLengths()
     place, total = int.from_bytes(head[5:9], "big") + 4, 0
     for _ in range(MOST_PARTS):
         tag = _read(file, place, 11)
@@ -166,18 +166,18 @@ def examine_flv(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findi
         on_read()
         total += 1
         if tag[0] & 0x1F not in (8, 9, 18) or tag[0] & 0xC0 or any(tag[8:11]):
-            return Findings(parts=1, first=place, total=total)
+            return FileLengths(parts=1, first=place, total=total)
         place += 11 + int.from_bytes(tag[1:4], "big") + 4
         if place - 4 > size:
-            return Findings(missing=place - 4 - size, total=total)
-    return Findings(total=total)
+            return FileLengths(missing=place - 4 - size, total=total)
+    return FileLengths(total=total)
 
 
-def examine_ps(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_ps(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Packs and packets of an MPEG program stream (ISO/IEC 11172-1, 13818-1)."""
     place, damaged, first, total = 0, 0, None, 0
     if _read(file, 0, 4) != b"\0\0\1\xba":
-        return Findings()  # a stream without packs
+        return FileLengths()  # a stream without packs
     for _ in range(MOST_PARTS):
         head = _read(file, place, 14)
         if len(head) < 4:
@@ -201,10 +201,10 @@ def examine_ps(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findin
             if found is None or damaged > MOST_DAMAGED:
                 break
             place = found
-    return Findings(parts=damaged, first=first, missing=max(0, place - size), total=total)
+    return FileLengths(parts=damaged, first=first, missing=max(0, place - size), total=total)
 
 
-def examine_ts(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_ts(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Packets of an MPEG transport stream (ISO/IEC 13818-1, 2.4.3) up to its end.
 
     What is missing between two packets, the demuxer says by their counters. Files have whole packets.
@@ -217,15 +217,15 @@ def examine_ts(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findin
             if len(marks) >= 3 and marks == bytes([_TS_SYNC]) * len(marks):
                 excess = (size - begin) % packet_size
                 # What follows the last packet is the begin of another one, or the packets do not lie in a grid.
-                return Findings(missing=packet_size - excess) if excess else Findings()
-    return Findings()
+                return FileLengths(missing=packet_size - excess) if excess else FileLengths()
+    return FileLengths()
 
 
-def examine_gif(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_gif(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """Blocks of GIF (version 89a, 18 to 27)."""
     head = _read(file, 0, 13)
     if len(head) < 13:
-        return Findings()
+        return FileLengths()
     place, total = 13 + _table_size(head[10]), 0
     while total < MOST_PARTS:
         kind = _read(file, place, 10)
@@ -238,12 +238,12 @@ def examine_gif(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findi
         elif kind[0] == 0x21:
             place += 2
         else:
-            return Findings(parts=1, first=place, total=total)
+            return FileLengths(parts=1, first=place, total=total)
         while length := int.from_bytes(_read(file, place, 1), "big"):
             place += 1 + length
             total += 1
         place += 1
-    return Findings(missing=max(0, place - size), total=total)
+    return FileLengths(missing=max(0, place - size), total=total)
 
 
 def _table_size(flags: int) -> int:

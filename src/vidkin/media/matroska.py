@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO
 
-from vidkin.media.containers import MOST_DAMAGED, MOST_PARTS, Findings
+from vidkin.media.containers import MOST_DAMAGED, MOST_PARTS, FileLengths
 
 _HEADER, _SEGMENT, _CLUSTER, _TRACKS = 0x1A45DFA3, 0x18538067, 0x1F43B675, 0x1654AE6B
 _CHECKSUM, _VOID = 0xBF, 0xEC
@@ -34,24 +34,24 @@ _MOST_BYTES = 64 * 2**20
 _LOOK = 2**20
 
 
-def examine_matroska(file: BinaryIO, size: int, on_read: Callable[[], None]) -> Findings:
+def examine_matroska(file: BinaryIO, size: int, on_read: Callable[[], None]) -> FileLengths:
     """What the lengths and checksums of a Matroska file say, see :mod:`vidkin.media.containers`.
 
     Clusters without a length, as in a live stream, are examined block by block.
     """
     head = _read_head(file, 0, size)
     if head is None or head[0] != _HEADER or head[2] is None:
-        return Findings()
+        return FileLengths()
     segment = _read_head(file, head[2], size)
     if segment is None or segment[0] != _SEGMENT:
-        return Findings()
+        return FileLengths()
     end = size if segment[2] is None else min(size, segment[2])
     findings = _count_clusters(file, segment[1], end, on_read)
     missing = 0 if segment[2] is None or segment[2] > size + _MOST_MISSING else max(0, segment[2] - size)
     return replace(findings, missing=missing or findings.missing)
 
 
-def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> Findings:
+def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], None]) -> FileLengths:
     """Number of clusters in a segment, and number of those that changed after they were written.
 
     Counting ends at `MOST_DAMAGED`.
@@ -94,7 +94,7 @@ def _count_clusters(file: BinaryIO, place: int, end: int, on_read: Callable[[], 
             tracks = _track_numbers(_read(file, begin, after))
         before, place = place, after
     is_plausible = missing <= _MOST_MISSING
-    return Findings(damaged, first, missing if is_plausible else 0, max(count, damaged))
+    return FileLengths(damaged, first, missing if is_plausible else 0, max(count, damaged))
 
 
 def _is_whole(content: bytes | None, tracks: frozenset[int]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
 from vidkin.shots.band import BAND_LAGS
+from vidkin.shots.contract import Transition
 
 GRID = (128, 128)
 
@@ -514,3 +516,30 @@ def measure_wipe(frames: Sequence[PictureBlocks]) -> tuple[float, float, float]:
     old, new = (np.array([~changed_blocks(shot, frame)[differ] for frame in frames[2:-2]]) for shot in (before, after))
     over = (new & ~old).mean(1)
     return float(differ.mean()), float((new ^ old).mean()), float(max(0.0, over[-1] - over[0]))
+
+
+# What a camera shows that moves over a photograph, and what a transition shows.
+
+# A camera that moves over a photograph shows other places in turn, as a wipe does. Seconds that a dissolve and a wipe
+# take at most; a long wipe counts if at least this share of the blocks shows one of the two shots alone, and as many
+# come to show the other. From so many seconds on, a wipe has to show some of that, or shots in which something stays.
+_LONGEST: Mapping[Transition, float] = {"dissolve": 4.6, "wipe": 1.8}
+
+_CLEARLY_WIPED = 0.4
+
+_NOT_SHORT, _HARDLY_WIPED, _HARDLY_STAYED = 0.8, 0.15, 0.25
+
+
+def can_be_a_transition(kind: Transition, numbers: Sequence[float], seconds: float) -> bool:
+    """Whether a proposal of a gradual transition is more than what a moving camera shows.
+
+    Args:
+        kind: Its kind.
+        numbers: Its `GRADUAL_NUMBERS`.
+        seconds: How long it takes.
+    """
+    divided, swept, stayed = (numbers[GRADUAL_NUMBERS.index(name)] for name in ("divided", "swept", "stayed"))
+    is_wipe = kind == "wipe"
+    if is_wipe and seconds > _NOT_SHORT and divided < _HARDLY_WIPED and stayed < _HARDLY_STAYED:
+        return False
+    return seconds <= _LONGEST.get(kind, math.inf) or (is_wipe and min(divided, swept) >= _CLEARLY_WIPED)

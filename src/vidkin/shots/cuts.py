@@ -37,6 +37,7 @@ from vidkin.shots.cut_numbers import (
     BandGrid,
     FrameVectors,
     VectorNetwork,
+    can_be_a_transition,
     measure_cut,
     measure_transition,
     stands_out,
@@ -669,8 +670,14 @@ class CutDetector:
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed."""
         curve = self._proposals.finish()
-        cuts = decide(self._proposals.hard, self._proposals.gradual, self._rules)
-        cuts = settle_fades(cuts, self._proposals.contrasts, self._times)
+        times = self._times
+        gradual = [
+            one
+            for one in self._proposals.gradual
+            if can_be_a_transition(one.kind, one.numbers, times[one.last] - times[max(0, one.first - 1)])
+        ]
+        cuts = decide(self._proposals.hard, gradual, self._rules)
+        cuts = settle_fades(cuts, self._proposals.contrasts, times)
         return DetectedCuts(cuts, Curve(np.array(self._times), curve, "change"))
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup
-from vidkin.index.recurring.ends import SharedStretch
+from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.groups import SharedByFiles, build_groups, natural_order
 
 
 def link(first: str, start: float, second: str, other: float, length: float, *, speed: float = 1.0) -> SharedByFiles:
-    return SharedByFiles(first, second, SharedStretch(start, start + length, other, other + length * speed, 0.9, 1.0))
+    return SharedByFiles(first, second, FittedStretch(start, start + length, other, other + length * speed, 0.9, 1.0))
 
 
 def spans(group: RecurringGroup) -> list[tuple[str, float, float]]:

@@ -166,7 +166,7 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     near = [np.flatnonzero(np.abs(other_times - middle) <= _REACH + 1 / _RATE) for middle in middles]
     if not all(len(rows) for rows in near):
         near = [np.array([np.abs(other_times - middle).argmin()]) for middle in middles]
-    return _Search(images, others, times, other_times, near, segment).run()
+    return _PlaceSearch(images, others, times, other_times, near, segment).run()
 
 
 def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
@@ -227,7 +227,7 @@ def _read(
     return np.concatenate([batch.images for batch in batches]), np.concatenate([batch.timestamps for batch in batches])
 
 
-class _Search:
+class _PlaceSearch:
     """Frames of both videos in gray, and the best moments and place so far.
 
     Args:

@@ -181,7 +181,7 @@ class TimeLine(NamedTuple):
         return self._replace(second=self.second + seconds)
 
 
-class SharedStretch(NamedTuple):
+class FittedStretch(NamedTuple):
     """A shared stretch with exact ends that its pictures confirm.
 
     Attributes:
@@ -197,9 +197,9 @@ class SharedStretch(NamedTuple):
     score: float
     match: float
 
-    def swapped(self) -> SharedStretch:
+    def swapped(self) -> FittedStretch:
         """The same with the second video first."""
-        return SharedStretch(
+        return FittedStretch(
             self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.match
         )
 
@@ -211,7 +211,7 @@ _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
 
 
-def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> SharedStretch | None:
+def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
     """Find both ends of a shared stretch to the frame; None if the pictures show that it is none.
 
     Raises:
@@ -232,7 +232,7 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         return None
     if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
         return None
-    return SharedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+    return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
 
 
 def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> TimeLine | None:
@@ -478,7 +478,7 @@ def _motion(
     return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
 
 
-def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> SharedStretch | None:
+def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
     """:func:`fit_stretch`; where a file cannot be read there, the ends of its stored features."""
     try:
         return fit_stretch(clips, first, second, stretch)
@@ -487,4 +487,4 @@ def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Roug
     if stretch.contrast < _LEAST_STILL_CONTRAST:
         return None
     times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
-    return SharedStretch(*times, stretch.score, 0.0)
+    return FittedStretch(*times, stretch.score, 0.0)

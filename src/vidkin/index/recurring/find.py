@@ -15,7 +15,7 @@ from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
-from vidkin.index.recurring.ends import Clips, SharedStretch, try_fit
+from vidkin.index.recurring.ends import Clips, FittedStretch, try_fit
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
 from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
 from vidkin.index.storage.contract import VectorStore
@@ -57,7 +57,7 @@ class Findings:
     searched: list[set[str]] = field(default_factory=list)
     searched_inside: set[str] = field(default_factory=set)
     _stretches: dict[tuple[str, str], tuple[RoughStretch, ...]] = field(default_factory=dict)
-    _links: dict[tuple[str, str, RoughStretch], SharedStretch | None] = field(default_factory=dict)
+    _links: dict[tuple[str, str, RoughStretch], FittedStretch | None] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
     def put(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> None:
@@ -87,8 +87,8 @@ class Findings:
                 yield first, second, stretch
 
     def link(
-        self, first: str, second: str, stretch: RoughStretch, fit: Callable[[], SharedStretch | None]
-    ) -> SharedStretch | None:
+        self, first: str, second: str, stretch: RoughStretch, fit: Callable[[], FittedStretch | None]
+    ) -> FittedStretch | None:
         """The exact ends of a stretch; found with ``fit`` if they are not known yet."""
         key = first, second, stretch
         if key not in self._links:
@@ -165,8 +165,8 @@ def _numbers(row: Sequence[Any]) -> list[float]:
     return numbers
 
 
-def _link(row: Sequence[Any]) -> SharedStretch:
-    link = SharedStretch(*_numbers(row))
+def _link(row: Sequence[Any]) -> FittedStretch:
+    link = FittedStretch(*_numbers(row))
     if not (link.first_start < link.first_end and link.second_start < link.second_end):
         raise ValueError(f"{row} is no stretch")
     return link
@@ -226,7 +226,7 @@ def find_recurring(
     for record in sorted(records, key=lambda record: natural_order(record.path)):
         by_content.setdefault(content_of(record), []).append(record)
     videos = {content: same[0] for content, same in by_content.items()}
-    search = _Search(videos, Tracks(store), store, findings, options.inside, on_progress)
+    search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress)
     try:
         search.compare()
         copies = {} if options.inside else _copies(videos, findings)
@@ -247,7 +247,7 @@ def find_recurring(
 
 
 @dataclass(slots=True)
-class _Search:
+class _StretchSearch:
     """Compares videos by features, then the ends of what they share by pictures."""
 
     videos: dict[str, VideoRecord]

@@ -13,7 +13,7 @@ import numpy as np
 
 from vidkin._base.values import Result, check_choice, check_not_negative, check_positive, check_share
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.recurring.ends import SharedStretch
+from vidkin.index.recurring.ends import FittedStretch
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
 """What a group is by its place: at the begin of files, footage of an earlier file, at their end, or anywhere else.
@@ -108,7 +108,7 @@ class SharedByFiles:
 
     first: str
     second: str
-    link: SharedStretch
+    link: FittedStretch
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class _Spans:
         self._parents: list[int] = []
         self._of_file: dict[str, list[int]] = {}
 
-    def add(self, path: str, link: SharedStretch) -> int:
+    def add(self, path: str, link: FittedStretch) -> int:
         """Number of the span of one side of a link."""
         start, end = link.first_start, link.first_end
         number = len(self.all)
