@@ -85,3 +85,9 @@ def test_options_that_do_not_fit_are_usage_errors(index: Path, season: Path) -> 
         "longest must be at least shortest"
         in run(*("recurring", "--index", index, "--shortest", "9", "--longest", "5"), status=2).err
     )
+
+
+def test_a_folder_without_videos_is_an_error(tmp_path: Path) -> None:
+    assert f"{tmp_path / 'gone'}: " in run("recurring", tmp_path / "gone", status=3).err
+    (tmp_path / "empty").mkdir()
+    assert "no videos found; name folders or files with videos" in run("recurring", tmp_path / "empty", status=3).err

@@ -78,6 +78,18 @@ def _index_videos(home: Path) -> None:
     run("index", home / "Videos", home / "Masters", "--workers", "1")
 
 
+def _make_series(home: Path) -> None:
+    """Two episodes with one opening, in the index; and a recording that shows it twice."""
+    season = home / "Series" / "Season1"
+    season.mkdir(parents=True)
+    opening = list(pan("coffee", 40, width=96, height=64))
+    for number, name in enumerate(("rocket", "chelsea"), start=1):
+        own = list(pan(name, 60, width=96, height=64))
+        encode(season / f"Show S01E0{number}.mp4", [*opening, *own], options={"mbtree": "0"})
+    encode(Path("recording.ts"), [*opening, *pan("astronaut", 60, width=96, height=64), *opening])
+    run("index", season, "--workers", "1")
+
+
 def _make_networks(home: Path) -> None:
     from safetensors.torch import save_file
 
@@ -126,6 +138,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("guide.md", "Results for other programs"): [_index_videos],
     ("guide.md", "Coverage"): [_index_videos],
     ("guide.md", "Duplicates"): [_index_videos],
+    ("guide.md", "What recurs"): [_make_series],
     ("guide.md", "Shots"): [_make_film],
     ("guide.md", "Review, and training on verdicts"): [_fill_reviewed],
     ("models.md", ""): [_make_models],

@@ -79,6 +79,7 @@ def test_a_search_in_progress_is_stopped(browser: Browser, address: str, by: str
         page.route("**/api/search", lambda route: held.append(route))
         page.goto(address)
         page.get_by_role("link", name="coffee.mp4").click()
+        page.wait_for_load_state()
         page.get_by_role("button", name="Find similar videos").click()
         expect(page.locator("#searching")).to_be_visible()
         if by == "key":

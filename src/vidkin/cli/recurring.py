@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from vidkin._base.values import write_csv_rows
-from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, say, table
+from vidkin.cli.console import end_with_failures, meter, note, path_text, say, table
 from vidkin.cli.index import fill
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import (
@@ -97,14 +97,15 @@ def recurring(
     for output in (csv_file, html):
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
-    with _videos(paths, index, writing=write_edl or chapters is not None) as collection:
+    failures: list[str] = []
+    with _videos(paths, index, failures, writing=write_edl or chapters is not None) as collection:
         with meter("comparing") as bar:
             groups = collection.recurring(
                 within, least=least, shortest=shortest, longest=longest, inside=inside, on_progress=bar.update
             )
         lengths = {record.path: record.duration for record in collection.videos() if record.status == "ok"}
         companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
-    pieces, failures = ([], []) if split is None else _split(groups, lengths, split, without)
+    pieces, unsplit = ([], []) if split is None else _split(groups, lengths, split, without)
     if csv_file is not None:
         _write_csv(groups, csv_file)
     if html is not None:
@@ -124,12 +125,12 @@ def recurring(
         _print_groups(groups, len(lengths), plain=form is OutputFormat.PLAIN)
         _print_files(companions, pieces, [(csv_file, "what recurs as CSV"), (html, "what recurs with pictures")])
     causes = [f"{one.path}: {one.cause}" for one in companions if not one.written]
-    end_with_failures([*causes, *failures])
+    end_with_failures([*failures, *causes, *unsplit])
 
 
 @contextmanager
-def _videos(paths: Sequence[Path] | None, index: str, *, writing: bool) -> Iterator[Index]:
-    """The index, or for named files one that exists as long as the command."""
+def _videos(paths: Sequence[Path] | None, index: str, failures: list[str], *, writing: bool) -> Iterator[Index]:
+    """The index, or for named files one that exists as long as the command; what cannot be read is a failure."""
     if not paths:
         with open_index_for_writing(index) if writing else open_index(index) as collection:
             yield collection
@@ -139,8 +140,9 @@ def _videos(paths: Sequence[Path] | None, index: str, *, writing: bool) -> Itera
         open_index_for_writing(os.path.join(folder, DEFAULT_INDEX), create=True) as collection,
     ):
         report = fill(collection, paths)
-        for broken in report.broken:
-            error_line(f"{broken.path}: {broken.cause}")
+        failures += [f"{broken.path}: {broken.cause}" for broken in report.broken]
+        if not report.usable:
+            end_with_failures(failures or ["no videos found; name folders or files with videos"], some_usable=False)
         yield collection
 
 
