@@ -118,7 +118,7 @@ def measure(python: str, library: Path, work: Path) -> dict[str, Any]:
     for what in ("first", "second"):
         found = run([*vidkin, "duplicates", "--index", str(index)])
         figures[f"{what} duplicates, processor s"] = round(found.processor, 1)
-        figures[f"{what} duplicates, s"] = round(found.seconds, 1)
+        figures[f"{what} duplicates, s"] = round(found.wall, 1)
         figures[f"{what} duplicates, peak MiB"] = round(found.peak)
     listed = subprocess.run(
         [*vidkin, "duplicates", "--index", str(index), "--json"], capture_output=True, text=True, check=True

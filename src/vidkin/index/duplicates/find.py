@@ -359,11 +359,11 @@ class _Pairs:
             return PairResult(1.0, True, (1.0, 1.0), result.segments, "")
         return result
 
-    def finest(self, first: FileRecord, second: FileRecord) -> PairResult:
-        """The same from a reading as fine as that of queries."""
+    def finest(self, first: FileRecord, second: FileRecord, *, flipped: bool = False) -> PairResult:
+        """The same from a reading as fine as that of queries; ``flipped``: of mirror images, too."""
         one, other = content_of(first.record), content_of(second.record)
         if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
-            self.search.refine(first.record, second.record)
+            self.search.refine(first.record, second.record, flipped=flipped)
         return self(first, second)
 
     def doubt(self, first: FileRecord, second: FileRecord) -> str:
@@ -476,6 +476,9 @@ def _member(
         others = [other for other in files if other is not file and pairs.scope.has_pair(file, other)]
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
+        # A mirror image was found by one copy; whether it is one of the best, nobody has looked.
+        if is_pair and result.mirrored and pairs.finest(file, best, flipped=True).score >= pairs.threshold:
+            reference, result = best, pairs(file, best)
     lengths = record.duration, reference.record.duration
     if relation_of(result, lengths) != "whole" or _unseen(result, record.duration):
         # Stored features may miss ends that a finer reading shows.

@@ -322,7 +322,8 @@ def _shared_extents(
     extents = {}
     for one, other in permutations(candidates, 2):
         result = compare(one.file, other.file)
-        if result.segments or result.score >= 1:
+        # A mirror image was compared with one of the copies only, which must not speak for that one.
+        if not result.mirrored and (result.segments or result.score >= 1):
             ids = one.id, other.id
             extents[ids] = extent_of(result, one.pictures, other.pictures)
     return extents

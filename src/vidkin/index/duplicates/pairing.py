@@ -173,12 +173,18 @@ class PairSearch:
             assert result is not None
         return result
 
-    def refine(self, first: VideoRecord, second: VideoRecord) -> PairResult:
-        """The result of a pair by reading both files as finely as queries, unless that is known or impossible."""
+    def refine(self, first: VideoRecord, second: VideoRecord, *, flipped: bool = False) -> PairResult:
+        """The result of a pair by reading both files as finely as queries, unless that is known or impossible.
+
+        Args:
+            first, second: The videos.
+            flipped: Whether to look at mirror images, too, even if nothing speaks for them yet.
+        """
         result = self.compare(first, second)
-        if self.readings is None or result.fine or self._is_stored_finely(first, second):
+        is_known = result.fine or (self._is_stored_finely(first, second) and not result.mirrored)
+        if self.readings is None or (is_known and not (flipped and not result.mirrored)):
             return result
-        self._refine(_Reading(first, second, 3 if result.mirrored else 0), 0.0)
+        self._refine(_Reading(first, second, 3 if flipped or result.mirrored else 0), 0.0)
         return self.compare(first, second)
 
     def _join(self, first: str, second: str) -> None:
