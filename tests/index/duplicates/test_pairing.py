@@ -63,3 +63,20 @@ def test_what_is_in_doubt_is_read_again(result: PairResult, stored_finely: bool,
     readings: Any = Watched(stored_finely=stored_finely)
     PairSearch(MemoryStore(), CommonFrames(), CopyScorer(), known, readings).run(RECORDS, threshold=0.7)
     assert bool(readings.read) is is_read
+
+
+def test_two_families_that_were_found_to_be_two_are_not_read_again() -> None:
+    records = [
+        VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name * 32, duration=20.0, frames=20, id=place)
+        for place, name in enumerate("abcd")
+    ]
+    one, two, other, another = map(content_of, records)
+    known = Comparisons(searched={one, two, other, another}, flipped={one, two, other, another})
+    for pair in ((one, two), (other, another)):
+        known.put(*pair, PairResult(0.99, True, (1.0, 1.0)))
+    for pair in ((one, other), (two, other)):
+        known.put(*pair, PairResult(0.4, True, (1.0, 1.0)))
+    known.put(one, another, PairResult(0.6, False, (1.0, 1.0)))
+    readings: Any = Watched(stored_finely=False)
+    PairSearch(MemoryStore(), CommonFrames(), CopyScorer(), known, readings).run(records, threshold=0.7)
+    assert readings.read == []

@@ -151,7 +151,10 @@ class PairSearch:
                 advance()
             doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
-            tried: Counter[tuple[str, str]] = Counter()
+            # Families that an earlier run found to be two are not read again.
+            tried = Counter(
+                self._families.pair(first, second) for first, second, result in self.known.pairs() if result.fine
+            )
             for reading in doubtful:
                 self._settle(reading, threshold, tried)
                 advance()
@@ -181,8 +184,8 @@ class PairSearch:
             flipped: Whether to look at mirror images, too, even if nothing speaks for them yet.
         """
         result = self.compare(first, second)
-        is_known = result.fine or (self._is_stored_finely(first, second) and not result.mirrored)
-        if self.readings is None or (is_known and not (flipped and not result.mirrored)):
+        is_stored = self._is_stored_finely(first, second) and not (flipped or result.mirrored)
+        if self.readings is None or result.fine or is_stored:
             return result
         self._refine(_Reading(first, second, 3 if flipped or result.mirrored else 0), 0.0)
         return self.compare(first, second)
