@@ -29,19 +29,27 @@ ON_SCORES = {
 }
 
 
-def clip(length: int, windows: tuple[int, ...], videos: tuple[int, ...], seed: int = 0) -> ClipFeatures:
+def clip(
+    length: int,
+    windows: tuple[int, ...],
+    videos: tuple[int, ...],
+    seed: int = 0,
+    lent: tuple[tuple[int, int], ...] = (),
+) -> ClipFeatures:
     values = torch.randn(length, 1, 8, generator=torch.Generator().manual_seed(seed))
-    return ClipFeatures(torch.nn.functional.normalize(values, dim=-1), torch.arange(length), windows, videos)
+    # The windows of a video follow each other.
+    sources = torch.arange(length) + 10 * (windows[0] % 2)
+    return ClipFeatures(torch.nn.functional.normalize(values, dim=-1), sources, windows, videos, lent)
 
 
 def batch_of_six() -> ClipBatch:
     """Weak and strong views of windows 0, 1 (both of video 0) and 2 (of video 1), the last also with window 0."""
     clips = [
         clip(6, (0,), (0,), 1), clip(5, (1,), (0,), 2), clip(6, (2,), (1,), 3),
-        clip(4, (0,), (0,), 4), clip(6, (1,), (0,), 5), clip(6, (2, 0), (1, 0), 6),
+        clip(4, (0,), (0,), 4), clip(6, (1,), (0,), 5), clip(6, (2, 0), (1, 0), 6, lent=((0, 6),)),
     ]  # fmt: skip
     generator = torch.Generator().manual_seed(9)
-    teacher = [torch.nn.functional.normalize(torch.randn(6, 4, generator=generator), dim=-1) for _ in range(2)]
+    teacher = [torch.nn.functional.normalize(torch.randn(16, 4, generator=generator), dim=-1) for _ in range(2)]
     clips[0].sources[2] = -1
     return make_batch(clips, teacher)
 

@@ -85,6 +85,7 @@ def test_batches_need_two_categories() -> None:
 
 
 def test_uniform_takes_any_items() -> None:
+    assert len(next(index_stream("uniform", LABELS, steps=1, sizes=(11, 3)))) == 33
     drawn = next(index_stream("uniform", LABELS, steps=1, quadlets=100))
     assert drawn.shape == (400,)
     assert set(drawn.tolist()) == set(range(18))

@@ -145,12 +145,24 @@ class TestViews:
 
     def test_another_video_in_the_picture_lends_its_identity(self, footage: Path) -> None:
         maker, windows = self.maker(footage)
-        edited = [maker.edit(windows[0], number, windows[4:6]) for number in range(1, 60, 2)]
+        edited = [maker.edit(windows[0], number, windows[4:6]) for number in range(1, 120, 2)]
         assert {donor.number for clip in edited for donor in clip.donors} == {4, 5}
         alone = [clip for clip in edited if not clip.donors]
-        assert 10 <= len(alone) <= 28
+        assert 28 <= len(alone) <= 56
         shown = next(clip for clip in edited if clip.donors)
-        assert maker.describe(shown).windows == (0, *(donor.number for donor in shown.donors))
+        described = maker.describe(shown)
+        assert described.windows == (0, *(donor.number for donor in shown.donors))
+        # A donor is shown from its first frame on, as long as the view lasts.
+        assert described.lent == tuple((donor.start, donor.start + len(shown.view.frames)) for donor in shown.donors)
+
+    def test_a_window_moves_within_its_video(self, footage: Path) -> None:
+        maker, windows = self.maker(footage)
+        moved = [maker.move(windows[2], number) for number in range(40)]
+        assert {window.start for window in moved} == set(range(5))
+        assert all((window.number, window.video, window.stop) == (2, 1, window.start + 8) for window in moved)
+        assert {maker.move(windows[3], number).start for number in range(40)} == set(range(4, 9))
+        whole = cut_windows(maker.videos, 99)[0]
+        assert maker.move(whole, 5) == whole
 
     def test_are_stored_and_found_again(self, footage: Path, tmp_path: Path) -> None:
         maker, windows = self.maker(footage)
@@ -161,6 +173,7 @@ class TestViews:
             for first, second in zip(kept, again[number], strict=True):
                 assert torch.equal(first.values, second.values)
                 assert (first.windows, first.sources.tolist()) == (second.windows, second.sources.tolist())
+                assert (first.videos, first.lent) == (second.videos, second.lent)
         # What is lent is of another video.
         assert all(view.videos[0] not in view.videos[1:] for kept in views.values() for view in kept)
         with pytest.raises(InvalidArgumentError, match=r"more than\s+data.memory"):

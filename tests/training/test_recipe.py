@@ -31,6 +31,18 @@ def test_defaults_are_filled_in() -> None:
     assert recipe.objectives[0].parameters == {"g1": 0.7, "g2": 0.3, "g3": 0.5}
 
 
+def test_an_objective_of_weight_0_does_not_decide_how_items_are_drawn() -> None:
+    """Softmax alone, the baseline of the two-head classifier, draws any items, not mined triplets."""
+    whole = load_recipe("published-two-head-events")
+    assert [find_loss(part.name).draw for part in whole.objectives] == ["uniform", "mined"]
+    tables = tomllib.loads(show_recipe(whole))
+    tables["objective"][1]["weight"] = 0
+    alone = load_recipe(tables)
+    assert [part.name for part in alone.objectives] == ["classification"]
+    with pytest.raises(InvalidArgumentError, match="needs an objective whose weight is not 0, got quadlet"):
+        load_recipe(content(objective={"name": "quadlet", "weight": 0}))
+
+
 @pytest.mark.parametrize("name", available_recipes())
 def test_recipes_of_the_package_are_shown_with_every_default_and_read_back(name: str) -> None:
     recipe = load_recipe(name)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vidkin.datasets.augmentation.clip_views import LEAST_SHARED
 from vidkin.metric.measures import mean_average_precision
 from vidkin.models.comparator import ClipComparison, Comparator
 from vidkin.models.encoder import evaluation_mode
@@ -19,7 +20,7 @@ from vidkin.models.processes import compute_in_shares, process_count
 from vidkin.similarity import length_mask
 from vidkin.training.batch import Draw, weighted_sum, work_ahead
 from vidkin.training.clip_footage import Window
-from vidkin.training.clip_views import ClipFeatures, EditedClip, ViewMaker
+from vidkin.training.clip_views import VIEWS_REVISION, ClipFeatures, EditedClip, ViewMaker
 from vidkin.training.objectives import LossCall, find_loss, make_loss
 from vidkin.training.recipe import Measure, ObjectiveRecipe, ScheduleRecipe
 
@@ -31,9 +32,9 @@ class ClipBatch:
     Attributes:
         values: [N, T, R, D] float32 descriptors, zero beyond the lengths.
         lengths: [N] int64, valid frames of each clip.
-        relevance: [N, N] int64: 1 if both show a common window, 0 if their videos are different, -1 (ignored) if they
-            show different windows of one video, which can look alike.
-        same_window: [N, N] bool, whether both were made from the same window.
+        relevance: [N, N] int64: 1 if both show at least a quarter (``LEAST_SHARED``) of the frames of the shorter one,
+            0 if their videos are different, -1 (ignored) if they show other moments of one video, which can look alike.
+        same_window: [N, N] bool, whether both were made from the same window and share as many frames.
         labeled: [N, T] bool, frames that show a frame of the window rather than noise.
         teacher: [N, T, D'] float32, the teacher's unit vectors of those frames before editing; None without a teacher.
     """
@@ -66,16 +67,39 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
         seen = [teacher[clip.videos[0]][clip.sources.clamp(min=0)] for clip in clips]
         vectors = pad(seen, batch_first=True)
     own = torch.tensor([clip.windows[0] for clip in clips])
-    common = _any_common([clip.windows for clip in clips])
+    common, own_common = _shared(clips)
     related = _any_common([clip.videos for clip in clips])
     return ClipBatch(
         values=pad([clip.values for clip in clips], batch_first=True),
         lengths=lengths,
         relevance=torch.where(common, 1, torch.where(related, -1, 0)),
-        same_window=own[:, None] == own,
+        same_window=(own[:, None] == own) & own_common,
         labeled=(sources >= 0) & length_mask(lengths, sources.shape[1]),
         teacher=vectors,
     )
+
+
+def _shared(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.Tensor]:
+    """[N, N] bool, whether two clips show enough common frames, of any video in their pictures; and of their own."""
+    parts: list[torch.Tensor] = []
+    owners: list[int] = []
+    firsts: list[int] = []
+    for position, clip in enumerate(clips):
+        firsts.append(len(parts))
+        frames = [clip.sources[clip.sources >= 0].unique(), *(torch.arange(*stretch) for stretch in clip.lent)]
+        # Frames of different videos are different: the number of the video stands above the number of the frame.
+        parts += [own + (video << 32) for own, video in zip(frames, clip.videos, strict=True)]
+        owners += [position] * len(frames)
+    sizes = torch.tensor([len(part) for part in parts])
+    _, columns = torch.cat(parts).unique(return_inverse=True)
+    shows = torch.zeros(len(parts), int(columns.max()) + 1 if len(columns) else 1)
+    shows[torch.arange(len(parts)).repeat_interleave(sizes), columns] = 1.0
+    enough = shows @ shows.T >= LEAST_SHARED * torch.minimum(sizes[:, None], sizes).clamp(min=1)
+    belongs = torch.zeros(len(clips), len(parts))
+    belongs[owners, torch.arange(len(parts))] = 1.0
+    # A clip that shows nothing but noise is itself all the same.
+    same = torch.eye(len(clips), dtype=torch.bool)
+    return (belongs @ enough.float() @ belongs.T > 0) | same, enough[firsts][:, firsts] | same
 
 
 def _any_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
@@ -131,26 +155,26 @@ class ClipData:
 
     def edited(self, step: int) -> list[EditedClip]:
         """Remake the weak views of a step's windows, then their strong views."""
-        chosen, _ = self._choose(step)
+        chosen = [self.maker.move(window, step) for window in self._choose(step)[0]]
         weak = [self.maker.edit(window, 2 * step, chosen) for window in chosen]
         strong = []
         for position, window in enumerate(chosen):
             others = [*chosen[position + 1 :], *chosen[:position]]
             donors = [other for other in others if other.video != window.video]
-            strong.append(self.maker.edit(window, 2 * step + 1, donors or others))
+            strong.append(self.maker.edit(window, 2 * step + 1, donors or others, beside=weak[position]))
         return weak + strong
 
     def measure(self, model: Comparator, measure: Measure) -> float:
         """mAP of validation clips: each view is a query for the other view of its window among all others."""
         assert measure == "map"
         if self._judged is None:
-            clips = []
             chosen = self.validation[:_MOST_VALIDATION]
-            for number in (0, 1):
-                for position, window in enumerate(chosen):
-                    donors = [other for other in (*chosen[position:], *chosen) if other.video != window.video]
-                    clips.append(self.maker.describe(self.maker.edit(window, number, donors)))
-            self._judged = make_batch(clips).to(self.device)
+            weak, strong = [], []
+            for position, window in enumerate(chosen):
+                donors = [other for other in (*chosen[position:], *chosen) if other.video != window.video]
+                weak.append(self.maker.edit(window, 0, donors))
+                strong.append(self.maker.edit(window, 1, donors, beside=weak[-1]))
+            self._judged = make_batch([self.maker.describe(clip) for clip in weak + strong]).to(self.device)
         batch = self._judged
         with evaluation_mode(model):
             scores = model(batch.values, batch.lengths).scores.float().cpu()
@@ -162,7 +186,9 @@ class ClipData:
         """Content of the videos, their windows, and the extractor's fingerprint."""
         keys = [video.key for video in self.maker.videos]
         windows = [[window.number, window.start, window.stop] for window in self.windows]
-        return hashlib.sha256(json.dumps([keys, windows, self.maker.extractor.fingerprint]).encode()).digest()
+        return hashlib.sha256(
+            json.dumps([VIEWS_REVISION, keys, windows, self.maker.extractor.fingerprint]).encode()
+        ).digest()
 
     def _choose(self, step: int) -> tuple[list[Window], torch.Generator]:
         """The windows of a step, and the generator for its other draws."""

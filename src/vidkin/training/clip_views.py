@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,12 +117,14 @@ class ClipFeatures:
         sources: [T] int64, the frame of the video shown by each frame; -1 if it was covered by noise.
         windows: Numbers of the windows in the picture, the view's own first.
         videos: Numbers of the windows' videos.
+        lent: First frame, and first frame after it, of what each of the other windows lends to the picture.
     """
 
     values: torch.Tensor
     sources: torch.Tensor
     windows: tuple[int, ...]
     videos: tuple[int, ...]
+    lent: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,22 +143,45 @@ class ViewMaker:
     extractor: FrameExtractor
     seed: int
 
-    def edit(self, window: Window, number: int, donors: Sequence[Window]) -> EditedClip:
+    def move(self, window: Window, number: int) -> Window:
+        """The window at a random place of its video, at most half its length from where it was.
+
+        Args:
+            window: The window.
+            number: Each number gives a different place.
+        """
+        generator = self._generator(window, -1 - number)
+        length, count = window.stop - window.start, self.videos[window.video].count
+        least, most = max(0, window.start - length // 2), min(count - length, window.start + length // 2)
+        start = int(torch.randint(least, most + 1, (), generator=generator))
+        return replace(window, start=start, stop=start + length)
+
+    def edit(
+        self, window: Window, number: int, donors: Sequence[Window], *, beside: EditedClip | None = None
+    ) -> EditedClip:
         """The weak view of a window if ``number`` is even, a strong one if it is odd.
 
         Args:
             window: The window.
             number: Number of the view; each number gives a different view.
             donors: Windows that can be inserted into the picture; at least one.
+            beside: The weak view that a strong view is compared with: both show common frames, if the edits allow it.
         """
-        generator = torch.Generator().manual_seed((self.seed * 1_000_003 + window.number) * 1_000_003 + number)
+        generator = self._generator(window, number)
         clip = self._frames(window)
         if number % 2 == 0:
             return EditedClip(window, weak_view(clip, generator, length=self.settings.length))
         lent = [donors[position % len(donors)] for position in range(_DONORS)]
         rows = torch.arange(len(clip))
         others = torch.stack([frames[rows % len(frames)] for frames in map(self._frames, lent)])
-        view = strong_view(clip, others, generator, settings=self.settings.strong, length=self.settings.length)
+        view = strong_view(
+            clip,
+            others,
+            generator,
+            settings=self.settings.strong,
+            length=self.settings.length,
+            beside=None if beside is None else beside.view.sources,
+        )
         shown = dict.fromkeys(lent[position] for position in view.donors)
         return EditedClip(window, view, tuple(shown))
 
@@ -175,7 +200,12 @@ class ViewMaker:
             sources[shows],
             tuple(window.number for window in seen),
             tuple(window.video for window in seen),
+            # A donor is shown from its first frame on.
+            tuple((lent.start, min(lent.stop, lent.start + len(images))) for lent in clip.donors),
         )
+
+    def _generator(self, window: Window, number: int) -> torch.Generator:
+        return torch.Generator().manual_seed((self.seed * 1_000_003 + window.number) * 1_000_003 + number)
 
     def _frames(self, window: Window) -> torch.Tensor:
         """Frames [T, 3, side, side] with values in 0..1."""
@@ -187,8 +217,9 @@ class ViewMaker:
 
 OnVideo = Callable[[int, int], None]
 
-# Part of the caches' keys: increment it when the same videos would give different numbers.
-_REVISION = 1
+# Parts of the caches' keys: increment one when the same videos would give other views, or other vectors of a teacher.
+VIEWS_REVISION = 2
+_TEACHER_REVISION = 1
 
 _FRAMES_A_PASS = 64
 
@@ -215,7 +246,7 @@ def store_views(
     Raises:
         InvalidArgumentError: The descriptors are larger than ``most_bytes``.
     """
-    facts = [_REVISION, maker.extractor.fingerprint, maker.seed, asdict(maker.settings)]
+    facts = [VIEWS_REVISION, maker.extractor.fingerprint, maker.seed, asdict(maker.settings)]
     facts += [(window.number, maker.videos[window.video].key, window.start, window.stop) for window in windows]
     run = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
     by_video: dict[int, list[Window]] = defaultdict(list)
@@ -230,7 +261,13 @@ def store_views(
         lengths, counts = tensors["lengths"].tolist(), tensors["counts"].tolist()
         parts = (torch.split(tensors["values"], lengths), torch.split(tensors["sources"], lengths))
         views = [
-            ClipFeatures(values, sources, tuple(seen[:, 0].tolist()), tuple(seen[:, 1].tolist()))
+            ClipFeatures(
+                values,
+                sources,
+                tuple(seen[:, 0].tolist()),
+                tuple(seen[:, 1].tolist()),
+                tuple((start, stop) for start, stop in seen[1:, 2:].tolist()),
+            )
             for values, sources, seen in zip(*parts, torch.split(tensors["seen"], counts), strict=True)
         ]
         held += sum(view.values.nbytes for view in views)
@@ -263,7 +300,7 @@ def teacher_vectors(
         on_video: Callback that receives (videos done, total number of videos) after each video.
     """
     vectors = []
-    label = hashlib.sha256(f"{_REVISION} {teacher.fingerprint}".encode()).hexdigest()[:16]
+    label = hashlib.sha256(f"{_TEACHER_REVISION} {teacher.fingerprint}".encode()).hexdigest()[:16]
     for done, video in enumerate(videos, 1):
         path = None if cache is None else cache / label / f"{video.key}.safetensors"
         stored = stored_tensors(path, lambda video=video: {"vectors": _vectors(video, teacher)})  # type: ignore[misc]
@@ -278,10 +315,22 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
     views = []
     for window in own:
         generator = torch.Generator().manual_seed(maker.seed * 1_000_003 + window.number)
+        weak: EditedClip | None = None
         for number in [0, *range(1, 2 * maker.settings.views, 2)]:
-            lent = torch.randperm(len(others), generator=generator)[:3].tolist()
-            views.append(maker.describe(maker.edit(window, number, [others[position] for position in lent])))
-    seen = [torch.tensor([view.windows, view.videos]).T for view in views]
+            lent = [others[position] for position in torch.randperm(len(others), generator=generator)[:3].tolist()]
+            edited = maker.edit(window, number, lent, beside=weak)
+            weak = weak or edited
+            views.append(maker.describe(edited))
+    # The view's own window lends nothing: its frames are the view's sources.
+    seen = [
+        torch.tensor(
+            [
+                (number, video, *stretch)
+                for number, video, stretch in zip(view.windows, view.videos, ((0, 0), *view.lent), strict=True)
+            ]
+        )
+        for view in views
+    ]
     return {
         "values": torch.cat([view.values for view in views]),
         "sources": torch.cat([view.sources for view in views]),

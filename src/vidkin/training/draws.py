@@ -4,6 +4,7 @@ feature.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -201,7 +202,8 @@ def index_stream(
             (a, p, n1, n2), n1 an intermediate or a negative at even odds, n2 of a third subcategory;
             ``quadruplets_b``: n1 and n2 of two subcategories of other categories. ``batches``: P categories x S
             subcategories x K items, or P classes x K items. ``online_triplets``: [3 * quadlets],
-            :func:`~vidkin.training.draws.online_triplets`. ``uniform``: any items, 4 * quadlets of them.
+            :func:`~vidkin.training.draws.online_triplets`. ``uniform``: any items, as many as ``sizes`` multiply to, or
+            4 * quadlets.
         labels: [N, 2] int64 (category, subcategory).
         steps: Number of steps of the whole run.
         start: Number of steps already taken.
@@ -246,7 +248,7 @@ def index_stream(
         stream = online_triplets(labels, relevance, steps=steps, triplets=quadlets, settings=settings, seed=seed)
         return islice(stream, start, None)
     if draw == "uniform":
-        size = (4 * quadlets,)
+        size = (math.prod(sizes) if sizes else 4 * quadlets,)
         return islice((torch.randint(len(labels), size, generator=generator) for _ in range(steps)), start, None)
     sampler = QuadletSampler(labels, batch_size=quadlets, batches=steps, seed=seed, ineligible="skip")
     if draw == "quadlets":

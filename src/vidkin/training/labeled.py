@@ -78,7 +78,8 @@ class LabeledData:
                 steps=schedule.steps,
                 start=first,
                 quadlets=schedule.quadlets,
-                sizes=self.sizes,
+                # Any items need no balance: without a batch in the recipe they are as many as the tuples have members.
+                sizes=schedule.batch if draw == "uniform" else self.sizes,
                 seed=schedule.seed,
                 relevance=self.relevance,
                 online=OnlineSettings(schedule.buffer, schedule.relevance_margin, schedule.in_class),

@@ -134,16 +134,19 @@ class ScheduleRecipe:
         batch: For objectives on batches: categories, subcategories of each and items of each; or, with two numbers,
             classes and items of each, whatever their categories. Empty: up to 8 categories, up to 4 items of a
             subcategory, and as many subcategories as ``quadlets`` allows; with one level of labels, and for
-            ``two_head``, up to 8 classes with as many items each as that allows.
+            ``two_head``, up to 8 classes with as many items each as that allows. ``classification`` alone draws as many
+            items, whatever their class.
         buffer: For ``deep_ranking``: number of items per category from which triplets are drawn.
         relevance_margin: For ``deep_ranking``: how much more relevant a positive must be than a negative.
         in_class: For ``deep_ranking``: share of the tries for a negative of the query's own category, in [0, 1].
         pairs: For unlabeled data: images (for a comparator, clips) per step; two views of each are compared.
-        optimizer: ``adamw`` or ``sgd``.
+        optimizer: ``adamw``, ``adam`` or ``sgd``.
         learning_rate: Learning rate of the head; if the backbone is trained as well, the rate of the backbone.
         head_factor: If the backbone is trained as well, the head learns this many times as fast.
         momentum: Momentum of ``sgd``.
-        weight_decay: Decay of all weights (lambda in the sources); decoupled with ``adamw``.
+        weight_decay: Decay d of all weights. With ``adam`` and ``sgd`` d W is added to the gradient, as if the loss had
+            the term lambda ||W||^2 with d = 2 lambda. With ``adamw`` weights shrink by the learning rate times d at
+            each step, which does next to nothing at a rate of 1e-5.
         decay_biases: Whether biases and the parameters of norms decay as well.
         clip: Maximum gradient norm; 0 does not clip.
         warm_up: Steps during which the rate rises from near 0.
@@ -170,7 +173,7 @@ class ScheduleRecipe:
     relevance_margin: float = 0.1
     in_class: float = 0.5
     pairs: int = 128
-    optimizer: Literal["adamw", "sgd"] = "adamw"
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     learning_rate: float = 1e-3
     head_factor: float = 10.0
     momentum: float = 0.9
@@ -264,7 +267,7 @@ class Recipe:
             bundled weights for ``vidkin``, weights from the hub for ``timm:`` and ``torchvision:``, random ones for
             all others.
         whitening: For a comparator: a safetensors file with the whitening of its extractor. Empty: none.
-        objectives: Terms of the loss.
+        objectives: Terms of the loss. Those of weight 0 are left out: they would still decide how items are drawn.
         schedule: Steps, batches, optimizer and learning rates.
         validation: When to validate, and which weights to keep.
     """
@@ -277,6 +280,13 @@ class Recipe:
     objectives: tuple[ObjectiveRecipe, ...]
     schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
     validation: ValidationRecipe = field(default_factory=ValidationRecipe)
+
+    def __post_init__(self) -> None:
+        counted = tuple(part for part in self.objectives if part.weight)
+        if not counted:
+            listed = ", ".join(part.name for part in self.objectives) or "none"
+            raise InvalidArgumentError(f"a recipe needs an objective whose weight is not 0, got {listed}")
+        object.__setattr__(self, "objectives", counted)
 
     def config(self, *, classes: int = 2) -> EncoderConfig:
         """Configuration of the model, with this number of classes if it classifies."""

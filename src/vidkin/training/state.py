@@ -226,4 +226,5 @@ def make_optimizer(schedule: ScheduleRecipe, groups: list[dict[str, Any]], objec
             momentum=schedule.momentum,
             weight_decay=schedule.weight_decay,
         )
-    return optim.AdamW(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
+    kind = optim.Adam if schedule.optimizer == "adam" else optim.AdamW
+    return kind(groups, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)

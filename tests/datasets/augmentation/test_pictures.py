@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 import torch
 
 from vidkin.datasets.augmentation.clip_views import (
+    LEAST_SHARED,
     OPERATIONS,
     StrongSettings,
+    TemporalEdit,
     TemporalSettings,
     rand_augment,
     strong_view,
@@ -169,7 +173,39 @@ def test_frames_keep_their_identity() -> None:
         shown = view.filled == 0
         torch.testing.assert_close(view.frames[shown].mean((1, 2, 3)), view.sources[shown] / 30, atol=1e-4, rtol=0)
     weak = weak_view(grays, 4, length=28)
-    torch.testing.assert_close(weak.frames.mean((1, 2, 3)), torch.arange(28) / 30, atol=1e-4, rtol=0)
+    torch.testing.assert_close(weak.frames.mean((1, 2, 3)), weak.sources / 30, atol=1e-4, rtol=0)
+
+
+def test_views_are_cut_at_any_place_of_a_clip() -> None:
+    frames = clip(12, 8)
+    starts = {int(weak_view(frames, seed, length=10).sources[0]) for seed in range(40)}
+    assert starts == {0, 1, 2}
+    plain = StrongSettings(temporal=STILL)
+    donors = clip(12, 8)[None].expand(3, -1, -1, -1, -1)
+    assert {
+        int(strong_view(frames, donors, seed, settings=plain, length=10).sources[0]) for seed in range(40)
+    } == starts
+
+
+@pytest.mark.parametrize("edit", ["shuffle", "faster", "slower", "reverse", "pause", "none"])
+def test_the_two_views_of_a_clip_share_frames_whatever_is_edited(edit: TemporalEdit) -> None:
+    """Cut at the first frame of each, a reversed view of 56 frames would show none of the 28 of its weak view."""
+    frames, donors = clip(56, 8), clip(56, 8)[None].expand(3, -1, -1, -1, -1)
+    names = get_args(TemporalEdit)
+    settings = StrongSettings(
+        temporal=TemporalSettings(weights=tuple(float(name == edit) for name in names), dropped=0.0),
+        operations=0,
+        captions=0.0,
+        stickers=0.0,
+        blurred=0.0,
+        inset=0.0,
+    )
+    for seed in range(30):
+        weak = weak_view(frames, seed, length=28)
+        strong = strong_view(frames, donors, seed + 1000, settings=settings, length=28, beside=weak.sources)
+        shown = strong.sources.unique()
+        common = set(weak.sources.tolist()) & set(shown.tolist())
+        assert len(common) >= LEAST_SHARED * min(28, len(shown))
 
 
 def test_the_shares_are_those_of_the_settings() -> None:

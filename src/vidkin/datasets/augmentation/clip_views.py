@@ -264,6 +264,10 @@ def _shuffled(frames: torch.Tensor, settings: TemporalSettings, generator: torch
 
 _ASPECT = 4 / 3
 
+LEAST_SHARED = 0.25
+
+"""Share of the frames of the shorter of two views that both have to show, for the two to be a positive pair."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipView:
@@ -342,11 +346,14 @@ def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | 
     Args:
         clip: [T, 3, S, S] in 0..1.
         seed: The same seed gives the same view.
-        length: Number of frames from the first one on; None: all.
+        length: Maximum number of frames, cut out at a random place; None: all.
     """
     _check(clip)
-    frames = torch.arange(len(clip) if length is None else min(length, len(clip)))
-    edited = _cropped(clip[frames], (0.8, 1.0), 0.5, make_generator(seed))
+    generator = make_generator(seed)
+    length = len(clip) if length is None else min(length, len(clip))
+    start = int(torch.randint(len(clip) - length + 1, (), generator=generator))
+    frames = torch.arange(start, start + length)
+    edited = _cropped(clip[frames], (0.8, 1.0), 0.5, generator)
     return ClipView(edited, frames, torch.zeros_like(frames))
 
 
@@ -357,11 +364,13 @@ def strong_view(
     *,
     settings: StrongSettings | None = None,
     length: int | None = None,
+    beside: torch.Tensor | None = None,
 ) -> ClipView:
     """The clip after heavy edits in time, in space, in color, with overlays, and with another video in the picture.
 
     In this order: time, crop and mirror, RandAugment, captions, stickers and blur, another video, arrangement,
-    compression; everything but time is the same for all frames or moves steadily.
+    compression; everything but time is the same for all frames or moves steadily. The edited clip is cut to ``length``
+    at a random place, as in the published code.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
@@ -369,6 +378,9 @@ def strong_view(
         seed: The same seed gives the same view.
         settings: Kinds and strengths of edits.
         length: Maximum number of frames; None: as many as the edit in time gives.
+        beside: [n] int64, source frames of the view that this one is compared with. The place of the cut is drawn
+            among those that show at least :data:`LEAST_SHARED` of the frames of the shorter view; if none does, it is
+            one that shows the most. None: any place.
 
     Raises:
         InvalidArgumentError: The clip is not [T, 3, S, S], or there are too few donors.
@@ -380,8 +392,8 @@ def strong_view(
         )
     settings, generator = settings or StrongSettings(), make_generator(seed)
     plan = plan_frames(len(clip), generator, settings=settings.temporal)
-    frames = plan.apply(clip, generator)[:length]
-    frames = _cropped(frames, settings.crop, settings.flip, generator)
+    plan = _cut(plan, length, beside, generator)
+    frames = _cropped(plan.apply(clip, generator), settings.crop, settings.flip, generator)
     frames = rand_augment(frames, generator, count=settings.operations, magnitude=settings.magnitude)
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
     for share, overlay in ((settings.captions, caption), (settings.stickers, add_sticker)):
@@ -401,7 +413,26 @@ def strong_view(
     if _happens(settings.compressed, generator):
         quality = draw_uniform(1, (5.0, 30.0), generator)
         frames = compress(frames, generator, quality=(float(quality), float(quality)), share=1.0)
-    return ClipView(frames, plan.sources[:length], plan.filled[:length], tuple(chosen[:shown].tolist()))
+    return ClipView(frames, plan.sources, plan.filled, tuple(chosen[:shown].tolist()))
+
+
+def _cut(plan: FramePlan, length: int | None, beside: torch.Tensor | None, generator: torch.Generator) -> FramePlan:
+    """``length`` frames of the plan, at a random place at which they share enough with another view."""
+    if length is None or len(plan.sources) <= length:
+        return plan
+    places = torch.arange(len(plan.sources) - length + 1)
+    if beside is not None:
+        shares = torch.tensor([_share(plan, int(place), length, beside) for place in places])
+        places = places[shares >= min(LEAST_SHARED, float(shares.max()))]
+    start = int(places[int(torch.randint(len(places), (), generator=generator))])
+    return FramePlan(plan.sources[start : start + length], plan.filled[start : start + length])
+
+
+def _share(plan: FramePlan, start: int, length: int, beside: torch.Tensor) -> float:
+    """Share of the shorter view's different frames that both views show."""
+    sources, filled = plan.sources[start : start + length], plan.filled[start : start + length]
+    own, other = sources[filled == 0].unique(), beside.unique()
+    return int(torch.isin(own, other).sum()) / max(1, min(len(own), len(other)))
 
 
 # Of a clip, three other clips and a generator, to the edited clip and how many of the others are in it.

@@ -119,6 +119,9 @@ _WATCHED = 64
 _COLLAPSED_SHARE = 0.2
 
 
+_OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShotRecipe:
     """How a metric for shots is trained, and by which rule it finds cuts.
@@ -134,8 +137,9 @@ class ShotRecipe:
         quadlets: Quadlets per step, from critical shots; a loss that uses only triplets draws as many triplets
             instead.
         triplets: Triplets per step, from the other shots.
-        learning_rate: Learning rate of AdamW, above 0.
-        weight_decay: Weight decay of AdamW, at least 0.
+        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, as a term of the loss does.
+        learning_rate: Learning rate, above 0.
+        weight_decay: Weight decay, at least 0; with ``adam`` twice the lambda of a term lambda ||W||^2.
         clip: Maximum gradient norm, above 0.
         margin: Margin of the triplet loss.
         head_factor: If the frame network is trained as well, the layers after it learn this many times as fast, above
@@ -152,6 +156,7 @@ class ShotRecipe:
     steps: int = 250
     quadlets: int = 16
     triplets: int = 16
+    optimizer: Literal["adamw", "adam"] = "adamw"
     learning_rate: float = 1e-3
     weight_decay: float = 1e-3
     clip: float = 5.0
@@ -163,6 +168,7 @@ class ShotRecipe:
     def __post_init__(self) -> None:
         ShotObjective(loss=self.loss, margin=self.margin)
         check_choice("rule", self.rule, CUT_RULES)
+        check_choice("optimizer", self.optimizer, tuple(_OPTIMIZERS))
         check_positive(rate=1.0 if self.rate is None else self.rate, head_factor=self.head_factor)
         if not (self.memory >= 0 and math.isfinite(self.memory)):
             raise InvalidArgumentError(f"memory must be at least 0 GiB, got {self.memory}")
@@ -246,7 +252,7 @@ def train_on_shots(
             "label some, or train with the loss 'triplet'"
         )
     generator = torch.Generator().manual_seed(recipe.seed)
-    optimizer = torch.optim.AdamW(
+    optimizer = _OPTIMIZERS[recipe.optimizer](
         _parameter_groups(model, clips, recipe), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
     )
     start = _mean_distance(model, clips, torch.Generator().manual_seed(recipe.seed))

@@ -1,0 +1,26 @@
+"""The optimizer of a recipe."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vidkin.training.recipe import ScheduleRecipe
+from vidkin.training.state import make_optimizer
+
+
+def test_a_decay_in_the_loss_shrinks_weights_at_a_rate_at_which_a_decoupled_one_does_not() -> None:
+    """lambda ||W||^2 with lambda = .001 and a rate of 1e-5, as published: 500 steps without any other gradient."""
+    lengths = {}
+    for kind, decay in (("adamw", 1e-3), ("adam", 2e-3)):
+        weights = torch.nn.Linear(4, 4, bias=False)
+        torch.nn.init.ones_(weights.weight)
+        schedule = ScheduleRecipe(optimizer=kind, learning_rate=1e-5, weight_decay=decay)
+        optimizer = make_optimizer(schedule, [{"params": list(weights.parameters()), "lr": 1e-5}], torch.nn.Identity())
+        for _ in range(500):
+            weights.weight.grad = torch.zeros_like(weights.weight)
+            optimizer.step()
+        lengths[kind] = float(weights.weight.detach().mean())
+    assert lengths["adamw"] == pytest.approx(1 - 500 * 1e-5 * 1e-3, abs=2e-6)
+    # Adam takes steps of the rate's size wherever the gradient keeps its sign.
+    assert lengths["adam"] == pytest.approx(1 - 500 * 1e-5, rel=1e-4)
