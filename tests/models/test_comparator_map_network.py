@@ -8,15 +8,15 @@ import torch
 from numpy.typing import NDArray
 
 from tests.support.comparators import passing
-from vidkin.models.comparator import MapNetwork
+from vidkin.models.comparator import MapNetwork, build_comparator
 from vidkin.models.comparator_extractor import map_in_blocks, reduced_length
-from vidkin.models.config import Padding
+from vidkin.models.config import ComparatorConfig, Padding, Remainder
 from vidkin.models.randomness import seeded
 
 
-def network(padding: Padding = "zeros") -> MapNetwork:
+def network(padding: Padding = "zeros", remainder: Remainder = "pooled") -> MapNetwork:
     with seeded(1):
-        return MapNetwork(padding).eval().requires_grad_(False)
+        return MapNetwork(padding, remainder).eval().requires_grad_(False)
 
 
 def frame_map(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
@@ -68,6 +68,33 @@ def test_blocks_equal_the_whole(padding: Padding, rows: int, columns: int) -> No
 
     np.testing.assert_allclose(map_in_blocks(run, similarities.numpy(), side=16), whole, atol=1e-6, rtol=1e-5)
     np.testing.assert_allclose(map_in_blocks(run, similarities.numpy()), whole, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(9, 203), (31, 65), (4, 43)])
+def test_blocks_equal_the_whole_where_the_remainder_is_dropped(rows: int, columns: int) -> None:
+    similarities = frame_map(rows, columns)
+    dropping = network(remainder="dropped")
+    whole = dropping(similarities[None])[0].numpy()
+    assert whole.shape == (rows // 4, columns // 4)
+
+    def run(maps: NDArray[np.float32]) -> NDArray[np.float32]:
+        return dropping(torch.from_numpy(maps)).numpy()
+
+    found = map_in_blocks(run, similarities.numpy(), side=16, drops=True)
+    np.testing.assert_allclose(found, whole, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7])
+def test_a_batch_that_drops_the_remainder_scores_each_pair_as_by_itself(length: int) -> None:
+    comparator = build_comparator(ComparatorConfig(dimension=8, remainder="dropped"), weights="random", seed=2).eval()
+    values = torch.nn.functional.normalize(torch.randn(2, 13, 3, 8, generator=torch.Generator().manual_seed(1)), dim=-1)
+    lengths = torch.tensor([length, 13])
+    with torch.no_grad():
+        batch = comparator(values, lengths).scores * 2 - 1
+    arrays = comparator.on_arrays()
+    alone = arrays.learned_map(arrays.frame_map(values[0, :length].numpy(), values[1].numpy()))
+    assert alone.shape == (max(1, length // 4), 3)
+    assert float(batch[0, 1]) == pytest.approx(arrays.video_score(alone), abs=1e-5)
 
 
 def test_gradients_reach_every_layer() -> None:

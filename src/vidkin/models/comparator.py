@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.comparator_extractor import REDUCTION, ArrayComparator, comparator_facts, reduced_length
-from vidkin.models.config import ComparatorConfig, Padding
+from vidkin.models.config import ComparatorConfig, Padding, Remainder
 from vidkin.models.randomness import seeded
 from vidkin.models.stored import weights_digest
 from vidkin.models.weights import load_weights, state_arrays
@@ -38,16 +38,19 @@ class MapNetwork(nn.Module):
 
     Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 maximum pools after the first two, and one 1 x 1
     convolution; any length from 1 up is accepted. At odd lengths the last row or column is pooled over the cells there
-    are, so that no frame is lost and a padded batch gives the same numbers as each pair by itself.
+    are, so that no frame is lost and a padded batch gives the same numbers as each pair by itself; or it is dropped, as
+    in the published code.
 
     Args:
         padding: The padding around a map.
+        remainder: What becomes of the last row or column at odd lengths.
 
     Source: ViSiL (ICCV 2019), the video comparator; masks as in S2VS.
     """
 
-    def __init__(self, padding: Padding = "zeros") -> None:
+    def __init__(self, padding: Padding = "zeros", remainder: Remainder = "pooled") -> None:
         super().__init__()
+        self._drops = remainder == "dropped"
         self.conv1, self.conv2, self.conv3 = (
             nn.Conv2d(before, after, 3) for before, after in itertools.pairwise(_CHANNELS)
         )
@@ -68,9 +71,9 @@ class MapNetwork(nn.Module):
             query_lengths: [B] int64, valid rows of each map; None: all.
             target_lengths: [B] int64, valid columns of each map; None: all.
         """
-        if self._mode == "replicate" and not (query_lengths is None and target_lengths is None):
-            # The padding of a replicated map depends on its own edge, so pairs of different lengths cannot share a
-            # pass.
+        if (self._mode == "replicate" or self._drops) and not (query_lengths is None and target_lengths is None):
+            # The padding of a replicated map, and what is dropped, depend on its own edge, so pairs of different
+            # lengths cannot share a pass.
             learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
             for position, frame_map in enumerate(maps):
                 rows = maps.shape[1] if query_lengths is None else int(query_lengths[position])
@@ -78,13 +81,16 @@ class MapNetwork(nn.Module):
                 part = self.forward(frame_map[None, :rows, :columns])[0]
                 learned[position, : part.shape[0], : part.shape[1]] = part
             return learned
+        if self._drops and min(maps.shape[1:]) < REDUCTION:
+            missing = [max(0, REDUCTION - length) for length in maps.shape[1:]]
+            maps = functional.pad(maps, (0, missing[1], 0, missing[0]), "replicate")
         lengths = (query_lengths, target_lengths)
         signal = _cleared(maps[:, None], lengths)
         for layer, is_pooled in ((self.conv1, True), (self.conv2, True), (self.conv3, False)):
             signal = layer(functional.pad(signal, (1, 1, 1, 1), self._mode))
             signal = functional.relu(_cleared(signal, lengths))
             if is_pooled:
-                signal = functional.max_pool2d(signal, 2, ceil_mode=True)
+                signal = functional.max_pool2d(signal, 2, ceil_mode=not self._drops)
                 lengths = (_half(lengths[0]), _half(lengths[1]))
         return _cleared(self.fconv(signal), lengths)[:, 0]
 
@@ -197,7 +203,7 @@ class Comparator(nn.Module):
         self.config = config
         self.attention = make_weighting(config)
         # Parameter names are those of the public checkpoints.
-        self.visil_head = MapNetwork(config.padding) if config.network == "cnn" else None
+        self.visil_head = MapNetwork(config.padding, config.remainder) if config.network == "cnn" else None
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
         """Weight the descriptors [..., D] for comparison, [..., D]."""
@@ -264,7 +270,10 @@ class Comparator(nn.Module):
         second = lengths[None, :].expand(len(joined), -1).flatten()
         learned = self._learned_maps(frame_maps.flatten(0, 1), first, second)
         step = self.reduction
-        masks = [length_mask((side + step - 1) // step, learned.shape[1]) for side in (first, second)]
+        # What the network drops has no cell, but of the shortest videos it makes one.
+        rounded = step - 1 if self.config.remainder == "pooled" else 0
+        cells = [((side + rounded) // step).clamp(min=1) for side in (first, second)]
+        masks = [length_mask(count, learned.shape[1]) for count in cells]
         scores = temporal_chamfer(
             learned.clamp(-1, 1),
             temporal_share=self.config.temporal_share,

@@ -101,7 +101,9 @@ def is_comparator(folder: PathLike) -> bool:
 
 def comparator_facts(config: ComparatorConfig) -> list[Any]:
     """The settings that belong to the weights, as they enter their digest."""
-    return [config.weighting, config.network, config.padding, config.dimension]
+    facts = [config.weighting, config.network, config.padding, config.dimension]
+    # Left out where it is what it was before there was a choice: digests stay the same.
+    return facts if config.remainder == "pooled" else [*facts, config.remainder]
 
 
 # The comparator on arrays.
@@ -158,7 +160,13 @@ class ArrayComparator:
 
     def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
         """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
-        learned = frame_map if self._network is None else map_in_blocks(self._network, frame_map)
+        if self._network is None:
+            return np.clip(frame_map, -1, 1)
+        drops = self.config.remainder == "dropped"
+        if drops and min(frame_map.shape) < REDUCTION:
+            missing = [(0, max(0, REDUCTION - length)) for length in frame_map.shape]
+            frame_map = np.pad(frame_map, missing, mode="edge")
+        learned = map_in_blocks(self._network, frame_map, drops=drops)
         return np.clip(learned, -1, 1)
 
     def video_score(self, learned_map: NDArray[np.float32]) -> float:
@@ -173,7 +181,9 @@ class ArrayComparator:
         )
 
 
-def map_in_blocks(network: MapFunction, frame_map: NDArray[np.float32], *, side: int = 1024) -> NDArray[np.float32]:
+def map_in_blocks(
+    network: MapFunction, frame_map: NDArray[np.float32], *, side: int = 1024, drops: bool = False
+) -> NDArray[np.float32]:
     """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
 
     Equal to the network's result for the whole map except for rounding: a block is computed together with the
@@ -183,9 +193,10 @@ def map_in_blocks(network: MapFunction, frame_map: NDArray[np.float32], *, side:
         network: Learned maps [1, Tq', Tt'] of maps [1, Tq, Tt].
         frame_map: [Tq, Tt], similarities of frames.
         side: Maximum number of rows and columns of a block, a multiple of 4.
+        drops: Whether the network drops the remainder of the lengths divided by 4; both are then at least 4.
     """
     rows, columns = frame_map.shape
-    result = np.empty((reduced_length(rows), reduced_length(columns)), np.float32)
+    result = np.empty([length // REDUCTION if drops else reduced_length(length) for length in (rows, columns)], "f4")
     for top in range(0, rows, side):
         for left in range(0, columns, side):
             first, start = max(0, top - _HALO), max(0, left - _HALO)
@@ -199,7 +210,7 @@ def map_in_blocks(network: MapFunction, frame_map: NDArray[np.float32], *, side:
 
 
 def reduced_length(length: int) -> int:
-    """Number of rows in the learned map of this many frames."""
+    """Number of rows in the learned map of this many frames, if none is dropped."""
     return -(-length // REDUCTION)
 
 

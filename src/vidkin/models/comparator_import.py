@@ -262,6 +262,7 @@ def _understand(
         dimension=dimension,
         weighting=weighting,
         padding=layout.padding,
+        remainder="dropped",
         symmetric=bool(arguments.get("symmetric", layout.symmetric)),
         spatial_share=arguments.get("f_topk_rate", layout.spatial_share),
         temporal_share=arguments.get("v_topk_rate", layout.temporal_share),

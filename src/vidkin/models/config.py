@@ -213,6 +213,8 @@ Weighting = Literal["none", "attention", "direction", "signs"]
 
 Padding = Literal["zeros", "replicate"]
 
+Remainder = Literal["pooled", "dropped"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComparatorConfig(ModelConfig):
@@ -229,6 +231,9 @@ class ComparatorConfig(ModelConfig):
         network: ``cnn``: four convolutions over the map of frame similarities, which make it four times coarser.
             ``none``: the map itself, with nothing learned (Chamfer similarity alone).
         padding: Padding around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
+        remainder: What the 2 x 2 pools do with the last row and column of a map of odd size: ``pooled`` over the cells
+            there are, so that no frame is lost; ``dropped``, as in the published code. Maps of fewer than four frames
+            are then extended by their last frame.
         spatial_share: k_s of the TopK-Chamfer similarity over regions: a share of the regions in [0, 1], or their
             number from 2 up; None: only the largest similarity counts.
         temporal_share: k_t of the TopK-Chamfer similarity over times, in the same form.
@@ -249,6 +254,7 @@ class ComparatorConfig(ModelConfig):
     weighting: Weighting = "none"
     network: Literal["cnn", "none"] = "cnn"
     padding: Padding = "zeros"
+    remainder: Remainder = "pooled"
     spatial_share: float | None = None
     temporal_share: float | None = None
     temporal_span: int = 0
@@ -276,4 +282,5 @@ _COMPARATOR_CHOICES: Mapping[str, tuple[str, ...]] = {
     "weighting": get_args(Weighting),
     "network": ("cnn", "none"),
     "padding": get_args(Padding),
+    "remainder": get_args(Remainder),
 }

@@ -37,7 +37,8 @@ class VideoComparator(Protocol):
 
     @property
     def reduction(self) -> int:
-        """Frames for each row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``."""
+        """Frames for each row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``, or one
+        less where the network drops what is left over."""
 
     def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Descriptors [T, R, D] float32, T may be 0, weighted for comparison: [T, R, D'] float32."""
@@ -154,7 +155,8 @@ class LearnedScorer:
             # Each frame gets the value of the compared frame before it, which represents `reduction` frames.
             times = side.features.timestamps
             before = np.maximum(np.searchsorted(times[side.rows[places]], times, side="right") - 1, 0)
-            spread = spread.take(before // self.comparator.reduction, axis)
+            # A network may have no cell for the last few frames: they get the value of the last one.
+            spread = spread.take(before // self.comparator.reduction, axis, mode="clip")
         return raw, spread
 
     def _best_stretch(self, frame_map: NDArray[np.float32]) -> float:
