@@ -45,6 +45,19 @@ def opened(weights: Path, settings: str = "", **arguments: Any) -> BackboneExtra
     return extractor
 
 
+def test_a_pooled_network_describes_the_frame_as_one_region(weights: Path) -> None:
+    extractor = opened(weights, "stages=pooled")
+    frames = some_frames(2, width=160, height=160)
+    features = extractor.extract(frames)
+    assert features.whole.shape == (2, 1, 96)
+    with torch.no_grad():
+        maps = extractor.network.forward_features(extractor.prepare(frames.images))  # type: ignore[operator]
+    expected = torch.nn.functional.normalize(maps.mean((2, 3)), dim=1)
+    torch.testing.assert_close(torch.from_numpy(features.whole[:, 0]), expected, atol=1e-5, rtol=1e-4)
+    with pytest.raises(InvalidArgumentError, match="whole_frame must be 0 with stages=pooled"):
+        opened(weights, "stages=pooled&whole_frame=1")
+
+
 def test_descriptors_are_pooled_maps_of_the_prepared_picture(weights: Path) -> None:
     extractor = opened(weights)
     frames = some_frames(2, width=160, height=160)

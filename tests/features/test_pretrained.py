@@ -208,6 +208,18 @@ def test_a_transformer_has_maps_too(tmp_path: Path) -> None:
     assert [tuple(stage.shape) for stage in maps] == [(1, 64, 10, 10)] * 4
 
 
+def test_pooled_is_the_class_token_after_the_norm(tmp_path: Path) -> None:
+    path = saved(tmp_path / "w.safetensors", timm_state("test_vit"))
+    images = torch.randn(2, 3, 160, 160, generator=torch.Generator().manual_seed(1))
+    network = open_timm_network("test_vit", options={}, stages=("pooled",), weights=path)
+    with torch.no_grad():
+        tokens = network.module.forward_features(images)  # type: ignore[operator]
+        (pooled,) = network.stages(images)
+    assert pooled.shape == (2, 64, 1, 1)
+    # forward_features ends with the norm; the class token is the first.
+    torch.testing.assert_close(pooled[:, :, 0, 0], tokens[:, 0])
+
+
 def test_torchvision_stages_are_those_of_the_paper(tmp_path: Path) -> None:
     module = import_torchvision().models.resnet18(weights=None).eval()
     path = saved(tmp_path / "w.safetensors", state_of(module))

@@ -102,6 +102,18 @@ class TestSquares:
         assert {path for path in before if before[path] != after[path]} == {damaged}
         assert "is damaged, the video is read again" in caplog.text
 
+    def test_a_frame_is_squeezed_or_cut_to_its_middle(self, footage: Path) -> None:
+        squeezed, cut = (
+            read_squares([footage], rate=5.0, side=32, fit=fit, cache=None)[0][0] for fit in ("stretch", "crop")
+        )
+        assert squeezed.key != cut.key
+        assert squeezed.values is not None
+        assert cut.values is not None
+        # Of 96 x 64 pixels the middle 64 x 64 are left: a square of 32 shows two thirds of the width.
+        wide = torch.nn.functional.interpolate(squeezed.values.float(), (32, 48), mode="bilinear")
+        assert float((wide[..., 8:40] - cut.values.float()).abs().mean()) < 6
+        assert float((squeezed.values.float() - cut.values.float()).abs().mean()) > 10
+
     def test_another_rate_or_a_changed_file_is_read_again(self, footage: Path, tmp_path: Path) -> None:
         first = read(footage)[0].key
         assert read_squares([footage], rate=2.5, side=32, cache=None)[0][0].key != first

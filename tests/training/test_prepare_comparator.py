@@ -145,6 +145,10 @@ class TestRecipe:
             ({"validation": {"every": 1, "measure": "qp"}}, "must be 'map' for a comparator, got 'qp'"),
             ({"data": {"kind": "labeled"}}, "data.kind must be 'unlabeled' for a comparator, got 'labeled'"),
             ({"model": {"whitening": 3}}, "model.whitening must be text, got 3"),
+            (
+                {"model": {"extractor": "timm:resnet50?fit=crop"}},
+                r"data.options.fit must be 'crop', got 'stretch': the extractor .* cuts out the middle",
+            ),
             ({"model": {"temporal_share": 2.5}}, "temporal_share must be None"),
         ],
     )

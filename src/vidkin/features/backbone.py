@@ -17,8 +17,9 @@ from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
-from vidkin.features.networks import Triple, optional_triple, region_max_pool, triple
+from vidkin.features.networks import Triple, optional_triple, region_max_pool, triple, unit_vectors
 from vidkin.features.pretrained import (
+    POOLED,
     open_timm_module,
     open_timm_network,
     open_torchvision_module,
@@ -59,7 +60,9 @@ class BackboneExtractor:
                   ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
     ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
     ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
-    ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four
+    ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four.
+                  timm: ``pooled``, one region: what the classifier gets (of a transformer its class token after the
+                  last norm)
     ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or the network's own
     ``std``       likewise
     ``views``     which side of a comparison is described in parts, too: ``none`` (default), ``query``, ``both``;
@@ -192,7 +195,9 @@ class BackboneExtractor:
     def _values(self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool) -> NDArray[np.float32]:
         chunk = _CHUNK[self._device.type]
         dimension = sum(self.channels) if whitening is None else whitening.dimension
-        values = np.zeros((len(images), 10 if self._settings.whole_frame else 9, dimension), np.float32)
+        is_pooled = self._settings.stages == POOLED
+        regions = 1 if is_pooled else 10 if self._settings.whole_frame else 9
+        values = np.zeros((len(images), regions, dimension), np.float32)
         for first in range(0, len(images), chunk):
             pictures = self.prepare(images[first : first + chunk], mirror=mirror)
             missing = chunk - len(pictures)
@@ -202,7 +207,11 @@ class BackboneExtractor:
                 torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False),
             ):
                 maps = [stage.float() for stage in self._network.stages(full)]
-                pooled = region_max_pool(maps, whole_frame=self._settings.whole_frame).cpu().numpy()
+                if is_pooled:
+                    regional = unit_vectors(maps[0][:, :, 0, 0])[:, None]
+                else:
+                    regional = region_max_pool(maps, whole_frame=self._settings.whole_frame)
+                pooled = regional.cpu().numpy()
             described = pooled[: chunk - missing]
             values[first : first + chunk] = described if whitening is None else whitening.apply(described)
         return values
@@ -244,6 +253,8 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
         if value not in allowed:
             raise InvalidArgumentError(f"{setting} must be {' or '.join(allowed)}, got {value!r}")
     stages = given.pop("stages", None)
+    if whole_frame == "1" and stages == ",".join(POOLED):
+        raise InvalidArgumentError("whole_frame must be 0 with stages=pooled, whose one region is the whole frame")
     settings = _Settings(
         size=None if size is None else int(size),
         fit="crop" if fit == "crop" else "whole",

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,10 @@ from vidkin.features.networks import Triple, triple
 from vidkin.features.whitening import read_safetensors
 
 _STAGES = 4
+
+POOLED = ("pooled",)
+
+"""Instead of stages: what the classifier of a network gets."""
 
 _LISTED = 5  # names listed in one message
 
@@ -67,11 +71,14 @@ def open_timm_network(
     Args:
         model: Name such as ``resnet50`` or ``resnet50.tv_in1k``.
         options: Arguments of the model's constructor.
-        stages: Indices of intermediate maps; default: the last four.
+        stages: Indices of intermediate maps; default: the last four. ``pooled`` alone: what the classifier gets, as a
+            map of one cell; of a transformer that is its class token after the last norm.
         weights: A safetensors file; None: weights from the local cache or the hub.
     """
     module, metadata = open_timm_module(model, options=options, weights=weights)
     label = f"timm:{model}"
+    if stages == POOLED:
+        return _timm_network(module.eval(), partial(_pooled, module), metadata)
     if not hasattr(module, "forward_intermediates"):
         raise InvalidArgumentError(f"{label} gives no intermediate maps; choose another model")
     indices = _timm_indices(module, label, stages)
@@ -80,6 +87,14 @@ def open_timm_network(
     def maps(images: torch.Tensor) -> list[torch.Tensor]:
         return list(module.forward_intermediates(images, indices=indices, stop_early=True, intermediates_only=True))
 
+    return _timm_network(module, maps, metadata)
+
+
+def _pooled(module: Any, images: torch.Tensor) -> list[torch.Tensor]:
+    return [module.forward_head(module.forward_features(images), pre_logits=True)[:, :, None, None]]
+
+
+def _timm_network(module: Any, maps: Callable[[torch.Tensor], list[torch.Tensor]], metadata: dict[str, str]) -> Network:
     config = module.pretrained_cfg
     return Network(
         module,

@@ -12,14 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from vidkin._base.files import VIDEO_EXTENSIONS, replace_file
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames
-from vidkin.training.image_set import find_media, to_square
+from vidkin.media.frames import Fit, fit_to_square
+from vidkin.training.image_set import find_media
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ def read_squares(
     *,
     rate: float,
     side: int,
+    fit: Fit = "stretch",
     cache: Path | None,
     on_video: Callable[[int, int], None] | None = None,
 ) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
@@ -71,7 +72,8 @@ def read_squares(
     Args:
         folders: Folders or single files.
         rate: Frames per second.
-        side: Side of the squares in pixels; the whole frame is squeezed into a square.
+        side: Side of the squares in pixels.
+        fit: How frames are made square, see :func:`vidkin.media.frames.fit_to_square`.
         cache: Folder for one file per video; None keeps all squares in memory.
         on_video: Callback that receives (videos done, total number of videos) after each video.
 
@@ -83,7 +85,7 @@ def read_squares(
     broken: list[tuple[str, str]] = []
     for done, path in enumerate(paths, 1):
         try:
-            video = _read(path, rate, side, cache)
+            video = _read(path, rate, side, fit, cache)
         except MediaError as error:
             broken.append((str(path), error.cause))
         else:
@@ -121,17 +123,18 @@ def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]
     return tensors
 
 
-def _read(path: Path, rate: float, side: int, cache: Path | None) -> VideoSquares:
+def _read(path: Path, rate: float, side: int, fit: Fit, cache: Path | None) -> VideoSquares:
     state = path.stat()
     facts = [_REVISION, str(path.absolute()), state.st_size, state.st_mtime_ns, rate, side]
+    facts += [] if fit == "stretch" else [fit]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     if cache is None:
-        values = _decode(path, rate, side)
+        values = _decode(path, rate, side, fit)
         return VideoSquares(str(path), len(values), key, None, values)
     file = cache / f"{key}.safetensors"
     count = _stored_count(file)
     if count is None:
-        values = _decode(path, rate, side)
+        values = _decode(path, rate, side, fit)
         _store(file, {"frames": values})
         count = len(values)
     return VideoSquares(str(path), count, key, file)
@@ -158,9 +161,9 @@ def _store(path: Path, tensors: dict[str, torch.Tensor]) -> None:
         raise InvalidArgumentError(f"{path.parent}: cannot be written: {error}") from error
 
 
-def _decode(path: Path, rate: float, side: int) -> torch.Tensor:
+def _decode(path: Path, rate: float, side: int, fit: Fit) -> torch.Tensor:
     squares = [
-        torch.from_numpy(to_square(Image.fromarray(image), side).copy()).permute(2, 0, 1)
+        torch.from_numpy(fit_to_square(image, side, fit).copy()).permute(2, 0, 1)
         for frames in iter_frames(path, rate=rate, short_side=2 * side, threads=1)
         for image in frames.images
     ]

@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch.nn import functional
 
 from vidkin._base.toml import from_table
-from vidkin._base.values import check_at_least, check_positive, describe_settings
+from vidkin._base.values import check_at_least, check_choice, check_positive, describe_settings
 from vidkin.datasets.augmentation.clip_views import (
     ClipView,
     StrongSettings,
@@ -39,7 +39,9 @@ class ClipSettings:
         window: Number of frames in a stretch of video, from which all views of one clip are made: long videos are cut
             into stretches of about this length.
         length: Maximum number of frames in a view.
-        side: Side of the edited squares in pixels; the whole frame is squeezed into a square.
+        side: Side of the edited squares in pixels.
+        fit: How frames become squares: ``stretch`` squeezes the whole frame, ``crop`` cuts out the middle. It must be
+            what the extractor does (``?fit=crop``), so that training sees the pictures that the model will get.
         views: Number of strong views of each stretch that are made once, before the first step, and kept as
             descriptors; 0 makes new views at every step.
         teacher: Extractor whose similarities of unedited frames are the labels of `frame_quad_linear_ap`; empty: the
@@ -55,6 +57,7 @@ class ClipSettings:
     window: int = 56
     length: int = 28
     side: int = 96
+    fit: Literal["stretch", "crop"] = "stretch"
     views: int = 0
     teacher: str = ""
     teacher_weights: str = ""
@@ -63,6 +66,7 @@ class ClipSettings:
     def __post_init__(self) -> None:
         check_positive(rate=self.rate)
         check_at_least(4, window=self.window, length=self.length)
+        check_choice("fit", self.fit, ("stretch", "crop"))
         check_at_least(16, side=self.side)
         check_at_least(0, views=self.views)
 

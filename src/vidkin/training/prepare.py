@@ -135,6 +135,7 @@ def read_clips(
         folders,
         rate=settings.rate,
         side=settings.side,
+        fit=settings.fit,
         cache=None if cache is None else cache / "frames",
         on_video=on_item,
     )

@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.registry import parse_name
 from vidkin._base.toml import check_names, format_toml, from_table, parse_toml, read_toml
 from vidkin._base.values import describe_settings
 from vidkin.datasets.augmentation import EditSettings, PairSettings, WarpSettings
@@ -220,6 +221,11 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
         raise InvalidArgumentError(
             f"model.network 'none' with model.weighting {config.weighting!r} has no weights to train; use network "
             "'cnn', or weighting 'attention'"
+        )
+    if parse_name(config.extractor).settings().get("fit") == "crop" and options.fit != "crop":
+        raise InvalidArgumentError(
+            f"data.options.fit must be 'crop', got {options.fit!r}: the extractor {config.extractor} cuts out the middle "
+            "of a frame, and training has to see the same pictures"
         )
     calls = {find_loss(part.name).call for part in recipe.objectives}
     if "frame_maps" in calls and config.weighting in ("none", "signs"):

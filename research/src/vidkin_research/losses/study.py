@@ -160,7 +160,9 @@ def _read(
     study: LossStudy, folders: Sequence[Path], work: Path, on_video: Callable[[int, int], None]
 ) -> tuple[ClipData, _TestClips]:
     clips = study.clips
-    videos, broken = read_squares(folders, rate=clips.rate, side=clips.side, cache=work / "frames", on_video=on_video)
+    videos, broken = read_squares(
+        folders, rate=clips.rate, side=clips.side, fit=clips.fit, cache=work / "frames", on_video=on_video
+    )
     train, test = split_windows(cut_windows(videos, clips.window), share=study.test, seed=study.split_seed)
     if not test:
         raise InvalidArgumentError(
