@@ -147,7 +147,7 @@ class TestRecipe:
             ({"model": {"whitening": 3}}, "model.whitening must be text, got 3"),
             (
                 {"model": {"extractor": "timm:resnet50?fit=crop"}},
-                r"data.options.fit must be 'crop', got 'stretch': the extractor .* cuts out the middle",
+                r"data.options.fit must be 'crop', got 'stretch': timm:.* cuts out the middle",
             ),
             ({"model": {"temporal_share": 2.5}}, "temporal_share must be None"),
         ],

@@ -224,7 +224,7 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
         )
     if parse_name(config.extractor).settings().get("fit") == "crop" and options.fit != "crop":
         raise InvalidArgumentError(
-            f"data.options.fit must be 'crop', got {options.fit!r}: the extractor {config.extractor} cuts out the middle "
+            f"data.options.fit must be 'crop', got {options.fit!r}: {config.extractor} cuts out the middle "
             "of a frame, and training has to see the same pictures"
         )
     calls = {find_loss(part.name).call for part in recipe.objectives}
