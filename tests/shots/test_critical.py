@@ -42,6 +42,18 @@ def test_fitted_on_labelled_curves_every_test_tells_others_apart(test: TrendTest
     assert critical_score(np.zeros(3), rule) == 0.0
 
 
+@pytest.mark.parametrize("test", TREND_TESTS)
+def test_a_curve_that_falls_or_is_flat_is_not_critical_whatever_the_labels_say(test: TrendTest) -> None:
+    """Labels by which critical curves fall, and labels by which nearly every curve is critical."""
+    curves = [curve(seed, event=seed % 2 == 0) for seed in range(20)]
+    fall = 0.6 - np.linspace(0, 0.5, 60)
+    for labels in ([seed % 2 == 1 for seed in range(20)], [seed != 1 for seed in range(20)]):
+        rule = fit_trend(curves, labels, test=test)
+        assert min(rule.weights.values()) >= 0
+        assert critical_score(fall, rule) < 0.5
+        assert critical_score(np.full(60, 0.3), rule) < 0.5
+
+
 def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
     # Calm 0, ends at 4: half the way is 2, which the curve leaves with its seventh value; the peak before was short.
     assert rise_moment(np.array([0.0, 0, 3, 0, 0, 0, 2.5, 3, 4, 4, 4, 4])) == 6

@@ -33,6 +33,19 @@ def test_fit_separates_what_can_be_separated_and_survives_json() -> None:
     assert FittedRule.from_dict(json.loads(json.dumps(rule.as_dict()))) == rule
 
 
+def test_a_number_that_can_only_speak_for_yes_never_gets_a_weight_below_0() -> None:
+    """Both numbers tell the kinds apart, but the second one the wrong way around."""
+    examples = [{"x": value, "y": -value} for value in (-1.0, -0.5, 0.1, 0.4, 0.9, 1.0)]
+    labels = [False] * 3 + [True] * 3
+    assert fit_rule(examples, labels, names=["x", "y"]).weights["y"] < 0
+    rule = fit_rule(examples, labels, names=["x", "y"], rising=True)
+    assert (rule.weights["x"] > 0, rule.weights["y"]) == (True, 0.0)
+    # The threshold is in the middle of .1 and .4.
+    assert rule.confidence({"x": 0.25, "y": 0.0}) == pytest.approx(0.5, abs=1e-6)
+    turned = fit_rule(examples, labels, names=["y"], rising=True)
+    assert turned.confidence({"y": 5.0}) < 0.5
+
+
 def test_threshold_maximizes_f1_where_kinds_overlap() -> None:
     # In falling order: yes, yes, no, yes, no, no. F1 with 2 = .8, with 4 = 6/7: four are taken.
     values, labels = [6, 5, 4, 3, 2, 1], [True, True, False, True, False, False]

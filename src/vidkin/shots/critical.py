@@ -73,7 +73,7 @@ def fit_trend(
     curves: Sequence[NDArray[np.floating]], critical: Sequence[bool], *, test: TrendTest = "combined"
 ) -> FittedRule:
     """Fit the rule for what counts as increasing on the curves of labeled shots; curves that are too short are left
-    out.
+    out. Whatever the labels say, only a curve that rises by one of its numbers can be critical.
 
     Raises:
         InvalidArgumentError: The test is unknown, lengths differ, or critical or other shots are missing.
@@ -91,6 +91,7 @@ def fit_trend(
         [label for _, label in usable],
         names=TREND_TESTS[test],
         missed=missed,
+        rising=True,
     )
 
 
@@ -171,6 +172,7 @@ def fit_rule(
     names: Sequence[str],
     missed: int = 0,
     strength: float = 1.0,
+    rising: bool = False,
 ) -> FittedRule:
     """Fit a rule: weights from regularized logistic regression, and the threshold with the highest F1.
 
@@ -183,6 +185,9 @@ def fit_rule(
         names: The numbers to use.
         missed: Number of positives that are not among the examples; F1 counts them as missed at any threshold.
         strength: Inverse strength of the L2 penalty (C of scikit-learn).
+        rising: Whether a higher number always speaks for yes, and only numbers above 0 can mean it: weights are at
+            least 0 (a number that the fit would turn around gets weight 0), and the threshold is above the probability
+            where all numbers are 0. If all numbers speak against the labels, the answer is always no.
 
     Raises:
         InvalidArgumentError: Positive or negative examples are missing, or an example lacks a number.
@@ -197,13 +202,9 @@ def fit_rule(
         table = np.array([[float(example[name]) for name in names] for example in examples])
     except KeyError as error:
         raise InvalidArgumentError(f"every example must have the number {error}") from None
-    linear = import_part("sklearn.linear_model", extra="train")
-    mean, scale = table.mean(axis=0), table.std(axis=0)
-    scale[scale == 0] = 1.0
-    model = linear.LogisticRegression(C=strength, class_weight="balanced", max_iter=1000)
-    model.fit((table - mean) / scale, positive)
-    weights = model.coef_[0] / scale
-    bias = float(model.intercept_[0] - (weights * mean).sum())
+    weights, bias = _logistic(table, positive, strength, rising=rising)
+    if not weights.any():
+        return FittedRule(dict(zip(names, weights.tolist(), strict=True)), 0.0, 1.0)
     rule = FittedRule(dict(zip(names, weights.tolist(), strict=True)), bias)
     chances = np.array([rule.probability(example) for example in examples])
     # The threshold with the highest F1; in log-odds the middle between the values on its two sides.
@@ -213,9 +214,35 @@ def fit_rule(
     f1 = 2 * right / (np.arange(1, len(ranked) + 1) + int(positive.sum()) + missed)
     logits = np.log(np.clip(ranked, 1e-12, 1 - 1e-12)) - np.log1p(-np.clip(ranked, 1e-12, 1 - 1e-12))
     below = np.append(logits[1:], logits[-1] - 1.0)
+    if rising:
+        # What is no higher than without any rise cannot be a yes.
+        last &= logits > bias
+        below = np.maximum(below, bias)
+        if not last.any():
+            return FittedRule(rule.weights, bias, 1.0)
     gaps = np.where(last & (f1 >= np.where(last, f1, 0).max() - 1e-12), logits - below, -1.0)
     place = int(gaps.argmax())
     return FittedRule(rule.weights, bias, float(1 / (1 + np.exp(-(logits[place] + below[place]) / 2))))
+
+
+def _logistic(
+    table: NDArray[np.float64], positive: NDArray[np.bool_], strength: float, *, rising: bool
+) -> tuple[NDArray[np.float64], float]:
+    """Weights [n] and bias of the numbers [N, n], in their own units; with ``rising``, without weights below 0."""
+    linear = import_part("sklearn.linear_model", extra="train")
+    mean, scale = table.mean(axis=0), table.std(axis=0)
+    scale[scale == 0] = 1.0
+    weights = np.zeros(table.shape[1])
+    used = np.arange(table.shape[1])
+    while len(used):
+        model = linear.LogisticRegression(C=strength, class_weight="balanced", max_iter=1000)
+        model.fit(((table - mean) / scale)[:, used], positive)
+        found = model.coef_[0]
+        if not rising or found.min() >= 0:
+            weights[used] = found / scale[used]
+            return weights, float(model.intercept_[0] - (weights * mean).sum())
+        used = np.delete(used, int(found.argmin()))
+    return weights, 0.0
 
 
 # Rank tests and robust slopes that show whether the curve of a shot increases.
