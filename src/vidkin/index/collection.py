@@ -217,7 +217,7 @@ class Index:
                 files,
                 executor,
                 calibrate=self._parts.calibration.calibrate,
-                update_common=self._parts.update_common,
+                update_parts=self._parts.update,
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=on_progress,
@@ -379,7 +379,8 @@ class Index:
         Raises:
             InvalidArgumentError: The threshold is out of its range, ``keep`` is neither a rule nor a folder, a folder
                 does not exist, or both ``across`` and ``incoming`` are given.
-            CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
+            CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos; or a
+                trained comparator gives unrelated videos of the index such scores.
         """
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
@@ -387,6 +388,7 @@ class Index:
         scope = Scope.of(only=only, across=across, incoming=incoming)
         self._require_segments()
         self.refresh()
+        self._parts.check_scale(threshold)
         files = present_files(self._parts.records())
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         if not read_files:

@@ -9,6 +9,7 @@ from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.update import RemovedPaths
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
+from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
@@ -62,7 +63,12 @@ def repair(
         Decisions.open(place)
         LanceTable(place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
-        for name, read in ((Calibration.FILE, Calibration.read), (CommonFrames.FILE, CommonFrames.open)):
+        rebuilt = (
+            (Calibration.FILE, Calibration.read),
+            (CommonFrames.FILE, CommonFrames.open),
+            (LearnedScale.FILE, LearnedScale.open),
+        )
+        for name, read in rebuilt:
             try:
                 read(place)
             except CollectionDamagedError as error:
@@ -110,7 +116,7 @@ def check_files(location: Location) -> None:
         CollectionDamagedError: One of them is there and cannot be read.
     """
     place = open_place(location)
-    for read in (Calibration.read, CommonFrames.open, Decisions.open, RemovedPaths.open):
+    for read in (Calibration.read, CommonFrames.open, LearnedScale.open, Decisions.open, RemovedPaths.open):
         read(place)
 
 

@@ -103,6 +103,20 @@ class LearnedScorer:
         )
         return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
 
+    def scaled(self, raw: float, itself: float) -> float:
+        """The score in [0, 1] of a comparator's own score.
+
+        Args:
+            raw: s, its score of the pair.
+            itself: s0, its score of the shorter video with itself.
+        """
+        median, high = self.unrelated
+        if raw <= high:
+            return UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
+        if itself <= high:
+            return UNRELATED  # the comparator does not even recognize the video itself
+        return min(1.0, UNRELATED + (1.0 - UNRELATED) * (raw - high) / (itself - high))
+
     def _score(self, query: _InformativeFrames, target: _InformativeFrames, mirrored: bool) -> PairScore:
         is_swapped = target.seconds < query.seconds
         shorter, longer = (target, query) if is_swapped else (query, target)
@@ -114,14 +128,7 @@ class LearnedScorer:
             return PairScore(0.0, (), np.zeros_like(whole))
         if shorter.itself is None:
             shorter.itself = self._compare(shorter, shorter)[0]
-        median, high = self.unrelated
-        if raw <= high:
-            score = UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
-        elif shorter.itself <= high:
-            score = UNRELATED  # the comparator does not even recognize the video itself
-        else:
-            above = (raw - high) / (shorter.itself - high)
-            score = min(1.0, UNRELATED + (1.0 - UNRELATED) * above)
+        score = self.scaled(raw, shorter.itself)
         span = max(shorter.itself - self.unrelated[0], 1e-6) / 2
         sure = np.clip((learned - self.unrelated[0]) / span, 0, 1)
         frame_map = whole * (sure.T if is_swapped else sure)

@@ -152,7 +152,7 @@ def update_index(
     executor: Executor,
     *,
     calibrate: Callable[[FrameFeatures], FrameFeatures],
-    update_common: Callable[[Sequence[str]], None],
+    update_parts: Callable[[Sequence[str]], None],
     prune: bool,
     retry_broken: bool,
     on_progress: OnProgress | None,
@@ -166,7 +166,8 @@ def update_index(
         scan: Scan by the rules of the manifest.
         executor: Extracts the features.
         calibrate, prune, retry_broken, on_progress: Arguments of :func:`vidkin.index.ingest.session.ingest`.
-        update_common: Callback that receives the paths of added videos once all are written.
+        update_parts: Callback that receives the paths of added videos once all are written, and finds what scores
+            take into account.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
@@ -198,7 +199,7 @@ def update_index(
         )
     try:
         store.optimize()
-        update_common([outcome.path for outcome in report.added])
+        update_parts([outcome.path for outcome in report.added])
     except KeyboardInterrupt:
         # All videos are written; the step interrupted here only makes searches faster and better.
         raise IngestInterrupted(report) from None

@@ -20,17 +20,26 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
+from vidkin.index.query.learned_scale import LearnedScale, measure_scale
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
 from vidkin.media import Frames, open_probed, write_video
-from vidkin.similarity import LEARNED, FrameFeatures, Scorer, fingerprint_of_scores, open_scorer, scorer_of
+from vidkin.similarity import (
+    LEARNED,
+    FrameFeatures,
+    LearnedScorer,
+    Scorer,
+    fingerprint_of_scores,
+    open_scorer,
+    scorer_of,
+)
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
 FrameQuery = Image.Image | NDArray[np.uint8] | Frames
@@ -382,7 +391,7 @@ class SearchParts:
         if self._scorer is None:
             # A learned scorer is part of the model; any other is known without opening the extractor.
             is_learned = self._manifest.measure == LEARNED
-            self._scorer = scorer_of(self.extractor) if is_learned else open_scorer(self._manifest.measure)
+            self._scorer = self._learned_scorer() if is_learned else open_scorer(self._manifest.measure)
             if self._manifest.reviewed:
                 measure = ReviewMeasure.read(self._place.address(MEASURE_FILE))
                 self._scorer = ReviewedScorer(self._scorer, measure)
@@ -413,7 +422,7 @@ class SearchParts:
         """Load what other processes have written since; True if there is something new."""
         if self._has_changed(CommonFrames.FILE):
             self.common = CommonFrames.open(self._place)
-        if self._has_changed(MEASURE_FILE):
+        if self._has_changed(MEASURE_FILE) | self._has_changed(LearnedScale.FILE):
             self._scorer = None
         return self._store.refresh()
 
@@ -430,14 +439,54 @@ class SearchParts:
             )
         return records
 
-    def update_common(self, paths: Sequence[str]) -> None:
-        """Find frames that these new videos share with many others; the caller holds the writer's lock."""
+    def update(self, paths: Sequence[str]) -> None:
+        """Find what scores take into account, with these new videos: frames that many videos share, and the scale of a
+        trained comparator. The caller holds the writer's lock."""
+        self._update_scale()
         if not paths or not self.scorer.has_segments:
             return  # what many videos share is exactly what makes them the same kind
         ids = [record.id for path in paths if (record := self._store.find(path)) is not None]
         vectors = find_common(self._store, ids)
         if len(vectors):
             CommonFrames.open(self._place).merge(vectors).save(self._place)
+
+    def _update_scale(self) -> None:
+        """Measure what the scores of a trained comparator mean on the videos of the index, if that is not known."""
+        if self._manifest.measure != LEARNED:
+            return
+        scorer, known = scorer_of(self.extractor), LearnedScale.open(self._place)
+        assert isinstance(scorer, LearnedScorer)
+        total = sum(record.status == "ok" and bool(record.frames) for record in self._store.videos())
+        if total and (known is None or known.scorer != scorer.identity or known.is_outgrown(total)):
+            measure_scale(self._store, scorer).save(self._place)
+            self._scorer = None
+
+    def check_scale(self, threshold: float) -> None:
+        """Refuse to call videos copies by the scores of a comparator that does not tell strangers from them here.
+
+        Raises:
+            CollectionMismatchError: An unrelated pair of the index reaches the threshold.
+        """
+        if self._manifest.measure != LEARNED:
+            return
+        scale = LearnedScale.open(self._place)
+        if scale is None or not scale.is_measured:
+            _logger.warning(
+                "it is not known how high the model scores unrelated videos of %s, which has too few of them or was "
+                "made by an earlier version (`vidkin index` measures it); look at what it calls copies",
+                self._place.uri,
+            )
+        elif scale.highest >= threshold:
+            raise CollectionMismatchError(
+                f"{self._place.uri}: the model gives an unrelated pair of its videos a score of {scale.highest:.2f} "
+                f"(highest of {scale.pairs} pairs), so that {threshold:g} and more does not mean a copy; choose a "
+                "threshold above it, or index with the default extractor to find copies"
+            )
+
+    def _learned_scorer(self) -> Scorer:
+        scorer, scale = scorer_of(self.extractor), LearnedScale.open(self._place)
+        assert isinstance(scorer, LearnedScorer)
+        return scorer if scale is None else scale.applied(scorer)
 
     def _has_changed(self, name: str) -> bool:
         """Whether a file of the index was written or removed since the last call."""

@@ -1,0 +1,125 @@
+"""What the scores of a trained comparator mean on the videos of an index, measured on these videos."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pytest
+
+from tests.index.helpers import units
+from tests.index.storage.test_stores import record
+from tests.similarity.test_learned import ChamferComparator
+from vidkin.errors import CollectionDamagedError, CollectionMismatchError
+from vidkin.index import Entry, MemoryStore, WindowVectors
+from vidkin.index.query.learned_scale import LearnedScale, measure_scale
+from vidkin.index.query.query import SearchParts
+from vidkin.index.storage.opening import open_place
+from vidkin.similarity import FrameFeatures, LearnedScorer
+
+if TYPE_CHECKING:
+    from vidkin.index.storage.manifest import Manifest
+
+# Photographs are unlike each other, so a model believes that strangers score .1 at most.
+OF_PHOTOGRAPHS = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="chamfer")
+
+
+def one_camera(count: int, *, shared: float = 0.6, copies: int = 0) -> MemoryStore:
+    """Videos of 20 s whose frames have the cosine ``shared`` with those of the others; the last ones copy the first.
+
+    The baseline says that unrelated frames of this camera have this cosine.
+    """
+    generator = np.random.default_rng(4)
+    background = units(generator.standard_normal((1, 64)))
+    store = MemoryStore()
+    films = []
+    for _ in range(count):
+        noise = generator.standard_normal((20, 64))
+        noise -= noise @ background.T * background
+        films.append(shared**0.5 * background + (1 - shared) ** 0.5 * units(noise))
+    films += films[:copies]
+    entries = []
+    for number, vectors in enumerate(films):
+        times = np.arange(20.0)
+        features = FrameFeatures.of_whole(
+            vectors[:, None].astype(np.float32), times, baseline=np.full(20, shared + 0.05, np.float32), end=20.0
+        )
+        own = WindowVectors(vectors.astype(np.float16), times, times + 1, np.arange(20), np.arange(20))
+        entries.append(Entry(record(f"/v/{number:02}.mp4", frames=20, windows=20), features, own))
+    store.append_many(entries)
+    return store
+
+
+def test_strangers_of_one_camera_score_below_a_fifth_on_the_scale_of_their_index() -> None:
+    store = one_camera(14)
+    first, second = store.read_many([record.id for record in store.videos()[:2]])
+    (believed,) = OF_PHOTOGRAPHS.score(first, [second])
+    # Chamfer takes the best of 20 frames: some .65, on the way from .1 to 1 about .6.
+    assert 0.6 < believed.score < 0.75
+    scale = measure_scale(store, OF_PHOTOGRAPHS)
+    assert (scale.videos, scale.pairs, scale.total) == (14, 14 * 13 // 2, 14)
+    assert 0.6 < scale.high < 0.75
+    scorer = scale.applied(OF_PHOTOGRAPHS)
+    same, strange = scorer.score(first, [first, second])
+    assert same.score == 1.0
+    assert strange.score <= 0.21
+    assert scale.highest < 0.3
+
+
+def test_copies_in_the_index_do_not_raise_the_scale() -> None:
+    plain, with_copies = (measure_scale(one_camera(14, copies=copies), OF_PHOTOGRAPHS) for copies in (0, 6))
+    assert with_copies.pairs == 20 * 19 // 2 - 6
+    assert with_copies.high == pytest.approx(plain.high, abs=0.02)
+
+
+def test_a_scale_holds_for_the_weights_it_was_measured_with_and_for_enough_videos() -> None:
+    scale = measure_scale(one_camera(14), OF_PHOTOGRAPHS)
+    other = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="other weights")
+    assert scale.applied(other) is other
+    few = measure_scale(one_camera(5), OF_PHOTOGRAPHS)
+    assert not few.is_measured
+    assert few.applied(OF_PHOTOGRAPHS) is OF_PHOTOGRAPHS
+    assert [few.is_outgrown(total) for total in (5, 7, 8)] == [False, False, True]
+
+
+def test_a_scale_comes_back_from_its_file_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    place = open_place(tmp_path)
+    assert LearnedScale.open(place) is None
+    scale = measure_scale(one_camera(12), OF_PHOTOGRAPHS)
+    scale.save(place)
+    assert LearnedScale.open(place) == scale
+    for content in ("{", "[]", '{"scorer": "x"}', '{"scorer": 1, "total": 1, "videos": 1, "pairs": 1}'):
+        (tmp_path / LearnedScale.FILE).write_text(content)
+        with pytest.raises(CollectionDamagedError, match=r"learned_scale\.json is damaged"):
+            LearnedScale.open(place)
+
+
+class TestDuplicates:
+    def parts(self, folder: Path) -> SearchParts:
+        """What searches share, of an index whose scorer is a comparator."""
+        return SearchParts(
+            open_place(folder),
+            cast("Manifest", SimpleNamespace(measure="learned", reviewed=False)),
+            MemoryStore(),
+            lambda: pytest.fail("the model is not needed to look at its scale"),
+        )
+
+    def test_are_refused_where_an_unrelated_pair_reaches_the_threshold(self, tmp_path: Path) -> None:
+        scale = measure_scale(one_camera(12), OF_PHOTOGRAPHS)
+        replace(scale, highest=0.74).save(open_place(tmp_path))
+        parts = self.parts(tmp_path)
+        with pytest.raises(
+            CollectionMismatchError,
+            match=r"an unrelated pair of its videos a score of 0\.74 \(highest of 66 pairs\), so that 0\.7 and more "
+            "does not mean a copy; choose a threshold above it, or index with the default extractor",
+        ):
+            parts.check_scale(0.7)
+        parts.check_scale(0.75)
+
+    def test_of_too_few_videos_come_with_a_warning(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        measure_scale(one_camera(5), OF_PHOTOGRAPHS).save(open_place(tmp_path))
+        self.parts(tmp_path).check_scale(0.7)
+        assert "it is not known how high the model scores unrelated videos" in caplog.text
