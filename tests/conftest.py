@@ -92,6 +92,18 @@ def _workers_in_this_process() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """What a test writes need not survive a power cut: tests of power cuts count the calls. Programs of tests do wait."""
+
+    def fsync(file: int | Any) -> None:
+        os.fstat(file if isinstance(file, int) else file.fileno())  # one that is closed is still an error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
+
+
 @pytest.fixture
 def worker_processes() -> Iterator[None]:
     """Indexing starts processes as it does outside of tests: for tests that are about them."""
