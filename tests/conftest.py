@@ -104,7 +104,7 @@ def _workers_in_this_process() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """What a test writes need not survive a power cut: tests of those count the calls. Programs that tests start wait."""
+    """What a test writes need not survive a power cut: tests of one count the calls. Programs that tests start wait."""
 
     def fsync(file: int | Any) -> None:
         os.fstat(file if isinstance(file, int) else file.fileno())  # one that is closed is still an error
