@@ -7,7 +7,9 @@ import importlib.metadata
 import importlib.util
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +65,19 @@ def shared_data() -> Path:
 def _product_alone() -> Iterator[None]:
     """Tests of the product see a stand-in for other packages, and nothing of vidkin-research, installed or not."""
 
+    @cache
+    def points_of(path: tuple[str, ...], **selection: str) -> importlib.metadata.EntryPoints:
+        # Reading what all packages bring takes longer than most tests, and it is read by every command.
+        del path
+        points = ENTRY_POINTS(**selection)
+        return importlib.metadata.EntryPoints(
+            point for point in points if not point.value.startswith("vidkin_research")
+        )
+
     def entry_points(**selection: str) -> Any:
-        found = ENTRY_POINTS(**selection)
         if not selection:  # what other packages ask for; a table of groups on Python 3.11
-            return found
-        return importlib.metadata.EntryPoints(point for point in found if not point.value.startswith("vidkin_research"))
+            return ENTRY_POINTS()
+        return points_of(tuple(sys.path), **selection)
 
     def find_spec(name: str, package: str | None = None) -> Any:
         return None if name == "vidkin_research" else FIND_SPEC(name, package)
@@ -89,6 +99,18 @@ def _workers_in_this_process() -> Iterator[None]:
     from tests.support.workers import index_in_this_process
 
     with index_in_this_process():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """What a test writes need not survive a power cut: tests of one count the calls. Programs that tests start wait."""
+
+    def fsync(file: int | Any) -> None:
+        os.fstat(file if isinstance(file, int) else file.fileno())  # one that is closed is still an error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path, PureWindowsPath
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vidkin._base.files import drive_name, is_within, open_regular_file, read_at, safe_name
+from vidkin._base.files import describe_missing, drive_name, is_within, open_regular_file, read_at, safe_name
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,15 @@ def test_threads_read_the_parts_of_a_file_that_they_ask_for(
             thread.join()
         assert read_at(file.fileno(), 10, len(content)) == b""
     assert not wrong
+
+
+def test_a_path_that_is_too_long_for_windows_says_how_long_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = os.path.abspath(os.sep + "a" * 259)
+    monkeypatch.setattr("vidkin._base.files._LONGEST_PATH", sys.maxsize)
+    assert describe_missing(long) == "there is no such file"  # systems that find it
+    monkeypatch.setattr("vidkin._base.files._LONGEST_PATH", 259)
+    assert describe_missing(long[:-1]) == "there is no such file"
+    assert describe_missing(long) == (
+        f"its path has {len(long)} characters, and Windows opens at most 259; turn on long paths (LongPathsEnabled in "
+        "the registry), or move it to a folder with a shorter path"
+    )

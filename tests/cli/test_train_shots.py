@@ -34,7 +34,7 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(5):
         three = [names[(number + place) % 4] for place in range(3)]
         frames = [frame for name in three for frame in pan(name, 24, width=96, height=64, seed=number)]
-        path = encode(folder / f"{number}.mp4", frames, rate=25, options={"mbtree": "0"})
+        path = encode(folder / f"{number}.mp4", frames, rate=25, options={"mbtree": "0", "preset": "medium"})
         shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48), ShotAnnotation(48, 72))
         annotations.append(VideoAnnotation(path, 25.0, shots))
     write_shot_annotations(folder / "labels.json", annotations)

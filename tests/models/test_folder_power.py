@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 
 from tests.support.comparators import passing
@@ -13,6 +15,20 @@ from vidkin._base import disk
 from vidkin.errors import VidkinError
 from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
 from vidkin.models.comparator_folder import load_comparator, save_comparator
+
+
+@pytest.fixture(autouse=True)
+def _traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All models here have one network: it is traced at the first saving, which takes longer than all else of it."""
+    trace, drafts = torch.onnx.export, []
+
+    def export(network: object, inputs: object, draft: str, **options: Any) -> None:
+        if not drafts:
+            trace(network, inputs, draft, **options)
+            drafts.append(Path(draft).read_bytes())
+        Path(draft).write_bytes(drafts[0])
+
+    monkeypatch.setattr(torch.onnx, "export", export)
 
 
 @pytest.fixture

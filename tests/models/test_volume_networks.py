@@ -94,7 +94,7 @@ def test_it_learns_to_tell_directions_of_motion() -> None:
     optimizer = torch.optim.AdamW(model.parameter_groups(1e-3))
     assert [group["name"] for group in optimizer.param_groups] == ["head"]
     for _ in range(45):
-        volumes, labels = batch(16)
+        volumes, labels = batch(8)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model.classify(volumes), labels).backward()
         optimizer.step()

@@ -61,13 +61,17 @@ def encode(
     options: dict[str, str] | None = None,
     times: Iterable[float] | None = None,
 ) -> Path:
-    """Write frames as a real file; with ``times`` (seconds) the file has a variable frame rate."""
+    """Write frames as a real file; with ``times`` (seconds) the file has a variable frame rate.
+
+    libx264 works as fast as its preset ``veryfast``, unless ``options`` names another: half of the time of its default.
+    """
     with av.open(str(path), "w") as container:
         stream = None
         clock = iter(times) if times is not None else None
         for index, frame in enumerate(frames):
             if stream is None:
-                stream = container.add_stream(codec, rate=Fraction(rate), options=options or {})
+                quick = {"preset": "veryfast"} if codec == "libx264" else {}
+                stream = container.add_stream(codec, rate=Fraction(rate), options={**quick, **(options or {})})
                 stream.height, stream.width = frame.shape[:2]
                 stream.pix_fmt = pixel_format
             picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")

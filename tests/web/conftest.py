@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -33,11 +34,13 @@ class Library:
 
 
 def make_library(root: Path) -> Library:
-    """Made and indexed in ``root``; tests that write make their own."""
+    """Made and indexed in ``root``."""
     folder = root / "videos"
     folder.mkdir()
-    encode(folder / "coffee.mp4", pan("coffee", 120))
-    encode(folder / "copy.mp4", pan("coffee", 120, width=128, height=96), options={"crf": "32"})
+    # Well enough encoded for times to a tenth of a second.
+    encode(folder / "coffee.mp4", pan("coffee", 120), options={"preset": "medium"})
+    small = pan("coffee", 120, width=128, height=96)
+    encode(folder / "copy.mp4", small, options={"crf": "32", "preset": "medium"})
     encode(folder / "rocket & <b>.mp4", pan("rocket", 80))
     (folder / "broken.mp4").write_bytes(b"no video at all" * 50)
     clip = encode(root / "clip.mp4", list(pan("coffee", 120))[40:90])
@@ -50,6 +53,52 @@ def make_library(root: Path) -> Library:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """One that tests only read."""
     return make_library(tmp_path_factory.mktemp("web"))
+
+
+class Restored:
+    """A library that tests write to, brought back to what it was: making it takes longer than most of them.
+
+    Args:
+        root: An empty folder.
+        compared: Whether a command has looked for duplicates in it.
+    """
+
+    def __init__(self, root: Path, *, compared: bool) -> None:
+        self._live, self._saved = root / "live", root / "saved"
+        self._live.mkdir()
+        self._library = make_library(self._live)
+        if compared:
+            with Index.open(self._library.index) as index:
+                index.duplicates()
+        shutil.copytree(self._live, self._saved)  # with the times of the files, by which the index knows them
+
+    def restore(self) -> Library:
+        """The library as it was made, at the same paths."""
+        shutil.rmtree(self._live)
+        shutil.copytree(self._saved, self._live)
+        return self._library
+
+
+@pytest.fixture(scope="session")
+def _own_library(tmp_path_factory: pytest.TempPathFactory) -> Restored:
+    return Restored(tmp_path_factory.mktemp("own"), compared=False)
+
+
+@pytest.fixture
+def own_library(_own_library: Restored) -> Library:
+    """One that the test may write to."""
+    return _own_library.restore()
+
+
+@pytest.fixture(scope="session")
+def _compared_library(tmp_path_factory: pytest.TempPathFactory) -> Restored:
+    return Restored(tmp_path_factory.mktemp("compared"), compared=True)
+
+
+@pytest.fixture
+def compared_library(_compared_library: Restored) -> Library:
+    """One that the test may write to, whose copies a command has found."""
+    return _compared_library.restore()
 
 
 Connect = Callable[..., TestClient]

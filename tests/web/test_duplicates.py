@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
+from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.index import Index, read_plan
 from vidkin.web import Settings
 from vidkin.web.app import create_app
@@ -75,8 +75,8 @@ def test_the_plan_is_a_file_for_apply_and_changes_nothing(library: Library, conn
 
 
 @pytest.mark.large
-def test_verdicts_are_remembered_and_the_groups_follow(tmp_path: Path, connect: Connect) -> None:
-    library = make_library(tmp_path)
+def test_verdicts_are_remembered_and_the_groups_follow(own_library: Library, connect: Connect) -> None:
+    library = own_library
     client = connect(library.index)
     find(client)
     coffee, copy = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
@@ -142,8 +142,10 @@ def test_many_groups_have_pages_filters_and_an_order(library: Library) -> None:
         assert first["savings"] == group.savings
 
 
-def test_groups_that_a_command_found_are_there_at_once(tmp_path: Path, connect: Connect) -> None:
-    library = make_library(tmp_path)
+def test_groups_that_a_command_found_are_there_at_once(
+    compared_library: Library, tmp_path: Path, connect: Connect
+) -> None:
+    library = compared_library
     with Index.open(library.index) as index:
         (told,) = index.duplicates()
         # Grouping alone reads no pair: what was not compared is counted, not compared.
@@ -166,8 +168,8 @@ def test_groups_that_a_command_found_are_there_at_once(tmp_path: Path, connect: 
     assert client.get("/api/duplicates").json()["total"] == 1
 
 
-def test_a_preview_groups_what_was_compared_and_promises_nothing(tmp_path: Path) -> None:
-    library = make_library(tmp_path)
+def test_a_preview_groups_what_was_compared_and_promises_nothing(own_library: Library) -> None:
+    library = own_library
     with Index.open(library.index) as index:
         assert index.duplicates(known_only=True) == []
         assert index.uncompared() == (3, 3)

@@ -12,7 +12,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
-from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
+from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.index import Index, SerialExecutor
 from vidkin.media import probe, thumbnail
 
@@ -117,8 +117,10 @@ def test_nothing_but_the_index_and_static_files_is_served(client: TestClient, ad
     assert "def create_app" not in answer.text
 
 
-def test_a_link_that_took_the_place_of_a_file_is_refused(tmp_path: Path, connect: Connect) -> None:
-    library = make_library(tmp_path)
+def test_a_link_that_took_the_place_of_a_file_is_refused(
+    own_library: Library, tmp_path: Path, connect: Connect
+) -> None:
+    library = own_library
     client = connect(library.index)
     number = number_of(client, "coffee.mp4")
     secret = tmp_path / "secret.mp4"
@@ -148,8 +150,8 @@ def test_a_link_that_took_the_place_of_a_file_is_refused(tmp_path: Path, connect
     assert client.get(f"/videos/{copy}/file").content == (moved / "copy.mp4").read_bytes()
 
 
-def test_a_file_that_was_deleted_or_became_a_pipe_is_refused_by_name(tmp_path: Path, connect: Connect) -> None:
-    library = make_library(tmp_path)
+def test_a_file_that_was_deleted_or_became_a_pipe_is_refused_by_name(own_library: Library, connect: Connect) -> None:
+    library = own_library
     client = connect(library.index)
     coffee, copy = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
     (library.folder / "coffee.mp4").unlink()

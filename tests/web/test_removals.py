@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from tests.web.conftest import Connect, Library, finish_job, make_library, number_of
+from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.cli.app import app
 from vidkin.index import Index
 
@@ -29,12 +29,9 @@ def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Library:
+def mine(compared_library: Library) -> Library:
     """A library of this test alone, whose copies a command has found."""
-    library = make_library(tmp_path)
-    with Index.open(library.index) as index:
-        index.duplicates()
-    return library
+    return compared_library
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -88,6 +89,21 @@ def is_unfinished(name: str) -> bool:
     (True, False)
     """
     return _UNFINISHED.match(name) is not None
+
+
+# Without long paths, which are off unless an administrator turned them on, Windows finds no file beyond this.
+_LONGEST_PATH = 259 if sys.platform == "win32" else sys.maxsize
+
+
+def describe_missing(path: PathLike) -> str:
+    """Why a file is not found, in words: where Windows finds none with so long a path, how long it may be."""
+    length = len(os.path.abspath(path))
+    if length <= _LONGEST_PATH:
+        return "there is no such file"
+    return (
+        f"its path has {length} characters, and Windows opens at most {_LONGEST_PATH}; turn on long paths "
+        "(LongPathsEnabled in the registry), or move it to a folder with a shorter path"
+    )
 
 
 # Files and folders named by a caller: files are written whole or not at all, and errors name the cause.

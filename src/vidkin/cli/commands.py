@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, get_args, get_origin
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from vidkin._base.registry import research_hint
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
@@ -73,6 +77,10 @@ class LazyGroup(TyperGroup):
             formatter.write_paragraph()
             formatter.write_text(f"{hint[0].upper()}{hint[1:]}.")
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The group's own options."""
+        return read_plainly(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command; one that is not there may come with a package that is not installed."""
         hint = research_hint(self.researched) if self.researched else ""
@@ -120,7 +128,7 @@ class _Loaded(Mapping[str, Any]):
             value = getattr(import_module(module), attribute)
             if not isinstance(value, typer.Typer):
                 single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-                single.command(name)(value)
+                single.command(name, cls=_Command)(value)
                 value = single
             self._commands[name] = typer.main.get_command(value)
         return self._commands[name]
@@ -140,6 +148,107 @@ class _Loaded(Mapping[str, Any]):
             if point.name.startswith(self._path)
         }
         return {name: point.load() for name, point in named.items() if "." not in name and name not in self._built_in}
+
+
+# Values of options. typer reads each with pydantic, which takes a fifth of `vidkin info` to import and to set up.
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+
+
+class _Command(TyperCommand):
+    """A command that reads plain values of its options by itself."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options and arguments, `--help` included."""
+        return read_plainly(super().get_params(ctx))
+
+
+def read_plainly(parameters: list[Any]) -> list[Any]:
+    """Let options and arguments read plain values by themselves, where this version of typer would use pydantic.
+
+    Args:
+        parameters: Of a command, in another version of typer left as they are; they are also returned.
+    """
+    for parameter in parameters:
+        if hasattr(parameter, "_runtime_param") and hasattr(parameter, "type_descriptor"):
+            parameter._runtime_param = _PlainValues()
+    return parameters
+
+
+class _PlainValues:
+    """Reads text, numbers, choices and paths as typer does; leaves to it all other values, and to say what is wrong."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value that the command gets, from what was typed or its default; called by typer."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        descriptor = param.type_descriptor
+        try:
+            return _plain(value, descriptor.annotation, descriptor.parameter_info)
+        except _NotPlainError:
+            from typer._coercion import build_runtime_param
+
+            return build_runtime_param(descriptor).coerce(value, param=param, ctx=ctx)
+
+
+class _NotPlainError(Exception):
+    """The value has to be read, or refused, by typer."""
+
+
+def _plain(value: Any, kind: Any, wish: Any) -> Any:
+    """The value as its annotation ``kind`` says and typer's description ``wish`` of the option allows."""
+    items = get_args(kind)
+    if get_origin(kind) in (list, tuple):
+        if isinstance(value, str) or (get_origin(kind) is tuple and len(value) != len(items)):
+            raise _NotPlainError
+        kinds = items if get_origin(kind) is tuple else items * len(value)
+        return get_origin(kind)(_plain(item, each, wish) for item, each in zip(value, kinds, strict=True))
+    if wish.parser is not None:
+        try:
+            return wish.parser(value)
+        except (ValueError, AssertionError):
+            raise _NotPlainError from None
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        for choice in kind:
+            if value is choice or value == str(choice.value):
+                return choice
+        raise _NotPlainError
+    if kind in (int, float):
+        return _number(value, kind, wish)
+    if kind in (str, bool) and isinstance(value, kind):
+        return value
+    if kind is Path and isinstance(value, str | Path):
+        return _path(Path(value), wish)
+    raise _NotPlainError
+
+
+def _number(value: Any, kind: type, wish: Any) -> Any:
+    if isinstance(value, str) and (_WHOLE if kind is int else _DECIMAL).fullmatch(value):
+        value = kind(value)
+    if type(value) is not kind or wish.clamp:
+        raise _NotPlainError
+    if (wish.min is not None and value < wish.min) or (wish.max is not None and value > wish.max):
+        raise _NotPlainError
+    return value
+
+
+def _path(path: Path, wish: Any) -> Path:
+    if wish.resolve_path or wish.allow_dash or wish.writable or wish.path_type is not None:
+        raise _NotPlainError
+    try:
+        mode = path.stat().st_mode
+    except ValueError:
+        raise _NotPlainError from None
+    except OSError:
+        if wish.exists:
+            raise _NotPlainError from None
+        return path
+    is_refused = (stat.S_ISREG(mode) and not wish.file_okay) or (stat.S_ISDIR(mode) and not wish.dir_okay)
+    if is_refused or (wish.readable and not os.access(path, os.R_OK)):
+        raise _NotPlainError
+    return path
 
 
 # Exit statuses, and which error leads to which.

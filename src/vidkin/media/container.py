@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import av
 import av.error
 
-from vidkin._base.files import PathLike, open_regular_file
+from vidkin._base.files import PathLike, describe_missing, open_regular_file
 from vidkin.errors import MediaError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def require_readable_file(name: str) -> None:
     except FileNotFoundError:
         if _ADDRESS.match(name):
             raise MediaError(name, "this is an address, not a file; download it first") from None
-        raise MediaError(name, "there is no such file", temporary=True) from None
+        raise MediaError(name, describe_missing(name), temporary=True) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         cause = f"the file cannot be reached ({_reason(error)})"
         raise MediaError(name, cause, temporary=_is_temporary(error)) from error

@@ -112,6 +112,21 @@ def test_the_trash_gives_back_what_it_holds(
     assert list((home / "Trash" / "info").iterdir()) == []
 
 
+def test_a_trash_that_tells_nothing_is_left_to_the_person(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows and macOS: the file is in the trash, and `--undo` says who can bring it back."""
+    hidden = tmp_path / "hidden"
+    monkeypatch.setattr("send2trash.send2trash", lambda path: os.rename(path, hidden))
+    monkeypatch.setattr("vidkin.index.duplicates.removal_undo.TRASH_IS_FOUND", False)
+    journal = Journal(tmp_path / "log")
+    (action,) = apply_plan(plan, journal)
+    assert (action.outcome, action.place, hidden.exists()) == ("removed", "", True)
+    (back,) = undo(journal)
+    assert (back.outcome, "open the trash, and restore the file there" in back.cause) == ("skipped", True)
+    os.rename(hidden, folder / "spare.mp4")
+
+
 def test_a_dry_run_touches_nothing(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
     actions = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", dry_run=True)

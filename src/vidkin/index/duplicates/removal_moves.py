@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -185,6 +186,10 @@ def _copy(file: FileState, target: str) -> None:
 
 
 # The system's trash: move a file there, and find it again to restore it.
+
+
+TRASH_IS_FOUND = sys.platform not in ("win32", "darwin")
+"""Whether files can be found in the trash by their notes; Windows and macOS keep where they are to themselves."""
 
 
 def put_in_trash(path: str) -> str | None:

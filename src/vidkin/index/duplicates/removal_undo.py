@@ -18,6 +18,7 @@ from vidkin.index.duplicates.plans_signature import PlanKey
 from vidkin.index.duplicates.removal_entries import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
 from vidkin.index.duplicates.removal_log import Journal, RemovalStep
 from vidkin.index.duplicates.removal_moves import (
+    TRASH_IS_FOUND,
     aside_name,
     find_in_trash,
     hold_files,
@@ -233,6 +234,8 @@ def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list
     here = item.held is not None and item.held.is_at(step.source)
     size = item.held.size if item.held is not None else 0
     cause, note = f"it is no longer in {step.place or 'the trash'}", ""
+    if not step.place and not TRASH_IS_FOUND:
+        cause = "this system does not tell where its trash keeps files; open the trash, and restore the file there"
     try:
         if step.state == "begun" and os.path.lexists(step.source):
             if here and not dry_run:
