@@ -6,7 +6,11 @@ Shape legend: N frames of a clip, H and W its sides in pixels, G cells of a smal
 from __future__ import annotations
 
 import logging
+import os
 from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -41,7 +45,10 @@ _LOOKALIKE_STEP = 0.15  # correlation
 _LAG = 0.2  # seconds between frames whose difference is motion
 _LEAST_MOTION = 1.0  # gray levels
 _MOVES = 3  # times that an end may lie beyond what was decoded
-_HELD_BYTES = 352 << 20
+_HELD_BYTES, _HELD_CLIPS = 256 << 20, 400
+# Seconds between two stretches that are read in one go: about what is decoded from the last key frame on.
+_NEAR_RUN = 4.0
+_READERS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,12 +102,42 @@ def _cell_weights(length: int, share: float, cells: int) -> NDArray[np.float32]:
     return weights
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Small gray pictures of all frames of a stretch of a file.
+
+    Attributes:
+        start, end: Seconds that were read; the file may end before.
+        times: [N] seconds.
+        images: [N, H, W] uint8 luma.
+    """
+
+    start: float
+    end: float
+    times: NDArray[np.float64]
+    images: NDArray[np.uint8]
+
+    def cut(self, start: float, end: float) -> Clip | None:
+        """The clip of some seconds; None if only a part of them was read."""
+        if not (self.start <= start and end <= self.end):
+            return None
+        first, last = np.searchsorted(self.times, (start, end)).tolist()
+        if last == first:  # the frame on screen, where none begins
+            first, last = max(0, first - 1), max(1, first)
+        times = self.times[first:last]
+        step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
+        # The frame on screen at the end is not read: the next one begins there or a little later.
+        leaves = float(times[-1]) + step
+        return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step)
+
+
 @dataclass(slots=True)
 class Clips:
-    """Reads frames around ends; those read last are held."""
+    """Reads frames around ends; what was read last is held: ends of one file are often near each other."""
 
-    _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
+    _runs: OrderedDict[tuple[str, float], _Run] = field(default_factory=OrderedDict, init=False)
     _bytes: int = field(default=0, init=False)
+    _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
 
     def around(self, record: VideoRecord, time: float) -> Clip:
         """Every frame from about :data:`_REACH` seconds before a time to as long after it.
@@ -108,27 +145,78 @@ class Clips:
         Raises:
             MediaError: The file cannot be read there.
         """
-        # Ends of one occurrence differ by a little from pair to pair.
-        middle = float(round(time))
-        key = (record.path, middle)
-        clip = self._held.get(key)
+        middle = _middle(time)
+        clip = self._held.get((record.path, middle))
         if clip is None:
-            clip = self._held[key] = _read_clip(record, max(0.0, middle - _REACH), middle + _REACH)
-            self._bytes += 2 * clip.images.nbytes  # with its cells
-            while self._bytes > _HELD_BYTES and len(self._held) > 2:
-                self._bytes -= 2 * self._held.popitem(last=False)[1].images.nbytes
-        self._held.move_to_end(key)
+            clip = self._find(record.path, middle)
+            if clip is None:
+                run = _read_run(record.path, *_span(middle))
+                self._hold(record.path, run)
+                clip = run.cut(run.start, run.end)
+            assert clip is not None  # of a run that was read for it
+            self._held[record.path, middle] = clip
+            while len(self._held) > _HELD_CLIPS:
+                self._held.popitem(last=False)
+        self._held.move_to_end((record.path, middle))
         return clip
 
+    def read_ahead(self, wanted: Iterable[tuple[VideoRecord, float]]) -> None:
+        """Read what :meth:`around` will be asked for, each file in few runs and several files at a time.
 
-def _read_clip(record: VideoRecord, start: float, end: float) -> Clip:
-    batches = list(iter_frames(record.path, rate=None, start=start, end=end, short_side=_SHORT_SIDE))
+        What cannot be read is left to :meth:`around`, which says why.
+        """
+        spans: dict[str, list[tuple[float, float]]] = {}
+        for path, middle in sorted({(record.path, _middle(time)) for record, time in wanted}):
+            if (path, middle) in self._held or self._find(path, middle) is not None:
+                continue
+            start, end = _span(middle)
+            of_file = spans.setdefault(path, [])
+            if of_file and start - of_file[-1][1] <= _NEAR_RUN:
+                of_file[-1] = of_file[-1][0], end
+            else:
+                of_file.append((start, end))
+        todo = [(path, *span) for path, of_file in spans.items() for span in of_file]
+        if not todo:
+            return
+        # Decoding leaves the interpreter to other threads.
+        readers = ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1), "vidkin ends")
+        try:
+            reading = [(path, readers.submit(_read_run, path, start, end)) for path, start, end in todo]
+            for path, run in reading:
+                with suppress(MediaError):
+                    self._hold(path, run.result())
+        finally:
+            readers.shutdown(cancel_futures=True)
+
+    def _find(self, path: str, middle: float) -> Clip | None:
+        for key, run in self._runs.items():
+            if key[0] == path and (clip := run.cut(*_span(middle))) is not None:
+                self._runs.move_to_end(key)
+                return clip
+        return None
+
+    def _hold(self, path: str, run: _Run) -> None:
+        replaced = self._runs.pop((path, run.start), None)
+        self._bytes += run.images.nbytes - (0 if replaced is None else replaced.images.nbytes)
+        self._runs[path, run.start] = run
+        while self._bytes > _HELD_BYTES and len(self._runs) > 1:
+            self._bytes -= self._runs.popitem(last=False)[1].images.nbytes
+
+
+def _middle(time: float) -> float:
+    """The middle of the clip around a time: ends of one occurrence differ by a little from pair to pair."""
+    return float(round(time))
+
+
+def _span(middle: float) -> tuple[float, float]:
+    return max(0.0, middle - _REACH), middle + _REACH
+
+
+def _read_run(path: str, start: float, end: float) -> _Run:
+    batches = list(iter_frames(path, rate=None, start=start, end=end, short_side=_SHORT_SIDE, threads=1))
     times = np.concatenate([batch.timestamps for batch in batches])
     luma = np.concatenate([(batch.images @ _LUMA).astype(np.uint8) for batch in batches])
-    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
-    # The frame on screen at the end is not read: the next one begins there or a little later.
-    leaves = float(times[-1]) + step
-    return Clip(times, _without_bars(luma), leaves, start <= 0, leaves < end - 1.5 * step)
+    return _Run(start, end, times, luma)
 
 
 def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:

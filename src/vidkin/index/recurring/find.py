@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 # Raise it when two videos would get other stretches or other ends.
-_REVISION = 1
+_REVISION = 2
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
 # Ends of stored features are off by up to this much: shorter ones may be long enough when they are known to the frame.
@@ -37,6 +37,12 @@ _LINKS = 2
 # A still card in all files resembles itself in each pair: so many pairs are looked at before its place is given up.
 _TRIES = 5
 _SAME_SPAN = 0.7
+# Seconds between the ends of stored features of two stretches that follow each other.
+_ADJOINING = 1.5
+# So many pairs are looked at together: what they need of each file is read in one go.
+_AHEAD = 64
+
+_Pair = tuple[str, str, RoughStretch]
 
 
 @dataclass(slots=True)
@@ -94,6 +100,10 @@ class Findings:
         if key not in self._links:
             self._links[key] = fit()
         return self._links[key]
+
+    def knows(self, first: str, second: str, stretch: RoughStretch) -> bool:
+        """Whether the exact ends of a stretch are known, or that it has none."""
+        return (first, second, stretch) in self._links
 
     @classmethod
     def open(cls, place: Place, state: str) -> Findings:
@@ -315,33 +325,63 @@ class _StretchSearch:
     def fit(self, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
         """Find the exact ends of enough stretches to connect all files that share one.
 
-        Each stretch of a file is compared with a few others, the longest and most similar first.
+        Each stretch of a file is compared with a few others, the longest and most similar first. What is too short to
+        be looked at for itself is looked at where it adjoins what two files share: a shot of a recap.
         """
         pairs = [
             (first, second, stretch)
             for first, second, stretch in self.findings.pairs()
             if first in self.videos and second in self.videos and not left_out & {first, second}
             if (first == second) == self.inside
-            if _is_worth_reading(stretch, options.shortest)
         ]
         pairs.sort(key=lambda pair: -(pair[2].first_end - pair[2].first_start) * pair[2].score)
+        worth = [_is_worth_reading(stretch, options.shortest) for _, _, stretch in pairs]
         self._total = self._done + len(pairs)
         places = _Places()
-        links = []
-        for first, second, stretch in pairs:
-            one = places.number(first, stretch.first_start, stretch.first_end)
-            other = places.number(second, stretch.second_start, stretch.second_end)
-            if places.needs(one, other):
-                records = self.videos[first], self.videos[second]
+        links = self._fit_pairs([pair for pair, is_worth in zip(pairs, worth, strict=True) if is_worth], places)
+        short = [pair for pair, is_worth in zip(pairs, worth, strict=True) if not is_worth]
+        adjoining = _Adjoining(self.videos, links)
+        near = [pair for pair in short if adjoining.has(*pair)]
+        self._done += len(short) - len(near)
+        return links + self._fit_pairs(near, places)
 
-                link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
-                if link is None:
-                    places.refuse(one, other)
-                else:
-                    places.connect(one, other)
-                    links.append(SharedByFiles(records[0].path, records[1].path, link))
-            self._advance()
+    def _fit_pairs(self, pairs: Sequence[_Pair], places: _Places) -> list[SharedByFiles]:
+        """The stretches of these pairs that the pictures confirm, as far as they say something new."""
+        links = []
+        for begin in range(0, len(pairs), _AHEAD):
+            batch = pairs[begin : begin + _AHEAD]
+            numbers = [
+                (
+                    places.number(first, stretch.first_start, stretch.first_end),
+                    places.number(second, stretch.second_start, stretch.second_end),
+                )
+                for first, second, stretch in batch
+            ]
+            self.clips.read_ahead(
+                end
+                for pair, both in zip(batch, numbers, strict=True)
+                if places.needs(*both) and not self.findings.knows(*pair)
+                for end in self._ends(pair)
+            )
+            for (first, second, stretch), both in zip(batch, numbers, strict=True):
+                if places.needs(*both):
+                    records = self.videos[first], self.videos[second]
+                    link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+                    if link is None:
+                        places.refuse(*both)
+                    else:
+                        places.connect(*both)
+                        links.append(SharedByFiles(records[0].path, records[1].path, link))
+                self._advance()
         return links
+
+    def _ends(self, pair: _Pair) -> list[tuple[VideoRecord, float]]:
+        first, second, stretch = pair
+        one, other = self.videos[first], self.videos[second]
+        return [
+            *((one, time) for time in (stretch.first_start, stretch.first_end)),
+            *((other, time) for time in (stretch.second_start, stretch.second_end)),
+        ]
 
     def _advance(self) -> None:
         self._done += 1
@@ -354,6 +394,29 @@ def _is_worth_reading(stretch: RoughStretch, shortest: float) -> bool:
     """Whether a stretch may be long enough; one that seems too short must be similar."""
     length = min(stretch.first_end - stretch.first_start, stretch.second_end - stretch.second_start)
     return length >= shortest or (length >= min(shortest, 3.0) - _SLACK and stretch.score >= _SURE)
+
+
+class _Adjoining:
+    """Tells which stretches begin or end where something ends or begins that the same two files share."""
+
+    def __init__(self, videos: Mapping[str, VideoRecord], links: Iterable[SharedByFiles]) -> None:
+        self._paths = {content: record.path for content, record in videos.items()}
+        self._ends: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for each in links:
+            link = each.link
+            self._ends.setdefault((each.first, each.second), []).append((link.first_start, link.first_end))
+            self._ends.setdefault((each.second, each.first), []).append((link.second_start, link.second_end))
+
+    def has(self, first: str, second: str, stretch: RoughStretch) -> bool:
+        """Whether a stretch is one of those, in one of both files."""
+        one, other = self._paths[first], self._paths[second]
+        return self._touches((one, other), stretch.first_start, stretch.first_end) or self._touches(
+            (other, one), stretch.second_start, stretch.second_end
+        )
+
+    def _touches(self, files: tuple[str, str], start: float, end: float) -> bool:
+        known = self._ends.get(files, [])
+        return any(min(abs(start - other[1]), abs(end - other[0])) <= _ADJOINING for other in known)
 
 
 class _Places:
