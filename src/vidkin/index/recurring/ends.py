@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -60,6 +60,7 @@ class Clip:
         images: [N, H, W] uint8 luma.
         end: Time at which the last frame leaves the screen, seconds.
         is_first, is_last: Whether the file has no frame before the first, and none after the last.
+        step: Seconds from frame to frame.
     """
 
     times: NDArray[np.float64]
@@ -67,17 +68,13 @@ class Clip:
     end: float
     is_first: bool
     is_last: bool
+    step: float
     _cells: dict[float | None, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def aspect(self) -> float:
         """Width by height."""
         return float(self.images.shape[2] / self.images.shape[1])
-
-    @property
-    def step(self) -> float:
-        """Seconds from frame to frame."""
-        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.04
 
     def cells(self, aspect: float | None = None) -> NDArray[np.float32]:
         """Means of the cells of each picture [N, G], without the borders that a picture of another aspect lacks."""
@@ -128,7 +125,7 @@ class _Run:
         step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
         # The frame on screen at the end is not read: the next one begins there or a little later.
         leaves = float(times[-1]) + step
-        return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step)
+        return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step, step)
 
 
 @dataclass(slots=True)
@@ -297,6 +294,9 @@ _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 
 
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
+# Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
+_CHANCE_STEP, _LEAST_SCORE = 0.2, 0.65
+_MOST_STEPS_IN = 8
 
 
 def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
@@ -309,6 +309,12 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     if line is None:
         return None
     starts, ends = (_fit(clips, first, second, stretch, line, side) for side in _SIDES)
+    if starts is None or ends is None:
+        return None
+    if _is_chance(ends, starts, stretch):
+        ends = _fit_further_in(clips, first, second, stretch, line, "end", starts)
+    elif _is_chance(starts, ends, stretch):
+        starts = _fit_further_in(clips, first, second, stretch, line, "start", ends)
     if starts is None or ends is None or starts.first >= ends.first or starts.second >= ends.second:
         return None
     lengths = ends.first - starts.first, ends.second - starts.second
@@ -321,6 +327,42 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
         return None
     return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+
+
+def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
+    """Whether pictures at one end agree much less than at the other one, and do not move alike or are unlike in what
+    the index has of them."""
+    is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
+    return other.match - fit.match > _CHANCE_STEP and not (is_moving and stretch.score >= _LEAST_SCORE)
+
+
+def _fit_further_in(
+    clips: Clips,
+    first: VideoRecord,
+    second: VideoRecord,
+    stretch: RoughStretch,
+    line: TimeLine,
+    side: StretchEnd,
+    other: EndFit,
+) -> EndFit | None:
+    """The end, where the one that was found is a chance resemblance beyond it; None if there is none."""
+    time, inwards = (stretch.first_start, 1.0) if side == "start" else (stretch.first_end, -1.0)
+    for _ in range(_MOST_STEPS_IN):
+        time += inwards * _REACH
+        if (time - other.first) * inwards > -_SHORTEST_LINK / 2:
+            return None
+        begin, end = (time, stretch.first_end) if side == "start" else (stretch.first_start, time)
+        inner = replace(
+            stretch,
+            first_start=begin,
+            first_end=end,
+            second_start=max(0.0, line.at(begin)),
+            second_end=max(line.at(end), max(0.0, line.at(begin)) + 0.1),
+        )
+        fit = _fit(clips, first, second, inner, line, side)
+        if fit is not None and not _is_chance(fit, other, stretch):
+            return fit
+    return None
 
 
 def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> TimeLine | None:
@@ -564,6 +606,88 @@ def _motion(
     if min(sizes) < 0.3 * max(sizes):
         return 0.0  # one moves, and the other does not
     return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
+
+
+# The shot beside an end that is known.
+
+
+_BESIDE = 1.0  # seconds beside an end whose pictures must agree
+_LEAST_BESIDE = 0.9  # their correlation
+_LEAST_BESIDE_STILL = 0.97  # where nothing moves
+_SHORTEST_SHOT = 0.75  # seconds
+_SAME_EDGE = 0.1
+
+
+def fit_neighbor(
+    clips: Clips,
+    files: tuple[VideoRecord, VideoRecord],
+    edge: float,
+    moment: tuple[float, float],
+    side: StretchEnd,
+) -> FittedStretch | None:
+    """The shared stretch that begins (or ends) exactly at a known end of another one; None if there is none.
+
+    Args:
+        clips: Reads the files.
+        files: The file with the end, and the other one.
+        edge: Time of the end in the first file, seconds.
+        moment: A time beside the end, and one in the other file that may show the same.
+        side: Which end of the known stretch it is: a ``start`` is the end of the stretch that is looked for.
+
+    Raises:
+        MediaError: One of the files cannot be read there.
+    """
+    inside = edge - _BESIDE if side == "start" else edge + _BESIDE
+    clip, other = clips.around(files[0], max(0.0, inside)), clips.around(files[1], moment[1])
+    line = _line_beside(clip, other, edge, moment, side)
+    if line is None:
+        return None
+    outer: StretchEnd = side
+    inner: StretchEnd = "end" if side == "start" else "start"
+    known = find_end(clip, clips.around(files[1], max(0.0, line.at(inside))), line, inner)
+    if known is None or abs(known.first - edge) > _SAME_EDGE:
+        return None
+    length = _BESIDE if side == "end" else -_BESIDE
+    begin, end = sorted((edge, edge + length))
+    stretch = RoughStretch(begin, end, max(0.0, line.at(begin)), max(0.1, line.at(end)), 0.0, 0.0)
+    far = _fit(clips, *files, stretch, line, outer)
+    if far is None:
+        return None
+    starts, ends = (far, known) if side == "start" else (known, far)
+    match = min(starts.match, ends.match)
+    lengths = ends.first - starts.first, ends.second - starts.second
+    if min(lengths) < _SHORTEST_SHOT or abs(lengths[0] * line.speed - lengths[1]) > 2 * _SAME_EDGE:
+        return None
+    motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
+    if match < _LEAST_BESIDE or max(motions, default=1.0) < _LEAST_MOTION_MATCH or (not motions and match < _LEAST_BESIDE_STILL):
+        return None
+    return FittedStretch(starts.first, ends.first, starts.second, ends.second, 0.0, max(0.0, match))
+
+
+def _line_beside(
+    clip: Clip, other: Clip, edge: float, moment: tuple[float, float], side: StretchEnd
+) -> TimeLine | None:
+    """The line along which the pictures of a second beside an end agree with those of another file."""
+    beside = (clip.times >= edge - _BESIDE) & (clip.times < edge - 1e-6)
+    if side == "end":
+        beside = (clip.times >= edge - 1e-6) & (clip.times < edge + _BESIDE)
+    rows = np.flatnonzero(beside)
+    if len(rows) < 2:
+        return None
+    shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
+    best, found = _LEAST_BESIDE, None
+    for one, another in _geometries(clip, other):
+        agreement = _unit(one[rows]) @ _unit(another).T
+        for speed in _SPEEDS:
+            line = TimeLine(moment[0], moment[1], speed)
+            mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * speed
+            values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
+            values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
+            means = values.mean(axis=1) - 1e-3 * np.abs(shifts)
+            at = int(np.argmax(means))
+            if means[at] > best:
+                best, found = float(means[at]), line.shifted(float(shifts[at]))
+    return found
 
 
 def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:

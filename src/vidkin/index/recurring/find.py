@@ -15,8 +15,9 @@ from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
-from vidkin.index.recurring.ends import Clips, FittedStretch, try_fit
+from vidkin.index.recurring.ends import Clips, FittedStretch, StretchEnd, try_fit
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
+from vidkin.index.recurring.recaps import RecapShots
 from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
@@ -64,6 +65,7 @@ class Findings:
     searched_inside: set[str] = field(default_factory=set)
     _stretches: dict[tuple[str, str], tuple[RoughStretch, ...]] = field(default_factory=dict)
     _links: dict[tuple[str, str, RoughStretch], FittedStretch | None] = field(default_factory=dict)
+    _neighbors: dict[tuple[str, str, float, str], FittedStretch | None] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
     def put(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> None:
@@ -101,6 +103,15 @@ class Findings:
             self._links[key] = fit()
         return self._links[key]
 
+    def neighbor(
+        self, first: str, second: str, edge: float, side: StretchEnd, fit: Callable[[], FittedStretch | None]
+    ) -> FittedStretch | None:
+        """The shot beside an end of a recap; found with ``fit`` if it is not known yet."""
+        key = first, second, round(edge, 3), side
+        if key not in self._neighbors:
+            self._neighbors[key] = fit()
+        return self._neighbors[key]
+
     def knows(self, first: str, second: str, stretch: RoughStretch) -> bool:
         """Whether the exact ends of a stretch are known, or that it has none."""
         return (first, second, stretch) in self._links
@@ -125,6 +136,9 @@ class Findings:
                     if len(row) > 1:
                         findings._links[*key, stretch] = None if row[1] is None else _link(row[1])
                 findings.put(*key, stretches)
+            for first, second, edge, side, row in table["neighbors"]:
+                key_of_end = names[first], names[second], *_numbers([edge]), str(side)
+                findings._neighbors[key_of_end] = None if row is None else _link(row)
             findings.searched = [{names[at] for at in held} for held in table["searched"]]
             findings.searched_inside = {names[at] for at in table["searched_inside"]}
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, InvalidArgumentError) as error:
@@ -142,7 +156,8 @@ class Findings:
         if self.place is None:
             return
         searched = self._largest()
-        names = sorted({name for pair in self._stretches for name in pair}.union(self.searched_inside, *searched))
+        pairs = [*self._stretches, *(key[:2] for key in self._neighbors)]
+        names = sorted({name for pair in pairs for name in pair}.union(self.searched_inside, *searched))
         places = {name: place for place, name in enumerate(names)}
         rows: list[Any] = []
         for (first, second), stretches in sorted(self._stretches.items(), key=lambda entry: entry[0]):
@@ -159,6 +174,10 @@ class Findings:
             "searched": [sorted(places[name] for name in held) for held in searched],
             "searched_inside": sorted(places[name] for name in self.searched_inside),
             "pairs": rows,
+            "neighbors": [
+                [places[first], places[second], edge, side, link]
+                for (first, second, edge, side), link in sorted(self._neighbors.items(), key=lambda entry: entry[0])
+            ],
         }
         try:
             write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
@@ -241,9 +260,11 @@ def find_recurring(
         search.compare()
         copies = {} if options.inside else _copies(videos, findings)
         links = search.fit(set(copies), options)
+        lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
+        if not options.inside:
+            links += search.shots_of_recaps(build_groups(links, lengths))
     finally:
         findings.save()
-    lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
     if options.inside:
         each = (
             build_groups([link for link in links if link.first == path], {path: length})
@@ -374,6 +395,21 @@ class _StretchSearch:
                         links.append(SharedByFiles(records[0].path, records[1].path, link))
                 self._advance()
         return links
+
+    def shots_of_recaps(self, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
+        """Shots beside those by which recaps are known, which stored features do not show."""
+        contents = {record.path: content for content, record in self.videos.items()}
+
+        def remember(
+            files: tuple[str, str], edge: float, side: StretchEnd, fit: Callable[[], FittedStretch | None]
+        ) -> FittedStretch | None:
+            self._total += 1
+            link = self.findings.neighbor(contents[files[0]], contents[files[1]], edge, side, fit)
+            self._advance()
+            return link
+
+        records = {record.path: record for record in self.videos.values()}
+        return RecapShots(records, self.tracks, self.clips, remember).find(groups)
 
     def _ends(self, pair: _Pair) -> list[tuple[VideoRecord, float]]:
         first, second, stretch = pair

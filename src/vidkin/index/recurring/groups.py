@@ -23,6 +23,7 @@ _ADJACENT = 1.0  # seconds between parts of one occurrence
 _SAME_SPAN = 0.5  # share of the shorter of two spans of one file that makes them one
 _LEAST_VARIANT = 0.25  # of the longer one: a single shot of an opening is no version of it
 _PART_SHARE = 0.9
+_LEAST_WITNESSES = 4  # occurrences of a group that tell whether something is shown by all of them
 _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
 _RECAP_STARTS = 0.3
 _MOST_REPEATED = 0.2  # share of the files that may show an opening twice
@@ -141,7 +142,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     speeds = _speeds(links)
     order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
     parts = [_occurrences(group, speeds, order) for group in members.values()]
-    parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
+    parts = _without_lookalikes(_without_parts(_join_variants([part for part in parts if len(part) > 1])))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_plain(part, lengths) for part in rest]
     kinds = get_args(RecurringKind)
@@ -326,6 +327,27 @@ def _without_parts(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
         if not any(all(is_inside(one, group) for one in part) for group in kept):
             kept.append(part)
     return kept
+
+
+def _without_lookalikes(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
+    """Groups without those that only resemble a part of a larger group.
+
+    What is shown elsewhere as well as in an opening is as similar to the openings of all files. What resembles that of
+    one file alone is another moment of the same scene.
+    """
+
+    def is_part(one: Occurrence, group: Sequence[Occurrence]) -> bool:
+        return any(
+            other.path == one.path
+            and min(one.end, other.end) - max(one.start, other.start) >= _PART_SHARE * one.duration
+            for other in group
+        )
+
+    def resembles(part: Sequence[Occurrence], group: Sequence[Occurrence]) -> bool:
+        inside = sum(is_part(one, group) for one in part)
+        return len(group) >= _LEAST_WITNESSES and 0 < inside < len(part) and inside < len(group) / 3
+
+    return [part for part in parts if not any(resembles(part, group) for group in parts if group is not part)]
 
 
 def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> bool:
