@@ -6,8 +6,8 @@
 A season ``12x40`` has 12 episodes and an opening of 40 s. Everything is made from the measurement data (VIDKIN_DATA or
 --data), divided by name before anything was measured: excerpts of videos and photographs under a moving camera, 2 to
 4 s a shot, none used twice but where the plan says so: of the excerpts of one long shot of a film only the first is
-used, and a recap has no shot of a camera that stands still. In each episode the opening stands at another time and may have
-a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at the
+used, and a recap has no shot of a camera that stands still. In each episode the opening stands at another time and may
+have a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at the
 speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
 times. Printed are the stretches found, false ones an episode, the errors of ends, and processor time.
 """
@@ -43,7 +43,8 @@ RATE, WIDTH, HEIGHT = 25, 320, 180
 SEASONS = ("2x5", "2x30", "3x10", "3x90", "12x40")
 FADE = 12  # frames
 # Correlation of small pictures from which two excerpts are of one scene.
-MOST_ALIKE = 0.85
+MOST_ALIKE = 0.9
+DARKEST = 48.0  # gray level of the brightest pixel
 SHORTEST_IN_RECAP = 1.5  # seconds
 # A cut part is found if this share of it is.
 LEAST_OVERLAP = 0.5
@@ -181,7 +182,7 @@ class Pool:
         chance = self.random.uniform()
         if chance < share_of_films and self.excerpts:
             return self.excerpts.pop()
-        if chance < share_of_films + share_of_aerial and self.aerial:
+        if share_of_films <= chance < share_of_films + share_of_aerial and self.aerial:
             return Shot(self.aerial.pop(), 1.0, seconds)
         return Shot(self.photos.pop(), 0.0, seconds, int(self.random.integers(1 << 30)))
 
@@ -198,9 +199,10 @@ class Pool:
 
 
 def without_lookalikes(shots: Sequence[Shot]) -> list[Shot]:
-    """The shots without those that look like an earlier one: the same scene, filmed some seconds later.
+    """The shots without those that look like an earlier one, the same scene some seconds later, or begin or end black:
+    black is no part of anything.
 
-    Two shots do if any of three pictures of each correlate, in gray and 16x9 pixels.
+    Two shots look alike if any of three pictures of each correlate, in gray and 16x9 pixels.
     """
     kept: list[Shot] = []
     known = np.zeros((0, 16 * 9))
@@ -210,6 +212,8 @@ def without_lookalikes(shots: Sequence[Shot]) -> list[Shot]:
             np.asarray(Image.fromarray(pictures[at]).convert("L").resize((16, 9), Image.Resampling.BOX), float).ravel()
             for at in (0, len(pictures) // 2, len(pictures) - 1)
         ]
+        if min(small[0].max(), small[-1].max()) < DARKEST:
+            continue
         units = np.stack([(one - one.mean()) / max(np.linalg.norm(one - one.mean()), 1e-9) for one in small])
         if len(known) == 0 or float((known @ units.T).max()) < MOST_ALIKE:
             kept.append(shot)

@@ -293,6 +293,10 @@ class FittedStretch(NamedTuple):
 _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 
 
+# Correlation of all pictures of a stretch from which it is still, and seconds between those that are compared. Two of
+# them are the same if their pictures agree so well, and what moves in them does.
+_STILL, _STILL_STEP = 0.95, 0.25
+_SURE_MATCH, _SURE_MOTION = 0.95, 0.6
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
 # Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
 _CHANCE_STEP, _LEAST_SCORE = 0.2, 0.65
@@ -326,7 +330,25 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         return None
     if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
         return None
+    is_sure = max(motions, default=0.0) >= _SURE_MOTION and min(starts.match, ends.match) >= _SURE_MATCH
+    if not is_sure and _is_still(clips, first, starts.first, ends.first):
+        return None
     return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+
+
+def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bool:
+    """Whether a stretch is one picture, as far as it is seen around its ends: a card, or a camera that stands still.
+
+    Such a stretch resembles itself and others at any offset.
+    """
+    pictures = []
+    for time in (start, min(end, record.duration)):
+        clip = clips.around(record, time)
+        inside = np.flatnonzero((clip.times >= start - 1e-6) & (clip.times < end - 1e-6))
+        pictures.append(_unit(clip.cells())[inside[:: max(1, round(_STILL_STEP / clip.step))]])
+    units = np.concatenate(pictures)
+    units = units[units.any(axis=1)]
+    return len(units) > 0 and float((units @ units.T).min()) >= _STILL
 
 
 def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
@@ -612,10 +634,18 @@ def _motion(
 
 
 _BESIDE = 1.0  # seconds beside an end whose pictures must agree
-_LEAST_BESIDE = 0.9  # their correlation
-_LEAST_BESIDE_STILL = 0.97  # where nothing moves
+_LEAST_BESIDE = 0.75  # their correlation
+# Correlation up to both ends: of what moves alike, what hardly moves, and what does not.
+_LEAST_BESIDE_MOVING, _LEAST_BESIDE_SLOW, _LEAST_BESIDE_STILL = 0.55, 0.9, 0.97
+_MOVING = 0.5  # correlation of motion
 _SHORTEST_SHOT = 0.75  # seconds
 _SAME_EDGE = 0.1
+
+
+def nearest_speed(link: FittedStretch) -> float:
+    """The speed of a stretch, as one of those of film on television."""
+    speed = (link.second_end - link.second_start) / (link.first_end - link.first_start)
+    return min(_SPEEDS, key=lambda known: abs(known - speed))
 
 
 def fit_neighbor(
@@ -623,6 +653,7 @@ def fit_neighbor(
     files: tuple[VideoRecord, VideoRecord],
     edge: float,
     moment: tuple[float, float],
+    speed: float,
     side: StretchEnd,
 ) -> FittedStretch | None:
     """The shared stretch that begins (or ends) exactly at a known end of another one; None if there is none.
@@ -632,6 +663,7 @@ def fit_neighbor(
         files: The file with the end, and the other one.
         edge: Time of the end in the first file, seconds.
         moment: A time beside the end, and one in the other file that may show the same.
+        speed: Seconds of the other file per second of the first.
         side: Which end of the known stretch it is: a ``start`` is the end of the stretch that is looked for.
 
     Raises:
@@ -639,7 +671,7 @@ def fit_neighbor(
     """
     inside = edge - _BESIDE if side == "start" else edge + _BESIDE
     clip, other = clips.around(files[0], max(0.0, inside)), clips.around(files[1], moment[1])
-    line = _line_beside(clip, other, edge, moment, side)
+    line = _line_beside(clip, other, edge, TimeLine(*moment, speed), side)
     if line is None:
         return None
     outer: StretchEnd = side
@@ -658,15 +690,17 @@ def fit_neighbor(
     lengths = ends.first - starts.first, ends.second - starts.second
     if min(lengths) < _SHORTEST_SHOT or abs(lengths[0] * line.speed - lengths[1]) > 2 * _SAME_EDGE:
         return None
-    motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
-    if match < _LEAST_BESIDE or max(motions, default=1.0) < _LEAST_MOTION_MATCH or (not motions and match < _LEAST_BESIDE_STILL):
+    motion = max((fit.motion for fit in (starts, ends) if fit.motion is not None), default=None)
+    least = _LEAST_BESIDE_STILL
+    if motion is not None:
+        least = _LEAST_BESIDE_MOVING if motion >= _MOVING else _LEAST_BESIDE_SLOW
+        least = least if motion >= _LEAST_MOTION_MATCH else 1.0
+    if match < least:
         return None
     return FittedStretch(starts.first, ends.first, starts.second, ends.second, 0.0, max(0.0, match))
 
 
-def _line_beside(
-    clip: Clip, other: Clip, edge: float, moment: tuple[float, float], side: StretchEnd
-) -> TimeLine | None:
+def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: StretchEnd) -> TimeLine | None:
     """The line along which the pictures of a second beside an end agree with those of another file."""
     beside = (clip.times >= edge - _BESIDE) & (clip.times < edge - 1e-6)
     if side == "end":
@@ -678,15 +712,13 @@ def _line_beside(
     best, found = _LEAST_BESIDE, None
     for one, another in _geometries(clip, other):
         agreement = _unit(one[rows]) @ _unit(another).T
-        for speed in _SPEEDS:
-            line = TimeLine(moment[0], moment[1], speed)
-            mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * speed
-            values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
-            values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
-            means = values.mean(axis=1) - 1e-3 * np.abs(shifts)
-            at = int(np.argmax(means))
-            if means[at] > best:
-                best, found = float(means[at]), line.shifted(float(shifts[at]))
+        mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * line.speed
+        values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
+        values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
+        means = values.mean(axis=1) - 1e-3 * np.abs(shifts)
+        at = int(np.argmax(means))
+        if means[at] > best:
+            best, found = float(means[at]), line.shifted(float(shifts[at]))
     return found
 
 

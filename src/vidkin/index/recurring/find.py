@@ -262,7 +262,7 @@ def find_recurring(
         links = search.fit(set(copies), options)
         lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
         if not options.inside:
-            links += search.shots_of_recaps(build_groups(links, lengths))
+            links += search.shots_of_recaps(build_groups(links, lengths), links)
     finally:
         findings.save()
     if options.inside:
@@ -396,7 +396,7 @@ class _StretchSearch:
                 self._advance()
         return links
 
-    def shots_of_recaps(self, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
+    def shots_of_recaps(self, groups: Sequence[RecurringGroup], links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
         """Shots beside those by which recaps are known, which stored features do not show."""
         contents = {record.path: content for content, record in self.videos.items()}
 
@@ -409,7 +409,7 @@ class _StretchSearch:
             return link
 
         records = {record.path: record for record in self.videos.values()}
-        return RecapShots(records, self.tracks, self.clips, remember).find(groups)
+        return RecapShots(records, self.tracks, self.clips, remember).find(groups, links)
 
     def _ends(self, pair: _Pair) -> list[tuple[VideoRecord, float]]:
         first, second, stretch = pair
