@@ -7,8 +7,8 @@ A season ``12x40`` has 12 episodes and an opening of 40 s. Everything is made fr
 --data), divided by name before anything was measured: excerpts of videos and photographs under a moving camera, 2 to
 4 s a shot, none used twice but where the plan says so: of the excerpts of one long shot of a film only the first is
 used, and a recap has no shot of a camera that stands still. In each episode the opening stands at another time and may
-have a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at the
-speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
+have a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at
+the speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
 times. Printed are the stretches found, false ones an episode, the errors of ends, and processor time.
 """
 

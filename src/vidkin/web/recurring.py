@@ -237,14 +237,15 @@ def _archive(site: Site, groups: Sequence[RecurringGroup], form: ExportForm) -> 
             parts = parts_of_file(groups, record.path, record.duration)
             if not any(part.recurs for part in parts):
                 continue
-            stem = safe_name(Path(record.path).stem)
-            stem = stem if stem not in names else f"{stem}-{record.id}"
-            names.add(stem)
+            path = Path(record.path)
+            name = safe_name(path.stem if form == "edl" else path.name)
+            name = name if name not in names else f"{name}-{record.id}"
+            names.add(name)
             if form == "edl":
-                archive.writestr(f"{stem}.edl", skip_list(parts))
+                archive.writestr(f"{name}.edl", skip_list(parts))
             else:
-                archive.writestr(f"{stem}.chapters.xml", matroska_chapters(parts))
-                archive.writestr(f"{stem}.chapters.txt", ffmetadata_chapters(parts))
+                archive.writestr(f"{name}.chapters.xml", matroska_chapters(parts))
+                archive.writestr(f"{name}.chapters.txt", ffmetadata_chapters(parts))
     return held.getvalue()
 
 

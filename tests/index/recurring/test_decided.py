@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seasons import write_season
+from tests.support.seasons import OPENING, RATE, shots
+from tests.support.videos import encode
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor
 from vidkin.index.recurring.decided import apply_decisions
@@ -59,7 +60,15 @@ def test_a_decided_group_that_is_not_found_any_more_stays_as_long_as_two_files_d
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    write_season(tmp_path / "season")
+    """Two episodes that have nothing in common but their opening."""
+    (tmp_path / "season").mkdir()
+    first = [*shots(("astronaut", 0, 60)), *shots(*OPENING), *shots(("chelsea", 0, 45))]
+    encode(tmp_path / "season" / "e1.mp4", first, rate=RATE)
+    encode(
+        tmp_path / "season" / "e2.mp4",
+        [*shots(("brick", 1, 48)), *shots(*OPENING), *shots(("grass", 2, 60))],
+        rate=RATE,
+    )
     with Index.open(tmp_path / "i.vidkin", create=True) as opened:
         opened.add(tmp_path / "season", executor=SerialExecutor(opened.worker_spec))
     return tmp_path / "i.vidkin"

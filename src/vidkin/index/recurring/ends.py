@@ -68,8 +68,12 @@ class Clip:
     end: float
     is_first: bool
     is_last: bool
-    step: float
+    step: float = field(init=False)
     _cells: dict[float | None, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        step = float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.04
+        object.__setattr__(self, "step", step)
 
     @property
     def aspect(self) -> float:
@@ -125,7 +129,7 @@ class _Run:
         step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
         # The frame on screen at the end is not read: the next one begins there or a little later.
         leaves = float(times[-1]) + step
-        return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step, step)
+        return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step)
 
 
 @dataclass(slots=True)
