@@ -10,7 +10,8 @@ import pytest
 from tests.support.seasons import RATE, shots
 from tests.support.videos import encode
 from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor, VideoRecord
-from vidkin.index.recurring.ends import Clips, FittedStretch
+from vidkin.index.recurring.clips import Clips
+from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.groups import SharedByFiles
 from vidkin.index.recurring.recaps import RecapShots
 from vidkin.index.recurring.stretches import Tracks

@@ -15,7 +15,8 @@ from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
-from vidkin.index.recurring.ends import Clips, FittedStretch, StretchEnd, try_fit
+from vidkin.index.recurring.clips import Clips
+from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
 from vidkin.index.recurring.recaps import RecapShots
 from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches

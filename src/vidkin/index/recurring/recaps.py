@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from vidkin.errors import MediaError, NotIndexedError
-from vidkin.index.recurring.ends import Clips, FittedStretch, StretchEnd, fit_neighbor, nearest_speed
+from vidkin.index.recurring.clips import Clips
+from vidkin.index.recurring.ends import FittedStretch, StretchEnd, fit_neighbor, nearest_speed
 from vidkin.index.recurring.groups import RecurringGroup, SharedByFiles
 from vidkin.index.recurring.stretches import Track, Tracks
 from vidkin.index.storage.records import VideoRecord
