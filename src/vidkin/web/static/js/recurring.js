@@ -92,7 +92,8 @@ function choose(button, { focus = null } = {}) {
   if (!isSameFile) openPlayer(source);
   draw();
   seek(start);
-  if (focus) byId(focus)?.focus();
+  byId("editor").scrollIntoView({ block: "nearest" });
+  if (focus) byId(focus)?.focus({ preventScroll: true });
 }
 
 function openPlayer(source) {
@@ -269,7 +270,7 @@ document.addEventListener("keydown", (event) => {
     const at = chosen === null ? -1 : parts.indexOf(chosen.button);
     const button = parts[at < 0 ? 0 : Math.min(Math.max(at + next, 0), parts.length - 1)];
     choose(button);
-    button.focus();
+    button.focus({ preventScroll: true });
   } else if (chosen === null) return;
   else if (event.key === "[") byId("start").focus();
   else if (event.key === "]") byId("end").focus();
