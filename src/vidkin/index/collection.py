@@ -485,8 +485,9 @@ class Index:
         present = [file.record for file in present_files(records)]
         findings = Findings.open(self.place, state) if remember else Findings()
         groups = find_recurring(present, self.store, findings, options, on_progress=on_progress)
-        said = Decisions.open(self.place).recurring
-        return apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
+        said = [each for each in Decisions.open(self.place).recurring if each.is_inside == inside]
+        decided = apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
+        return [group for group in decided if group.kind == "copy" or options.accepts(group)]
 
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0

@@ -90,6 +90,7 @@ def test_a_confirmed_group_of_two_files_has_no_weight_in_scores(index: Path) -> 
         # Neither adding videos nor another decision loses it, and forgetting it brings the score back.
         opened.add(index.parent / "season", executor=SerialExecutor(opened.worker_spec))
         assert score(opened) < before / 3
+        assert opened.recurring(least=3) == opened.recurring(inside=True) == []
         (confirmed,) = opened.recurring()
         assert (confirmed.name, confirmed.is_confirmed) == ("Song", True)
         opened.forget_recurring(confirmed)

@@ -139,7 +139,9 @@ def decide_group(
     ]
     decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches))
     with changing(place, wait) as decisions:
-        decisions.recurring = [old for old in decisions.recurring if not old.is_about(stretches)]
+        decisions.recurring = [
+            old for old in decisions.recurring if old.is_inside != decision.is_inside or not old.is_about(stretches)
+        ]
         decisions.recurring.append(decision)
         save_confirmed_frames(place, store, decisions.recurring)
 
@@ -155,7 +157,8 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
     records = {record.path: record for record in store.videos()}
     stretches = [_stretch(records, one, belongs=True) for one in group.occurrences]
     with changing(place, wait) as decisions:
-        kept = [old for old in decisions.recurring if not old.is_about(stretches)]
+        is_inside = len(group.paths) == 1
+        kept = [old for old in decisions.recurring if old.is_inside != is_inside or not old.is_about(stretches)]
         if len(kept) == len(decisions.recurring):
             raise InvalidArgumentError("there is no decision on this group")
         decisions.recurring = kept

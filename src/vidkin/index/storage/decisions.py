@@ -79,6 +79,11 @@ class RecurringDecision:
     kind: str
     stretches: tuple[DecidedStretch, ...]
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is about what one file shows again, not about what files share."""
+        return len({stretch.content for stretch in self.stretches if stretch.belongs}) == 1
+
     def is_about(self, stretches: Iterable[DecidedStretch]) -> bool:
         """Whether at least half of these stretches, or of its own, are the same."""
         others = tuple(stretches)
