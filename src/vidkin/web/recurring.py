@@ -28,7 +28,7 @@ from vidkin.rendering.recurring import (
     recurring_cells,
     skip_list,
 )
-from vidkin.rendering.text import json_text
+from vidkin.rendering.text import json_text, printable
 from vidkin.web.found_recurring import RecurringWish
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.media import source_item
@@ -238,7 +238,7 @@ def _archive(site: Site, groups: Sequence[RecurringGroup], form: ExportForm) -> 
             if not any(part.recurs for part in parts):
                 continue
             path = Path(record.path)
-            name = safe_name(path.stem if form == "edl" else path.name)
+            name = printable(safe_name(path.stem if form == "edl" else path.name))
             name = name if name not in names else f"{name}-{record.id}"
             names.add(name)
             if form == "edl":

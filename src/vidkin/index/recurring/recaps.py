@@ -60,7 +60,7 @@ class RecapShots:
             links: What is known: it tells how fast a file runs compared with another one.
         """
         speeds = _speeds(links)
-        found = []
+        found: list[SharedByFiles] = []
         for group in groups:
             if group.kind != "recap":
                 continue
