@@ -21,10 +21,10 @@ FIRST, KNOWN = ("coffee", 1, 22), ("rocket", 2, 45)
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Of two episodes: the second begins with two shots of the first, which stand at 3.3 and 11.5 s there."""
+    """Of two episodes: the second begins with two shots of the first, which stand at 7.3 and 15.5 s there."""
     folder = tmp_path_factory.mktemp("recap")
     (folder / "season").mkdir()
-    earlier = shots(("astronaut", 0, 33), FIRST, ("astronaut", 3, 60), KNOWN, ("chelsea", 0, 30))
+    earlier = shots(("astronaut", 0, 73), FIRST, ("astronaut", 3, 60), KNOWN, ("chelsea", 0, 30))
     encode(folder / "season" / "e1.mp4", earlier, rate=RATE)
     encode(folder / "season" / "e2.mp4", shots(("brick", 1, 15), FIRST, KNOWN, ("grass", 0, 80)), rate=RATE)
     with Index.open(folder / "i.vidkin", create=True) as opened:
@@ -36,9 +36,9 @@ def test_the_shot_before_a_known_one_is_found_to_the_frame_and_nothing_else(inde
     records: dict[str, VideoRecord] = {record.path: record for record in index.videos()}
     first, second = sorted(records)
     known = RecurringGroup(
-        (Occurrence(second, 3.7, 8.2, 0.9), Occurrence(first, 11.5, 16.0, 0.9, source=True)), "recap", 2
+        (Occurrence(second, 3.7, 8.2, 0.9), Occurrence(first, 15.5, 20.0, 0.9, source=True)), "recap", 2
     )
-    links = [SharedByFiles(second, first, FittedStretch(3.7, 8.2, 11.5, 16.0, 0.9, 0.9))]
+    links = [SharedByFiles(second, first, FittedStretch(3.7, 8.2, 15.5, 20.0, 0.9, 0.9))]
     asked: list[tuple[float, str]] = []
 
     def remember(files: tuple[str, str], edge: float, side: str, fit: object) -> FittedStretch | None:
@@ -48,7 +48,7 @@ def test_the_shot_before_a_known_one_is_found_to_the_frame_and_nothing_else(inde
 
     shots_of_recaps = RecapShots(records, Tracks(index.store), Clips(), remember)
     (found,) = shots_of_recaps.find([known], links)
-    assert found.link[:4] == pytest.approx((1.5, 3.7, 3.3, 5.5), abs=0.02)
+    assert found.link[:4] == pytest.approx((1.5, 3.7, 7.3, 9.5), abs=0.02)
     assert asked == [(3.7, "start"), (1.5, "start"), (8.2, "end")]
 
 

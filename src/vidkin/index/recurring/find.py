@@ -44,7 +44,7 @@ _ADJOINING = 1.5
 # So many pairs are looked at together: what they need of each file is read in one go.
 _AHEAD = 64
 
-_Pair = tuple[str, str, RoughStretch]
+_SharedPair = tuple[str, str, RoughStretch]
 
 
 @dataclass(slots=True)
@@ -367,7 +367,7 @@ class _StretchSearch:
         self._done += len(short) - len(near)
         return links + self._fit_pairs(near, places)
 
-    def _fit_pairs(self, pairs: Sequence[_Pair], places: _Places) -> list[SharedByFiles]:
+    def _fit_pairs(self, pairs: Sequence[_SharedPair], places: _Places) -> list[SharedByFiles]:
         """The stretches of these pairs that the pictures confirm, as far as they say something new."""
         links = []
         for begin in range(0, len(pairs), _AHEAD):
@@ -412,7 +412,7 @@ class _StretchSearch:
         records = {record.path: record for record in self.videos.values()}
         return RecapShots(records, self.tracks, self.clips, remember).find(groups, links)
 
-    def _ends(self, pair: _Pair) -> list[tuple[VideoRecord, float]]:
+    def _ends(self, pair: _SharedPair) -> list[tuple[VideoRecord, float]]:
         first, second, stretch = pair
         one, other = self.videos[first], self.videos[second]
         return [
