@@ -5,9 +5,10 @@
 
 A season ``12x40`` has 12 episodes and an opening of 40 s. Everything is made from the measurement data (VIDKIN_DATA or
 --data), divided by name before anything was measured: excerpts of videos and photographs under a moving camera, 2 to
-4 s a shot, none used twice but where the plan says so. In each episode the opening stands at another time and may have
-a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at the
-speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
+4 s a shot, none used twice but where the plan says so: of the excerpts of one long shot of a film only the first is
+used, and a recap has no shot of a camera that stands still. In each episode the opening stands at another time and may
+have a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at
+the speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
 times. Printed are the stretches found, false ones an episode, the errors of ends, and processor time.
 """
 
@@ -41,6 +42,10 @@ Picture = NDArray[np.uint8]
 RATE, WIDTH, HEIGHT = 25, 320, 180
 SEASONS = ("2x5", "2x30", "3x10", "3x90", "12x40")
 FADE = 12  # frames
+# Correlation of small pictures from which two excerpts are of one scene.
+MOST_ALIKE = 0.9
+DARKEST = 48.0  # gray level of the brightest pixel
+SHORTEST_IN_RECAP = 1.5  # seconds
 # A cut part is found if this share of it is.
 LEAST_OVERLAP = 0.5
 HALVES = ("development", "held_back")
@@ -168,7 +173,7 @@ class Pool:
         self.photos = [photos[at] for at in random.permutation(len(photos))]
         self.aerial = [aerial[at] for at in random.permutation(len(aerial))]
         excerpts = [Shot(path, start, 3.0) for path in films for start in np.arange(0, probe(path).duration - 3.1, 3.0)]
-        self.excerpts = [excerpts[at] for at in random.permutation(len(excerpts))]
+        self.excerpts = without_lookalikes([excerpts[at] for at in random.permutation(len(excerpts))])
         camera = data / FIXED[half]
         self.fixed = [Shot(camera, start, 3.0) for start in np.arange(0, probe(camera).duration - 3.1, 3.2)]
 
@@ -177,7 +182,7 @@ class Pool:
         chance = self.random.uniform()
         if chance < share_of_films and self.excerpts:
             return self.excerpts.pop()
-        if chance < share_of_films + share_of_aerial and self.aerial:
+        if share_of_films <= chance < share_of_films + share_of_aerial and self.aerial:
             return Shot(self.aerial.pop(), 1.0, seconds)
         return Shot(self.photos.pop(), 0.0, seconds, int(self.random.integers(1 << 30)))
 
@@ -191,6 +196,29 @@ class Pool:
             shots.append(Shot(shot.path, shot.start, frames / RATE, shot.seed))
             left -= frames
         return shots
+
+
+def without_lookalikes(shots: Sequence[Shot]) -> list[Shot]:
+    """The shots without those that look like an earlier one, the same scene some seconds later, or begin or end black:
+    black is no part of anything.
+
+    Two shots look alike if any of three pictures of each correlate, in gray and 16x9 pixels.
+    """
+    kept: list[Shot] = []
+    known = np.zeros((0, 16 * 9))
+    for shot in shots:
+        pictures = list(shot.pictures())
+        small = [
+            np.asarray(Image.fromarray(pictures[at]).convert("L").resize((16, 9), Image.Resampling.BOX), float).ravel()
+            for at in (0, len(pictures) // 2, len(pictures) - 1)
+        ]
+        if min(small[0].max(), small[-1].max()) < DARKEST:
+            continue
+        units = np.stack([(one - one.mean()) / max(np.linalg.norm(one - one.mean()), 1e-9) for one in small])
+        if len(known) == 0 or float((known @ units.T).max()) < MOST_ALIKE:
+            kept.append(shot)
+            known = np.concatenate([known, units])
+    return kept
 
 
 def half_of(name: str) -> str:
@@ -215,8 +243,9 @@ def compose(pool: Pool, episodes: int, seconds: float) -> list[Episode]:
         before = int(random.integers(0, 6))
         parts = [Part("", [], black=int(random.integers(10, 40)))]
         if bodies:
-            chosen = sorted(random.choice(len(bodies[-1]), 4, replace=False).tolist())
-            parts.append(Part("recap", [bodies[-1][at] for at in chosen]))
+            scenes = [shot for shot in bodies[-1] if shot.seconds >= SHORTEST_IN_RECAP and not is_standing(shot)]
+            chosen = sorted(random.choice(len(scenes), 4, replace=False).tolist())
+            parts.append(Part("recap", [scenes[at] for at in chosen]))
         if before:
             parts.append(Part("", body[:before]))
         title = f"Episode {number + 1}: the long way home" if edits in (1, 4) else ""
@@ -242,6 +271,11 @@ def compose(pool: Pool, episodes: int, seconds: float) -> list[Episode]:
         )
         bodies.append(body)
     return season
+
+
+def is_standing(shot: Shot) -> bool:
+    """Whether a shot is of a camera that watches the sky: others of its series look the same."""
+    return "aerial" in shot.path.parts
 
 
 def sources_of_recaps(season: Sequence[Episode]) -> dict[str, list[tuple[float, float]]]:

@@ -196,3 +196,23 @@ def test_damage_to_skipped_packets_is_reported(
     path.write_bytes(data)
     (damage,) = told()
     assert re.fullmatch(r"the file is damaged: 2 packets skipped(, first at 0\.[1-3] s)?", damage)
+
+
+def test_a_read_far_into_a_file_with_many_key_frames_decodes_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seek goes a second too far back; the key frames that it passes are none that decoding must begin at."""
+    options = {"preset": "ultrafast", "g": "10", "bf": "0", "sc_threshold": "0"}
+    path = encode(tmp_path / "video.mp4", pan("coffee", 200, width=96, height=64), rate=10, options=options)
+    fed = []
+    feed = PictureReader.feed
+
+    def count(reader: PictureReader, packet: object) -> object:
+        fed.append(packet)
+        return feed(reader, packet)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PictureReader, "feed", count)
+    frames = read_frames(path, rate=None, start=15.5, end=16.5, threads=1)
+    assert frames.timestamps == pytest.approx(np.arange(15.5, 16.45, 0.1))
+    # The first picture, those from the key frame at 15 s on, a few beyond the end; not the 155 before.
+    assert len(fed) < 60

@@ -86,6 +86,7 @@ def test_rows_name_every_occurrence() -> None:
         "shorter": "8.000",
         "source": "no",
         "files": "12",
+        "name": "",
     }
     assert (first[2], len(rest)) == ("a.mkv", 4)
 

@@ -36,7 +36,13 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
 @pytest.mark.parametrize(
     ("address", "section"),
     [
-        *(("/", "Library"), ("/search", "Search"), ("/duplicates", "Duplicates"), ("/shots", "Shots")),
+        *(
+            ("/", "Library"),
+            ("/search", "Search"),
+            ("/duplicates", "Duplicates"),
+            ("/recurring", "What recurs"),
+            ("/shots", "Shots"),
+        ),
         *(("/review", "Review"), ("/experiments", "Experiments"), ("/api", "API")),
         *(("/videos/{}", "Library"), ("/videos/{}/shots", "Shots"), ("/match?video={}&target={}", "Search")),
     ],

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from vidkin.index.query.query import Query, QuerySource, SearchParts
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker
-    from vidkin.index.recurring.groups import RecurringGroup
+    from vidkin.index.recurring.groups import Occurrence, RecurringGroup
 
 PathLike = str | os.PathLike[str]
 
@@ -472,6 +472,7 @@ class Index:
             NotIndexedError: One of the paths is not in the index.
             CollectionMismatchError: The index ranks by kind, and its features do not tell copies from other videos.
         """
+        from vidkin.index.recurring.decided import apply_decisions, paths_by_content
         from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
 
         options = RecurringOptions(least, shortest, longest, inside)
@@ -483,13 +484,43 @@ class Index:
             chosen = {record.path for name in names for record in find_records(self.store, name)}
             records = [record for record in records if record.path in chosen]
         state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
-        return find_recurring(
-            [file.record for file in present_files(records)],
-            self.store,
-            Findings.open(self.place, state) if remember else Findings(),
-            options,
-            on_progress=on_progress,
-        )
+        present = [file.record for file in present_files(records)]
+        findings = Findings.open(self.place, state) if remember else Findings()
+        groups = find_recurring(present, self.store, findings, options, on_progress=on_progress)
+        said = [each for each in Decisions.open(self.place).recurring if each.is_inside == inside]
+        decided = apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
+        return [group for group in decided if group.kind == "copy" or options.accepts(group)]
+
+    def confirm_recurring(
+        self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0
+    ) -> None:
+        """Remember a group of :meth:`recurring` with the ends and the name that it has, and without some that were
+        found with it; from now on its frames have no weight in scores, also where only two files have it."""
+        from vidkin.index.recurring.decided import decide_group
+
+        self._check_writable()
+        decide_group(self.place, self.store, group, "recurs", without=without, wait=wait)
+
+    def reject_recurring(self, group: RecurringGroup, *, wait: float = 5.0) -> None:
+        """Remember that a group of :meth:`recurring` is none: it is left out."""
+        from vidkin.index.recurring.decided import decide_group
+
+        self._check_writable()
+        decide_group(self.place, self.store, group, "does not recur", wait=wait)
+
+    def forget_recurring(self, group: RecurringGroup, *, wait: float = 5.0) -> None:
+        """Undo :meth:`confirm_recurring` or :meth:`reject_recurring` of a group."""
+        from vidkin.index.recurring.decided import forget_group
+
+        self._check_writable()
+        forget_group(self.place, self.store, group, wait=wait)
+
+    def rejected_recurring(self) -> list[RecurringGroup]:
+        """The groups of :meth:`reject_recurring`, as far as two of their files are in the index."""
+        from vidkin.index.recurring.decided import paths_by_content, rejected_groups
+
+        paths = paths_by_content([record for record in self.videos() if record.status == "ok"])
+        return rejected_groups(self.place, paths, len(paths))
 
     def uncompared(self) -> tuple[int, int]:
         """Number of videos that no search for duplicates has compared yet, and of all that can be compared."""

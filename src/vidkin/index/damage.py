@@ -10,6 +10,7 @@ from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.update import RemovedPaths
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale
+from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
@@ -65,7 +66,8 @@ def repair(
         damaged = []
         rebuilt = (
             (Calibration.FILE, Calibration.read),
-            (CommonFrames.FILE, CommonFrames.open),
+            (CommonFrames.FILE, CommonFrames.open_found),
+            (CommonFrames.CONFIRMED_FILE, CommonFrames.open_confirmed),
             (LearnedScale.FILE, LearnedScale.open),
         )
         for name, read in rebuilt:
@@ -104,6 +106,8 @@ def repair(
                 readable = [record for record in store.videos() if record.status == "ok"]
                 vectors = find_common(store, [record.id for record in readable])
                 CommonFrames(vectors).save(place)
+            if any(part.part == place.address(CommonFrames.CONFIRMED_FILE) for part in damaged):
+                save_confirmed_frames(place, store, Decisions.open(place).recurring)
         finally:
             store.close()
     return tuple(damaged)

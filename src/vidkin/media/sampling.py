@@ -174,6 +174,8 @@ class SkippingDecoder:
                 self._waiting.clear()
                 self._bytes = 0
                 self._restart = True
+                if not self._given:
+                    self._entry = None  # of the key frame that was sought nothing was decoded
             self._wait(packet.pts, packet)
             if len(self._waiting) > WAITING_PACKETS or self._bytes > WAITING_BYTES:
                 yield from self._decode_until(self._latest(limit), whole=False)

@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -30,14 +31,14 @@ KIND_NAMES = {
 }
 """Name of each kind of group, as chapters have it."""
 
-_HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "source", "files")
+_HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "source", "files", "name")
 _USUAL_SPEED = 0.005
 _LEAST_PART = 0.5  # seconds of a chapter between two others
 
 
 def describe_group(position: int, group: RecurringGroup) -> str:
     """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``."""
-    name = group_name(position)
+    name = f"{group_name(position)}: {group.name}" if group.name else group_name(position)
     files = f"in {len(group.paths)} of {number(group.files, 'file')}"
     if group.kind == "copy":
         return f"{name}: copies of one video, {files}; only the first was compared with others"
@@ -89,7 +90,7 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
             yield (
                 *(group_name(position), group.kind, replace_controls(one.path), f"{one.start:.3f}", f"{one.end:.3f}"),
                 *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}", "yes" if one.source else "no"),
-                str(group.files),
+                *(str(group.files), replace_controls(group.name)),
             )
 
 
@@ -122,7 +123,7 @@ def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) 
         duration: Its length in seconds.
     """
     marked = sorted(
-        (occurrence.start, min(occurrence.end, duration), KIND_NAMES[group.kind])
+        (occurrence.start, min(occurrence.end, duration), group.name or KIND_NAMES[group.kind])
         for group in groups
         if group.kind != "copy"
         for occurrence in group.occurrences
@@ -174,8 +175,13 @@ def ffmetadata_chapters(parts: Sequence[NamedPart]) -> str:
     lines = [";FFMETADATA1"]
     for part in parts:
         times = f"START={round(part.start * 1000)}", f"END={round(part.end * 1000)}"
-        lines += ["[CHAPTER]", "TIMEBASE=1/1000", *times, f"title={part.name}"]
+        lines += ["[CHAPTER]", "TIMEBASE=1/1000", *times, f"title={_metadata_text(part.name)}"]
     return "\n".join([*lines, ""])
+
+
+def _metadata_text(text: str) -> str:
+    """Text as a value of FFmpeg's metadata format: what separates is preceded by a backslash."""
+    return re.sub(r"([=;#\\])", r"\\\1", text)
 
 
 def skip_list(parts: Sequence[NamedPart]) -> str:
@@ -300,5 +306,5 @@ def split_parts(path: str, parts: Sequence[NamedPart], folder: str | os.PathLike
         if last > first:
             end = part.end if last < len(times) else max(part.end, float(times[-1]))
             spans.append(_FrameSpan(float(times[first]), end, first, last))
-            names.append(f"{safe_name(Path(path).stem)}-{number_of_part:02d}-{part.name.replace(' ', '-')}")
+            names.append(f"{safe_name(Path(path).stem)}-{number_of_part:02d}-{safe_name(part.name.replace(' ', '-'))}")
     return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []

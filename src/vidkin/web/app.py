@@ -33,6 +33,7 @@ from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
 from vidkin.web.library import library_page
 from vidkin.web.media import media_page
+from vidkin.web.recurring import recurring_page
 from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
 from vidkin.web.search import search_page
@@ -44,6 +45,7 @@ _PAGES = (
     library_page,
     search_page,
     duplicates_page,
+    recurring_page,
     shots_page,
     review_page,
     experiments_page,

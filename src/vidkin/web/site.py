@@ -24,6 +24,7 @@ from vidkin.index.storage.place import Place
 from vidkin.rendering.text import clock, file_size, json_text, number, printable
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
+from vidkin.web.found_recurring import ShownRecurring
 from vidkin.web.groups import ShownGroups
 from vidkin.web.guard import Settings
 from vidkin.web.jobs import Jobs
@@ -63,6 +64,7 @@ class Site:
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
         groups: Groups of duplicates.
+        recurring: What recurs.
     """
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
@@ -72,6 +74,7 @@ class Site:
         self.jobs = Jobs()
         self.uploads = Uploads(settings)
         self.groups = ShownGroups(self.index)
+        self.recurring = ShownRecurring(self.index)
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.seasons import shots
-from vidkin.index.recurring.ends import Clip, TimeLine, find_end
+from vidkin.index.recurring.clips import Clip
+from vidkin.index.recurring.ends import TimeLine, find_end
 
 STEP = 0.1
 

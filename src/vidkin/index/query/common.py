@@ -40,6 +40,7 @@ class CommonFrames:
     """
 
     FILE = "common.safetensors"
+    CONFIRMED_FILE = "confirmed.safetensors"
 
     def __init__(self, vectors: NDArray[np.floating] | None = None) -> None:
         # Stored in half precision; rounding first makes fresh and reloaded vectors agree.
@@ -69,16 +70,36 @@ class CommonFrames:
 
     @classmethod
     def open(cls, place: Place) -> CommonFrames:
-        """Load the common frames of an index; none if it has not looked for any yet.
+        """Load the common frames of an index, found ones and those of groups that people confirmed.
+
+        Raises:
+            CollectionDamagedError: A file is there and cannot be read.
+        """
+        found, confirmed = cls.open_found(place), read_units(place, cls.CONFIRMED_FILE, "vectors")
+        return found if confirmed is None or len(confirmed) == 0 else found.merge(confirmed)
+
+    @classmethod
+    def open_found(cls, place: Place) -> CommonFrames:
+        """Load those that :func:`find_common` found; none if nobody looked for any yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
         return cls(read_units(place, cls.FILE, "vectors"))
 
+    @classmethod
+    def open_confirmed(cls, place: Place) -> CommonFrames:
+        """Load those of confirmed groups; see :meth:`open_found`."""
+        return cls(read_units(place, cls.CONFIRMED_FILE, "vectors"))
+
     def save(self, place: Place) -> None:
         """Write to the index, whole or not at all."""
         write_units(place, self.FILE, "vectors", self.vectors)
+
+    def save_confirmed(self, place: Place) -> None:
+        """Write as those of confirmed groups; nothing if there never was one."""
+        if len(self) or place.version(self.CONFIRMED_FILE) is not None:
+            write_units(place, self.CONFIRMED_FILE, "vectors", self.vectors)
 
 
 def find_common(

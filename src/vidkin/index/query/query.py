@@ -420,7 +420,8 @@ class SearchParts:
 
     def refresh(self) -> bool:
         """Load what other processes have written since; True if there is something new."""
-        if self._has_changed(CommonFrames.FILE):
+        found, confirmed = self._has_changed(CommonFrames.FILE), self._has_changed(CommonFrames.CONFIRMED_FILE)
+        if found or confirmed:
             self.common = CommonFrames.open(self._place)
         if self._has_changed(MEASURE_FILE) | self._has_changed(LearnedScale.FILE):
             self._scorer = None
@@ -448,7 +449,7 @@ class SearchParts:
         ids = [record.id for path in paths if (record := self._store.find(path)) is not None]
         vectors = find_common(self._store, ids)
         if len(vectors):
-            CommonFrames.open(self._place).merge(vectors).save(self._place)
+            CommonFrames.open_found(self._place).merge(vectors).save(self._place)
 
     def _update_scale(self) -> None:
         """Measure what the scores of a trained comparator mean on the videos of the index, if that is not known."""

@@ -1,33 +1,27 @@
 """Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch.
 
-Shape legend: N frames of a clip, H and W its sides in pixels, G cells of a small picture.
+Shape legend: N frames of a clip, G cells of a small picture.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
+from vidkin.index.recurring.clips import REACH, Clip, Clips
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
-from vidkin.media.decode import iter_frames
 
 _logger = logging.getLogger(__name__)
 
 StretchEnd = Literal["start", "end"]
 _SIDES: tuple[StretchEnd, StretchEnd] = ("start", "end")
 
-_REACH = 2.25  # seconds decoded on both sides of an end
-_SHORT_SIDE = 48
-_ROWS, _COLUMNS = 12, 20  # cells of the small pictures that are compared
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
-_BAR = 28.0  # gray level up to which a border is a black bar
 _FLAT = 2.0  # gray levels: cells of a picture that differ by less show nothing
 _SPEEDS = (1.0, 24 / 25, 25 / 24)
 _SHIFT, _STEP = 1.6, 0.02  # seconds: how far the other file is shifted to find the same frame, and in which steps
@@ -41,104 +35,6 @@ _LOOKALIKE_STEP = 0.15  # correlation
 _LAG = 0.2  # seconds between frames whose difference is motion
 _LEAST_MOTION = 1.0  # gray levels
 _MOVES = 3  # times that an end may lie beyond what was decoded
-_HELD_BYTES = 352 << 20
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clip:
-    """Small gray pictures of consecutive frames, without black bars.
-
-    Attributes:
-        times: [N] seconds.
-        images: [N, H, W] uint8 luma.
-        end: Time at which the last frame leaves the screen, seconds.
-        is_first, is_last: Whether the file has no frame before the first, and none after the last.
-    """
-
-    times: NDArray[np.float64]
-    images: NDArray[np.uint8]
-    end: float
-    is_first: bool
-    is_last: bool
-    _cells: dict[float | None, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def aspect(self) -> float:
-        """Width by height."""
-        return float(self.images.shape[2] / self.images.shape[1])
-
-    @property
-    def step(self) -> float:
-        """Seconds from frame to frame."""
-        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.04
-
-    def cells(self, aspect: float | None = None) -> NDArray[np.float32]:
-        """Means of the cells of each picture [N, G], without the borders that a picture of another aspect lacks."""
-        if aspect in self._cells:
-            return self._cells[aspect]
-        height, width = self.images.shape[1:]
-        across = down = 1.0
-        if aspect is not None:
-            across, down = min(1.0, aspect / self.aspect), min(1.0, self.aspect / aspect)
-        rows, columns = _cell_weights(height, down, _ROWS), _cell_weights(width, across, _COLUMNS)
-        small: NDArray[np.float32] = rows @ self.images.astype(np.float32) @ columns.T
-        return self._cells.setdefault(aspect, small.reshape(len(small), -1))
-
-
-def _cell_weights(length: int, share: float, cells: int) -> NDArray[np.float32]:
-    """[cells, length] weights of the pixels of each cell; cells cover this share of the length, around its middle."""
-    borders = length * (0.5 + share * (np.arange(cells + 1) / cells - 0.5))
-    pixels = np.arange(length)[None]
-    low, high = borders[:-1, None], borders[1:, None]
-    covered = (np.minimum(high, pixels + 1) - np.maximum(low, pixels)).clip(0)
-    weights: NDArray[np.float32] = (covered / covered.sum(axis=1, keepdims=True)).astype(np.float32)
-    return weights
-
-
-@dataclass(slots=True)
-class Clips:
-    """Reads frames around ends; those read last are held."""
-
-    _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
-    _bytes: int = field(default=0, init=False)
-
-    def around(self, record: VideoRecord, time: float) -> Clip:
-        """Every frame from about :data:`_REACH` seconds before a time to as long after it.
-
-        Raises:
-            MediaError: The file cannot be read there.
-        """
-        # Ends of one occurrence differ by a little from pair to pair.
-        middle = float(round(time))
-        key = (record.path, middle)
-        clip = self._held.get(key)
-        if clip is None:
-            clip = self._held[key] = _read_clip(record, max(0.0, middle - _REACH), middle + _REACH)
-            self._bytes += 2 * clip.images.nbytes  # with its cells
-            while self._bytes > _HELD_BYTES and len(self._held) > 2:
-                self._bytes -= 2 * self._held.popitem(last=False)[1].images.nbytes
-        self._held.move_to_end(key)
-        return clip
-
-
-def _read_clip(record: VideoRecord, start: float, end: float) -> Clip:
-    batches = list(iter_frames(record.path, rate=None, start=start, end=end, short_side=_SHORT_SIDE))
-    times = np.concatenate([batch.timestamps for batch in batches])
-    luma = np.concatenate([(batch.images @ _LUMA).astype(np.uint8) for batch in batches])
-    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
-    # The frame on screen at the end is not read: the next one begins there or a little later.
-    leaves = float(times[-1]) + step
-    return Clip(times, _without_bars(luma), leaves, start <= 0, leaves < end - 1.5 * step)
-
-
-def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The pictures without borders that are black in all of them; a black clip as it is."""
-    brightest = images.max(axis=0)
-    rows, columns = (np.flatnonzero(brightest.max(axis=axis) > _BAR) for axis in (1, 0))
-    height, width = brightest.shape
-    if len(rows) == 0 or rows[-1] - rows[0] < 0.4 * height or columns[-1] - columns[0] < 0.4 * width:
-        return images
-    return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
 class EndFit(NamedTuple):
@@ -208,7 +104,14 @@ class FittedStretch(NamedTuple):
 _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 
 
+# Correlation of all pictures of a stretch from which it is still, and seconds between those that are compared. Two of
+# them are the same if their pictures agree so well, and what moves in them does.
+_STILL, _STILL_STEP = 0.95, 0.25
+_SURE_MATCH, _SURE_MOTION = 0.95, 0.6
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
+# Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
+_CHANCE_STEP, _LEAST_SCORE = 0.2, 0.65
+_MOST_STEPS_IN = 8
 
 
 def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
@@ -221,6 +124,12 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     if line is None:
         return None
     starts, ends = (_fit(clips, first, second, stretch, line, side) for side in _SIDES)
+    if starts is None or ends is None:
+        return None
+    if _is_chance(ends, starts, stretch):
+        ends = _fit_further_in(clips, first, second, stretch, line, "end", starts)
+    elif _is_chance(starts, ends, stretch):
+        starts = _fit_further_in(clips, first, second, stretch, line, "start", ends)
     if starts is None or ends is None or starts.first >= ends.first or starts.second >= ends.second:
         return None
     lengths = ends.first - starts.first, ends.second - starts.second
@@ -232,7 +141,61 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         return None
     if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
         return None
+    is_sure = max(motions, default=0.0) >= _SURE_MOTION and min(starts.match, ends.match) >= _SURE_MATCH
+    if not is_sure and _is_still(clips, first, starts.first, ends.first):
+        return None
     return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+
+
+def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bool:
+    """Whether a stretch is one picture, as far as it is seen around its ends: a card, or a camera that stands still.
+
+    Such a stretch resembles itself and others at any offset.
+    """
+    pictures = []
+    for time in (start, min(end, record.duration)):
+        clip = clips.around(record, time)
+        inside = np.flatnonzero((clip.times >= start - 1e-6) & (clip.times < end - 1e-6))
+        pictures.append(_unit(clip.cells())[inside[:: max(1, round(_STILL_STEP / clip.step))]])
+    units = np.concatenate(pictures)
+    units = units[units.any(axis=1)]
+    return len(units) > 0 and float((units @ units.T).min()) >= _STILL
+
+
+def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
+    """Whether pictures at one end agree much less than at the other one, and do not move alike or are unlike in what
+    the index has of them."""
+    is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
+    return other.match - fit.match > _CHANCE_STEP and not (is_moving and stretch.score >= _LEAST_SCORE)
+
+
+def _fit_further_in(
+    clips: Clips,
+    first: VideoRecord,
+    second: VideoRecord,
+    stretch: RoughStretch,
+    line: TimeLine,
+    side: StretchEnd,
+    other: EndFit,
+) -> EndFit | None:
+    """The end, where the one that was found is a chance resemblance beyond it; None if there is none."""
+    time, inwards = (stretch.first_start, 1.0) if side == "start" else (stretch.first_end, -1.0)
+    for _ in range(_MOST_STEPS_IN):
+        time += inwards * REACH
+        if (time - other.first) * inwards > -_SHORTEST_LINK / 2:
+            return None
+        begin, end = (time, stretch.first_end) if side == "start" else (stretch.first_start, time)
+        inner = replace(
+            stretch,
+            first_start=begin,
+            first_end=end,
+            second_start=max(0.0, line.at(begin)),
+            second_end=max(line.at(end), max(0.0, line.at(begin)) + 0.1),
+        )
+        fit = _fit(clips, first, second, inner, line, side)
+        if fit is not None and not _is_chance(fit, other, stretch):
+            return fit
+    return None
 
 
 def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> TimeLine | None:
@@ -267,12 +230,12 @@ def _fit(
             # Beyond the end that was found before, or the estimate is too far out.
             if fit is not None:
                 return fit
-            time -= outwards * _REACH
+            time -= outwards * REACH
             continue
         fit = found
         if not _goes_on(clip, target, fit, side):
             return fit
-        time = fit.first + outwards * (_REACH - 1.0)
+        time = fit.first + outwards * (REACH - 1.0)
     return fit
 
 
@@ -476,6 +439,98 @@ def _motion(
     if min(sizes) < 0.3 * max(sizes):
         return 0.0  # one moves, and the other does not
     return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
+
+
+# The shot beside an end that is known.
+
+
+_BESIDE = 1.0  # seconds beside an end whose pictures must agree
+_LEAST_BESIDE = 0.75  # their correlation
+# Correlation up to both ends: of what moves alike, what hardly moves, and what does not.
+_LEAST_BESIDE_MOVING, _LEAST_BESIDE_SLOW, _LEAST_BESIDE_STILL = 0.55, 0.9, 0.97
+_MOVING = 0.5  # correlation of motion
+_SHORTEST_SHOT = 0.75  # seconds
+_SAME_EDGE = 0.1
+
+
+def nearest_speed(link: FittedStretch) -> float:
+    """The speed of a stretch, as one of those of film on television."""
+    speed = (link.second_end - link.second_start) / (link.first_end - link.first_start)
+    return min(_SPEEDS, key=lambda known: abs(known - speed))
+
+
+def fit_neighbor(
+    clips: Clips,
+    files: tuple[VideoRecord, VideoRecord],
+    edge: float,
+    moment: tuple[float, float],
+    speed: float,
+    side: StretchEnd,
+) -> FittedStretch | None:
+    """The shared stretch that begins (or ends) exactly at a known end of another one; None if there is none.
+
+    Args:
+        clips: Reads the files.
+        files: The file with the end, and the other one.
+        edge: Time of the end in the first file, seconds.
+        moment: A time beside the end, and one in the other file that may show the same.
+        speed: Seconds of the other file per second of the first.
+        side: Which end of the known stretch it is: a ``start`` is the end of the stretch that is looked for.
+
+    Raises:
+        MediaError: One of the files cannot be read there.
+    """
+    inside = edge - _BESIDE if side == "start" else edge + _BESIDE
+    clip, other = clips.around(files[0], max(0.0, inside)), clips.around(files[1], moment[1])
+    line = _line_beside(clip, other, edge, TimeLine(*moment, speed), side)
+    if line is None:
+        return None
+    outer: StretchEnd = side
+    inner: StretchEnd = "end" if side == "start" else "start"
+    known = find_end(clip, clips.around(files[1], max(0.0, line.at(inside))), line, inner)
+    if known is None or abs(known.first - edge) > _SAME_EDGE:
+        return None
+    length = _BESIDE if side == "end" else -_BESIDE
+    begin, end = sorted((edge, edge + length))
+    stretch = RoughStretch(begin, end, max(0.0, line.at(begin)), max(0.1, line.at(end)), 0.0, 0.0)
+    far = _fit(clips, *files, stretch, line, outer)
+    if far is None:
+        return None
+    starts, ends = (far, known) if side == "start" else (known, far)
+    match = min(starts.match, ends.match)
+    lengths = ends.first - starts.first, ends.second - starts.second
+    if min(lengths) < _SHORTEST_SHOT or abs(lengths[0] * line.speed - lengths[1]) > 2 * _SAME_EDGE:
+        return None
+    motion = max((fit.motion for fit in (starts, ends) if fit.motion is not None), default=None)
+    least = _LEAST_BESIDE_STILL
+    if motion is not None:
+        least = _LEAST_BESIDE_MOVING if motion >= _MOVING else _LEAST_BESIDE_SLOW
+        least = least if motion >= _LEAST_MOTION_MATCH else 1.0
+    if match < least:
+        return None
+    return FittedStretch(starts.first, ends.first, starts.second, ends.second, 0.0, max(0.0, match))
+
+
+def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: StretchEnd) -> TimeLine | None:
+    """The line along which the pictures of a second beside an end agree with those of another file."""
+    beside = (clip.times >= edge - _BESIDE) & (clip.times < edge - 1e-6)
+    if side == "end":
+        beside = (clip.times >= edge - 1e-6) & (clip.times < edge + _BESIDE)
+    rows = np.flatnonzero(beside)
+    if len(rows) < 2:
+        return None
+    shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
+    best, found = _LEAST_BESIDE, None
+    for one, another in _geometries(clip, other):
+        agreement = _unit(one[rows]) @ _unit(another).T
+        mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * line.speed
+        values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
+        values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
+        means = values.mean(axis=1) - 1e-3 * np.abs(shifts)
+        at = int(np.argmax(means))
+        if means[at] > best:
+            best, found = float(means[at]), line.shifted(float(shifts[at]))
+    return found
 
 
 def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:

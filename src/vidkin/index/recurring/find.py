@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import Any
@@ -15,8 +15,10 @@ from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
-from vidkin.index.recurring.ends import Clips, FittedStretch, try_fit
+from vidkin.index.recurring.clips import Clips
+from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
+from vidkin.index.recurring.recaps import RecapShots
 from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
@@ -27,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 # Raise it when two videos would get other stretches or other ends.
-_REVISION = 1
+_REVISION = 2
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
 # Ends of stored features are off by up to this much: shorter ones may be long enough when they are known to the frame.
@@ -37,6 +39,12 @@ _LINKS = 2
 # A still card in all files resembles itself in each pair: so many pairs are looked at before its place is given up.
 _TRIES = 5
 _SAME_SPAN = 0.7
+# Seconds between the ends of stored features of two stretches that follow each other.
+_ADJOINING = 1.5
+# So many pairs are looked at together: what they need of each file is read in one go.
+_AHEAD = 64
+
+_SharedPair = tuple[str, str, RoughStretch]
 
 
 @dataclass(slots=True)
@@ -58,6 +66,7 @@ class Findings:
     searched_inside: set[str] = field(default_factory=set)
     _stretches: dict[tuple[str, str], tuple[RoughStretch, ...]] = field(default_factory=dict)
     _links: dict[tuple[str, str, RoughStretch], FittedStretch | None] = field(default_factory=dict)
+    _neighbors: dict[tuple[str, str, float, str], FittedStretch | None] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
     def put(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> None:
@@ -95,6 +104,19 @@ class Findings:
             self._links[key] = fit()
         return self._links[key]
 
+    def neighbor(
+        self, first: str, second: str, edge: float, side: StretchEnd, fit: Callable[[], FittedStretch | None]
+    ) -> FittedStretch | None:
+        """The shot beside an end of a recap; found with ``fit`` if it is not known yet."""
+        key = first, second, round(edge, 3), side
+        if key not in self._neighbors:
+            self._neighbors[key] = fit()
+        return self._neighbors[key]
+
+    def knows(self, first: str, second: str, stretch: RoughStretch) -> bool:
+        """Whether the exact ends of a stretch are known, or that it has none."""
+        return (first, second, stretch) in self._links
+
     @classmethod
     def open(cls, place: Place, state: str) -> Findings:
         """Load the findings of an index; none if they are of another state or cannot be read."""
@@ -115,6 +137,9 @@ class Findings:
                     if len(row) > 1:
                         findings._links[*key, stretch] = None if row[1] is None else _link(row[1])
                 findings.put(*key, stretches)
+            for first, second, edge, side, row in table["neighbors"]:
+                key_of_end = names[first], names[second], *_numbers([edge]), str(side)
+                findings._neighbors[key_of_end] = None if row is None else _link(row)
             findings.searched = [{names[at] for at in held} for held in table["searched"]]
             findings.searched_inside = {names[at] for at in table["searched_inside"]}
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, InvalidArgumentError) as error:
@@ -132,7 +157,8 @@ class Findings:
         if self.place is None:
             return
         searched = self._largest()
-        names = sorted({name for pair in self._stretches for name in pair}.union(self.searched_inside, *searched))
+        pairs = [*self._stretches, *(key[:2] for key in self._neighbors)]
+        names = sorted({name for pair in pairs for name in pair}.union(self.searched_inside, *searched))
         places = {name: place for place, name in enumerate(names)}
         rows: list[Any] = []
         for (first, second), stretches in sorted(self._stretches.items(), key=lambda entry: entry[0]):
@@ -149,6 +175,10 @@ class Findings:
             "searched": [sorted(places[name] for name in held) for held in searched],
             "searched_inside": sorted(places[name] for name in self.searched_inside),
             "pairs": rows,
+            "neighbors": [
+                [places[first], places[second], edge, side, link]
+                for (first, second, edge, side), link in sorted(self._neighbors.items(), key=lambda entry: entry[0])
+            ],
         }
         try:
             write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
@@ -231,9 +261,11 @@ def find_recurring(
         search.compare()
         copies = {} if options.inside else _copies(videos, findings)
         links = search.fit(set(copies), options)
+        lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
+        if not options.inside:
+            links += search.shots_of_recaps(build_groups(links, lengths), links)
     finally:
         findings.save()
-    lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
     if options.inside:
         each = (
             build_groups([link for link in links if link.first == path], {path: length})
@@ -315,33 +347,78 @@ class _StretchSearch:
     def fit(self, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
         """Find the exact ends of enough stretches to connect all files that share one.
 
-        Each stretch of a file is compared with a few others, the longest and most similar first.
+        Each stretch of a file is compared with a few others, the longest and most similar first. What is too short to
+        be looked at for itself is looked at where it adjoins what two files share: a shot of a recap.
         """
         pairs = [
             (first, second, stretch)
             for first, second, stretch in self.findings.pairs()
             if first in self.videos and second in self.videos and not left_out & {first, second}
             if (first == second) == self.inside
-            if _is_worth_reading(stretch, options.shortest)
         ]
         pairs.sort(key=lambda pair: -(pair[2].first_end - pair[2].first_start) * pair[2].score)
+        worth = [_is_worth_reading(stretch, options.shortest) for _, _, stretch in pairs]
         self._total = self._done + len(pairs)
         places = _Places()
-        links = []
-        for first, second, stretch in pairs:
-            one = places.number(first, stretch.first_start, stretch.first_end)
-            other = places.number(second, stretch.second_start, stretch.second_end)
-            if places.needs(one, other):
-                records = self.videos[first], self.videos[second]
+        links = self._fit_pairs([pair for pair, is_worth in zip(pairs, worth, strict=True) if is_worth], places)
+        short = [pair for pair, is_worth in zip(pairs, worth, strict=True) if not is_worth]
+        adjoining = _Adjoining(self.videos, links)
+        near = [pair for pair in short if adjoining.has(*pair)]
+        self._done += len(short) - len(near)
+        return links + self._fit_pairs(near, places)
 
-                link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
-                if link is None:
-                    places.refuse(one, other)
-                else:
-                    places.connect(one, other)
-                    links.append(SharedByFiles(records[0].path, records[1].path, link))
-            self._advance()
+    def _fit_pairs(self, pairs: Sequence[_SharedPair], places: _Places) -> list[SharedByFiles]:
+        """The stretches of these pairs that the pictures confirm, as far as they say something new."""
+        links = []
+        for begin in range(0, len(pairs), _AHEAD):
+            batch = pairs[begin : begin + _AHEAD]
+            numbers = [
+                (
+                    places.number(first, stretch.first_start, stretch.first_end),
+                    places.number(second, stretch.second_start, stretch.second_end),
+                )
+                for first, second, stretch in batch
+            ]
+            self.clips.read_ahead(
+                end
+                for pair, both in zip(batch, numbers, strict=True)
+                if places.needs(*both) and not self.findings.knows(*pair)
+                for end in self._ends(pair)
+            )
+            for (first, second, stretch), both in zip(batch, numbers, strict=True):
+                if places.needs(*both):
+                    records = self.videos[first], self.videos[second]
+                    link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+                    if link is None:
+                        places.refuse(*both)
+                    else:
+                        places.connect(*both)
+                        links.append(SharedByFiles(records[0].path, records[1].path, link))
+                self._advance()
         return links
+
+    def shots_of_recaps(self, groups: Sequence[RecurringGroup], links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
+        """Shots beside those by which recaps are known, which stored features do not show."""
+        contents = {record.path: content for content, record in self.videos.items()}
+
+        def remember(
+            files: tuple[str, str], edge: float, side: StretchEnd, fit: Callable[[], FittedStretch | None]
+        ) -> FittedStretch | None:
+            self._total += 1
+            link = self.findings.neighbor(contents[files[0]], contents[files[1]], edge, side, fit)
+            self._advance()
+            return link
+
+        records = {record.path: record for record in self.videos.values()}
+        return RecapShots(records, self.tracks, self.clips, remember).find(groups, links)
+
+    def _ends(self, pair: _SharedPair) -> list[tuple[VideoRecord, float]]:
+        first, second, stretch = pair
+        one, other = self.videos[first], self.videos[second]
+        return [
+            *((one, time) for time in (stretch.first_start, stretch.first_end)),
+            *((other, time) for time in (stretch.second_start, stretch.second_end)),
+        ]
 
     def _advance(self) -> None:
         self._done += 1
@@ -354,6 +431,29 @@ def _is_worth_reading(stretch: RoughStretch, shortest: float) -> bool:
     """Whether a stretch may be long enough; one that seems too short must be similar."""
     length = min(stretch.first_end - stretch.first_start, stretch.second_end - stretch.second_start)
     return length >= shortest or (length >= min(shortest, 3.0) - _SLACK and stretch.score >= _SURE)
+
+
+class _Adjoining:
+    """Tells which stretches begin or end where something ends or begins that the same two files share."""
+
+    def __init__(self, videos: Mapping[str, VideoRecord], links: Iterable[SharedByFiles]) -> None:
+        self._paths = {content: record.path for content, record in videos.items()}
+        self._ends: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for each in links:
+            link = each.link
+            self._ends.setdefault((each.first, each.second), []).append((link.first_start, link.first_end))
+            self._ends.setdefault((each.second, each.first), []).append((link.second_start, link.second_end))
+
+    def has(self, first: str, second: str, stretch: RoughStretch) -> bool:
+        """Whether a stretch is one of those, in one of both files."""
+        one, other = self._paths[first], self._paths[second]
+        return self._touches((one, other), stretch.first_start, stretch.first_end) or self._touches(
+            (other, one), stretch.second_start, stretch.second_end
+        )
+
+    def _touches(self, files: tuple[str, str], start: float, end: float) -> bool:
+        known = self._ends.get(files, [])
+        return any(min(abs(start - other[1]), abs(end - other[0])) <= _ADJOINING for other in known)
 
 
 class _Places:

@@ -19,10 +19,14 @@ RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
 """What a group is by its place: at the begin of files, footage of an earlier file, at their end, or anywhere else.
 ``copy`` is the whole of several files, in which nothing else is looked for."""
 
+LONGEST_NAME = 80
+"""Characters of the name of a group."""
+
 _ADJACENT = 1.0  # seconds between parts of one occurrence
 _SAME_SPAN = 0.5  # share of the shorter of two spans of one file that makes them one
 _LEAST_VARIANT = 0.25  # of the longer one: a single shot of an opening is no version of it
 _PART_SHARE = 0.9
+_LEAST_WITNESSES = 3  # times as many occurrences tell whether something is shown by all of them
 _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
 _RECAP_STARTS = 0.3
 _MOST_REPEATED = 0.2  # share of the files that may show an opening twice
@@ -75,16 +79,24 @@ class RecurringGroup(Result):
         occurrences: Where it is, in the order of the files' names (numbers by value) and of time.
         kind: What it is, by its place in the files.
         files: Number of files that were looked at.
+        name: What a person called it; empty if nobody did.
+        is_confirmed: Whether a person confirmed it, with its ends as they are here.
     """
 
     occurrences: tuple[Occurrence, ...]
     kind: RecurringKind
     files: int
+    name: str = ""
+    is_confirmed: bool = False
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(RecurringKind))
         if len(self.occurrences) < 2:
             raise InvalidArgumentError(f"a group must have at least 2 occurrences, got {len(self.occurrences)}")
+        if len(self.name) > LONGEST_NAME or not self.name.isprintable():
+            raise InvalidArgumentError(
+                f"the name of a group must have at most {LONGEST_NAME} printable characters, got {self.name!r:.90}"
+            )
 
     @property
     def duration(self) -> float:
@@ -141,9 +153,14 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     speeds = _speeds(links)
     order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
     parts = [_occurrences(group, speeds, order) for group in members.values()]
-    parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
+    parts = _without_lookalikes(_without_parts(_join_variants([part for part in parts if len(part) > 1])))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_plain(part, lengths) for part in rest]
+    return sort_groups(groups)
+
+
+def sort_groups(groups: Iterable[RecurringGroup]) -> list[RecurringGroup]:
+    """Openings, recaps, closings, then what is inside, copies last; each kind by its earliest place in a file."""
     kinds = get_args(RecurringKind)
     return sorted(
         groups,
@@ -328,12 +345,34 @@ def _without_parts(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
     return kept
 
 
+def _without_lookalikes(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
+    """Groups without those that only resemble a part of a larger group.
+
+    What is shown elsewhere as well as in an opening is as similar to the openings of all files. What resembles that of
+    one file alone is another moment of the same scene.
+    """
+
+    def is_part(one: Occurrence, group: Sequence[Occurrence]) -> bool:
+        return any(
+            other.path == one.path
+            and min(one.end, other.end) - max(one.start, other.start) >= _PART_SHARE * one.duration
+            for other in group
+        )
+
+    def resembles(part: Sequence[Occurrence], group: Sequence[Occurrence]) -> bool:
+        inside = sum(is_part(one, group) for one in part)
+        return 0 < inside < len(part) <= len(group) / _LEAST_WITNESSES
+
+    return [part for part in parts if not any(resembles(part, group) for group in parts if group is not part)]
+
+
 def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> bool:
     if [one.path for one in before] != [one.path for one in after]:
         return False
     gaps = [other.start - one.end for one, other in zip(before, after, strict=True)]
-    longest = [max(one.duration, other.duration) for one, other in zip(before, after, strict=True)]
-    fits = all(-_ADJACENT <= gap <= length for gap, length in zip(gaps, longest, strict=True))
+    # What lies far from a short shot was not left out of something that it is a part of.
+    most = [2 * min(one.duration, other.duration) for one, other in zip(before, after, strict=True)]
+    fits = all(-_ADJACENT <= gap <= length for gap, length in zip(gaps, most, strict=True))
     return fits and min(gaps) <= _ADJACENT
 
 
@@ -446,10 +485,14 @@ def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recurrin
             kind = "opening"
         elif ends >= _LATE and starts > _EARLY:
             kind = "closing"
+    return RecurringGroup(with_lengths(part), kind, len(lengths))
+
+
+def with_lengths(part: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
+    """The occurrences of a group, each with what it lacks of the longest."""
     longest = max(one.duration * one.speed for one in part)
     lacking = [longest / one.speed - one.duration for one in part]
-    occurrences = (
+    return tuple(
         replace(one, shorter=round(lack, 3) if lack > _LACKING else 0.0)
         for one, lack in zip(part, lacking, strict=True)
     )
-    return RecurringGroup(tuple(occurrences), kind, len(lengths))

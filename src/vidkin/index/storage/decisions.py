@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
@@ -18,6 +18,7 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
 DuplicateVerdict = Literal["match", "not a match"]
+RecurringVerdict = Literal["recurs", "does not recur"]
 
 PathLike = str | os.PathLike[str]
 
@@ -36,19 +37,83 @@ class Decision(Result):
     verdict: DuplicateVerdict
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedStretch:
+    """Where something recurs in a file, as a person said.
+
+    Attributes:
+        content: Hash of the content of the file.
+        start, end: Seconds.
+        belongs: Whether it belongs to the others; False for what was found there and is something else.
+        source: It is the footage that a recap shows again.
+    """
+
+    content: str
+    start: float
+    end: float
+    belongs: bool = True
+    source: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end < float("inf"):
+            raise InvalidArgumentError(f"a stretch must end after it starts, got [{self.start}, {self.end}] s")
+
+    def is_at(self, other: DecidedStretch) -> bool:
+        """Whether both are about the same stretch of the same file."""
+        return self.content == other.content and overlaps((self.start, self.end), (other.start, other.end))
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringDecision:
+    """What a person said of a group of stretches that recur.
+
+    Attributes:
+        verdict: Whether they are the same thing.
+        name: Their name; empty for that of their kind.
+        kind: What they are, as a group has it.
+        stretches: Where they are.
+    """
+
+    verdict: RecurringVerdict
+    name: str
+    kind: str
+    stretches: tuple[DecidedStretch, ...]
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is about what one file shows again, not about what files share."""
+        return len({stretch.content for stretch in self.stretches if stretch.belongs}) == 1
+
+    def is_about(self, stretches: Iterable[DecidedStretch]) -> bool:
+        """Whether at least half of these stretches, or of its own, are the same."""
+        others = tuple(stretches)
+        known = sum(any(one.is_at(other) for other in self.stretches) for one in others)
+        return 2 * known >= min(len(others), len(self.stretches)) > 0
+
+
+def overlaps(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two stretches of a file, (start, end) in seconds, are mostly the same: half of the shorter one is in the
+    longer one, which is at most four times as long."""
+    shared = min(one[1], other[1]) - max(one[0], other[0])
+    shorter, longer = sorted((one[1] - one[0], other[1] - other[0]))
+    return shared >= 0.5 * shorter and shorter >= 0.25 * longer
+
+
 @dataclass(slots=True)
 class Decisions:
-    """Verdicts on unordered pairs of files, named by the hashes of their content.
+    """Verdicts on unordered pairs of files, named by the hashes of their content, and on what recurs.
 
     Attributes:
         verdicts: Pair of content hashes -> verdict.
         preferred: Content hash -> path of the file that is to be kept of its copies.
+        recurring: What was said of groups of stretches that recur.
     """
 
     FILE = "decisions.json"
 
     verdicts: dict[frozenset[str], DuplicateVerdict] = field(default_factory=dict)
     preferred: dict[str, str] = field(default_factory=dict)
+    recurring: list[RecurringDecision] = field(default_factory=list)
 
     def decide(self, first: str, second: str, verdict: DuplicateVerdict) -> None:
         """Remember a verdict on two content hashes; a later one replaces it.
@@ -109,6 +174,7 @@ class Decisions:
                 if not isinstance(content, str) or not isinstance(file, str):
                     raise ValueError(f"{row} is not a preferred copy")
                 decisions.preferred[content] = file
+            decisions.recurring = [_recurring_decision(row) for row in table.get("recurring", ())]
             return decisions
         except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
@@ -121,12 +187,31 @@ class Decisions:
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
         ]
-        table: dict[str, list[dict[str, str]]] = {"decisions": rows}
+        table: dict[str, list[Any]] = {"decisions": rows}
         if self.preferred:
             table["preferred"] = [
                 {"content": content, "path": path} for content, path in sorted(self.preferred.items())
             ]
+        if self.recurring:
+            table["recurring"] = [asdict(decision) for decision in self.recurring]
         write_whole(place, self.FILE, json.dumps(table, indent=1).encode())
+
+
+def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:
+    """A stored decision; ValueError or TypeError if it is none."""
+    stretches = tuple(
+        DecidedStretch(
+            str(each["content"]),
+            float(each["start"]),
+            float(each["end"]),
+            each.get("belongs") is not False,
+            each.get("source") is True,
+        )
+        for each in row["stretches"]
+    )
+    if row["verdict"] not in get_args(RecurringVerdict) or not isinstance(row["name"], str):
+        raise ValueError(f"{row} is not a decision on what recurs")
+    return RecurringDecision(row["verdict"], row["name"], str(row["kind"]), stretches)
 
 
 def decide_pair(
@@ -152,7 +237,7 @@ def decide_pair(
         CollectionLockedError: Another process is writing.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with _changing(place, wait) as decisions:
+    with changing(place, wait) as decisions:
         decisions.decide(*hashes, verdict)
 
 
@@ -163,7 +248,7 @@ def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathL
         InvalidArgumentError: There is none.
     """
     hashes = _content_hash(store, first), _content_hash(store, second)
-    with _changing(place, wait) as decisions:
+    with changing(place, wait) as decisions:
         decisions.forget(*hashes)
 
 
@@ -185,7 +270,7 @@ def prefer_copy(
     """
     others = {_content_hash(store, other) for other in instead_of}
     content, record = _content_hash(store, path), find_records(store, path)[0]
-    with _changing(place, wait) as decisions:
+    with changing(place, wait) as decisions:
         for other in others:
             decisions.preferred.pop(other, None)
         decisions.preferred[content] = record.path
@@ -204,7 +289,7 @@ def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
 
 
 @contextmanager
-def _changing(place: Place, wait: float) -> Iterator[Decisions]:
+def changing(place: Place, wait: float) -> Iterator[Decisions]:
     """The decisions of an index, which are written at the end of the block; nobody else writes meanwhile."""
     with place.exclusive(wait):
         decisions = Decisions.open(place)

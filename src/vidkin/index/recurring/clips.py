@@ -1,0 +1,211 @@
+"""Small gray pictures of all frames of a video around chosen times, read in few runs and held for a while.
+
+Shape legend: N frames of a clip, H and W its sides in pixels, G cells of a small picture.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import MediaError
+from vidkin.index.storage.records import VideoRecord
+from vidkin.media.decode import iter_frames
+
+REACH = 2.25
+"""Seconds read on both sides of a time."""
+
+_SHORT_SIDE = 48
+_ROWS, _COLUMNS = 12, 20  # cells of the small pictures that are compared
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_BAR = 28.0  # gray level up to which a border is a black bar
+_HELD_BYTES, _HELD_CLIPS = 256 << 20, 400
+# Seconds between two stretches that are read in one go: about what is decoded from the last key frame on.
+_NEAR_RUN = 4.0
+_READERS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """Small gray pictures of consecutive frames, without black bars.
+
+    Attributes:
+        times: [N] seconds.
+        images: [N, H, W] uint8 luma.
+        end: Time at which the last frame leaves the screen, seconds.
+        is_first, is_last: Whether the file has no frame before the first, and none after the last.
+        step: Seconds from frame to frame.
+    """
+
+    times: NDArray[np.float64]
+    images: NDArray[np.uint8]
+    end: float
+    is_first: bool
+    is_last: bool
+    step: float = field(init=False)
+    _cells: dict[float | None, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        step = float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.04
+        object.__setattr__(self, "step", step)
+
+    @property
+    def aspect(self) -> float:
+        """Width by height."""
+        return float(self.images.shape[2] / self.images.shape[1])
+
+    def cells(self, aspect: float | None = None) -> NDArray[np.float32]:
+        """Means of the cells of each picture [N, G], without the borders that a picture of another aspect lacks."""
+        if aspect in self._cells:
+            return self._cells[aspect]
+        height, width = self.images.shape[1:]
+        across = down = 1.0
+        if aspect is not None:
+            across, down = min(1.0, aspect / self.aspect), min(1.0, self.aspect / aspect)
+        rows, columns = _cell_weights(height, down, _ROWS), _cell_weights(width, across, _COLUMNS)
+        small: NDArray[np.float32] = rows @ self.images.astype(np.float32) @ columns.T
+        return self._cells.setdefault(aspect, small.reshape(len(small), -1))
+
+
+def _cell_weights(length: int, share: float, cells: int) -> NDArray[np.float32]:
+    """[cells, length] weights of the pixels of each cell; cells cover this share of the length, around its middle."""
+    borders = length * (0.5 + share * (np.arange(cells + 1) / cells - 0.5))
+    pixels = np.arange(length)[None]
+    low, high = borders[:-1, None], borders[1:, None]
+    covered = (np.minimum(high, pixels + 1) - np.maximum(low, pixels)).clip(0)
+    weights: NDArray[np.float32] = (covered / covered.sum(axis=1, keepdims=True)).astype(np.float32)
+    return weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Small gray pictures of all frames of a stretch of a file.
+
+    Attributes:
+        start, end: Seconds that were read; the file may end before.
+        times: [N] seconds.
+        images: [N, H, W] uint8 luma.
+    """
+
+    start: float
+    end: float
+    times: NDArray[np.float64]
+    images: NDArray[np.uint8]
+
+    def cut(self, start: float, end: float) -> Clip | None:
+        """The clip of some seconds; None if only a part of them was read."""
+        if not (self.start <= start and end <= self.end):
+            return None
+        first, last = np.searchsorted(self.times, (start, end)).tolist()
+        if last == first:  # the frame on screen, where none begins
+            first, last = max(0, first - 1), max(1, first)
+        times = self.times[first:last]
+        step = float(np.median(np.diff(times))) if len(times) > 1 else 0.04
+        # The frame on screen at the end is not read: the next one begins there or a little later.
+        leaves = float(times[-1]) + step
+        return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step)
+
+
+@dataclass(slots=True)
+class Clips:
+    """Reads frames around ends; what was read last is held: ends of one file are often near each other."""
+
+    _runs: OrderedDict[tuple[str, float], _Run] = field(default_factory=OrderedDict, init=False)
+    _bytes: int = field(default=0, init=False)
+    _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
+
+    def around(self, record: VideoRecord, time: float) -> Clip:
+        """Every frame from about :data:`REACH` seconds before a time to as long after it.
+
+        Raises:
+            MediaError: The file cannot be read there.
+        """
+        middle = _middle(time)
+        clip = self._held.get((record.path, middle))
+        if clip is None:
+            clip = self._find(record.path, middle)
+            if clip is None:
+                run = _read_run(record.path, *_span(middle))
+                self._hold(record.path, run)
+                clip = run.cut(run.start, run.end)
+            assert clip is not None  # of a run that was read for it
+            self._held[record.path, middle] = clip
+            while len(self._held) > _HELD_CLIPS:
+                self._held.popitem(last=False)
+        self._held.move_to_end((record.path, middle))
+        return clip
+
+    def read_ahead(self, wanted: Iterable[tuple[VideoRecord, float]]) -> None:
+        """Read what :meth:`around` will be asked for, each file in few runs and several files at a time.
+
+        What cannot be read is left to :meth:`around`, which says why.
+        """
+        spans: dict[str, list[tuple[float, float]]] = {}
+        for path, middle in sorted({(record.path, _middle(time)) for record, time in wanted}):
+            if (path, middle) in self._held or self._find(path, middle) is not None:
+                continue
+            start, end = _span(middle)
+            of_file = spans.setdefault(path, [])
+            if of_file and start - of_file[-1][1] <= _NEAR_RUN:
+                of_file[-1] = of_file[-1][0], end
+            else:
+                of_file.append((start, end))
+        todo = [(path, *span) for path, of_file in spans.items() for span in of_file]
+        if not todo:
+            return
+        # Decoding leaves the interpreter to other threads.
+        readers = ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1), "vidkin ends")
+        try:
+            reading = [(path, readers.submit(_read_run, path, start, end)) for path, start, end in todo]
+            for path, run in reading:
+                with suppress(MediaError):
+                    self._hold(path, run.result())
+        finally:
+            readers.shutdown(cancel_futures=True)
+
+    def _find(self, path: str, middle: float) -> Clip | None:
+        for key, run in self._runs.items():
+            if key[0] == path and (clip := run.cut(*_span(middle))) is not None:
+                self._runs.move_to_end(key)
+                return clip
+        return None
+
+    def _hold(self, path: str, run: _Run) -> None:
+        replaced = self._runs.pop((path, run.start), None)
+        self._bytes += run.images.nbytes - (0 if replaced is None else replaced.images.nbytes)
+        self._runs[path, run.start] = run
+        while self._bytes > _HELD_BYTES and len(self._runs) > 1:
+            self._bytes -= self._runs.popitem(last=False)[1].images.nbytes
+
+
+def _middle(time: float) -> float:
+    """The middle of the clip around a time: ends of one occurrence differ by a little from pair to pair."""
+    return float(round(time))
+
+
+def _span(middle: float) -> tuple[float, float]:
+    return max(0.0, middle - REACH), middle + REACH
+
+
+def _read_run(path: str, start: float, end: float) -> _Run:
+    batches = list(iter_frames(path, rate=None, start=start, end=end, short_side=_SHORT_SIDE, threads=1))
+    times = np.concatenate([batch.timestamps for batch in batches])
+    luma = np.concatenate([(batch.images @ _LUMA).astype(np.uint8) for batch in batches])
+    return _Run(start, end, times, luma)
+
+
+def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The pictures without borders that are black in all of them; a black clip as it is."""
+    brightest = images.max(axis=0)
+    rows, columns = (np.flatnonzero(brightest.max(axis=axis) > _BAR) for axis in (1, 0))
+    height, width = brightest.shape
+    if len(rows) == 0 or rows[-1] - rows[0] < 0.4 * height or columns[-1] - columns[0] < 0.4 * width:
+        return images
+    return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

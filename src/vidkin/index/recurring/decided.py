@@ -1,0 +1,224 @@
+"""What people said of groups that recur: exact ends, names, what is none; over what was found, and for the score."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index.query.common import CommonFrames
+from vidkin.index.recurring.groups import (
+    Occurrence,
+    RecurringGroup,
+    RecurringKind,
+    natural_order,
+    sort_groups,
+    with_lengths,
+)
+from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.decisions import (
+    DecidedStretch,
+    Decisions,
+    RecurringDecision,
+    RecurringVerdict,
+    changing,
+    overlaps,
+)
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord, frame_vectors
+
+_LEAST_INFORMATION = 0.05
+
+
+def apply_decisions(
+    groups: Iterable[RecurringGroup], decisions: Sequence[RecurringDecision], paths: Mapping[str, str], files: int
+) -> list[RecurringGroup]:
+    """The groups as people decided: with their ends and names, and without what they rejected.
+
+    What was found since in other files stays in a decided group. A group that is not found any more is one as long as
+    two of its stretches are in the index.
+
+    Args:
+        groups: What was found.
+        decisions: What was said.
+        paths: Path by hash of content of every file that was looked at.
+        files: Number of these files.
+    """
+    contents = {path: content for content, path in paths.items()}
+    left = list(groups)
+    decided = []
+    for decision in decisions:
+        known = [stretch for stretch in decision.stretches if stretch.content in paths]
+        same = [
+            group
+            for group in left
+            if group.kind != "copy" and decision.is_about(_stretches(group.occurrences, contents)) and known
+        ]
+        left = [group for group in left if group not in same]
+        if decision.verdict == "recurs":
+            group = _decided_group(decision, known, same, paths, files)
+            if group is not None:
+                decided.append(group)
+    return sort_groups([*decided, *left])
+
+
+def _stretches(occurrences: Iterable[Occurrence], contents: Mapping[str, str]) -> list[DecidedStretch]:
+    return [
+        DecidedStretch(contents[one.path], one.start, one.end, True, one.source)
+        for one in occurrences
+        if one.path in contents
+    ]
+
+
+def _decided_group(
+    decision: RecurringDecision,
+    known: Sequence[DecidedStretch],
+    same: Sequence[RecurringGroup],
+    paths: Mapping[str, str],
+    files: int,
+) -> RecurringGroup | None:
+    found = [one for group in same for one in group.occurrences]
+
+    def at(stretch: DecidedStretch) -> list[Occurrence]:
+        path = paths[stretch.content]
+        return [
+            one for one in found if one.path == path and overlaps((one.start, one.end), (stretch.start, stretch.end))
+        ]
+
+    occurrences = []
+    for stretch in known:
+        if stretch.belongs:
+            score, speed = max(((one.score, one.speed) for one in at(stretch)), default=(1.0, 1.0))
+            occurrences.append(
+                Occurrence(paths[stretch.content], stretch.start, stretch.end, score, speed, source=stretch.source)
+            )
+    said = {one for stretch in known for one in at(stretch)}
+    occurrences += [one for one in found if one not in said]
+    if len(occurrences) < 2:
+        return None
+    occurrences.sort(key=lambda one: (one.source, natural_order(one.path), one.start))
+    kind: RecurringKind = next((name for name in get_args(RecurringKind) if name == decision.kind), "inside")
+    whole = tuple(occurrences) if kind == "recap" else with_lengths(occurrences)
+    return RecurringGroup(whole, kind, files, decision.name, True)
+
+
+def decide_group(
+    place: Place,
+    store: VectorStore,
+    group: RecurringGroup,
+    verdict: RecurringVerdict,
+    *,
+    without: Sequence[Occurrence] = (),
+    wait: float,
+) -> None:
+    """Remember what a person said of a group; what was said of it before is replaced.
+
+    Args:
+        place: Place of the index.
+        store: Store of the index.
+        group: The group, with its ends and its name as they are to be.
+        verdict: Whether it is one.
+        without: What was found with it and does not belong to it.
+        wait: Seconds to wait for another writer.
+
+    Raises:
+        InvalidArgumentError: It is a group of copies, or an occurrence is beyond the end of its file.
+        NotIndexedError: A file is not in the index.
+        CollectionLockedError: Another process is writing.
+    """
+    if group.kind == "copy":
+        raise InvalidArgumentError("copies of one video are no group that can be decided; use confirm and reject")
+    records = {record.path: record for record in store.videos()}
+    stretches = [
+        *(_stretch(records, one, belongs=True) for one in group.occurrences),
+        *(_stretch(records, one, belongs=False) for one in without),
+    ]
+    decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches))
+    with changing(place, wait) as decisions:
+        decisions.recurring = [
+            old for old in decisions.recurring if old.is_inside != decision.is_inside or not old.is_about(stretches)
+        ]
+        decisions.recurring.append(decision)
+        save_confirmed_frames(place, store, decisions.recurring)
+
+
+def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wait: float) -> None:
+    """Drop what was said of a group.
+
+    Raises:
+        InvalidArgumentError: Nothing was said of it.
+        NotIndexedError: A file is not in the index.
+        CollectionLockedError: Another process is writing.
+    """
+    records = {record.path: record for record in store.videos()}
+    stretches = [_stretch(records, one, belongs=True) for one in group.occurrences]
+    with changing(place, wait) as decisions:
+        is_inside = len(group.paths) == 1
+        kept = [old for old in decisions.recurring if old.is_inside != is_inside or not old.is_about(stretches)]
+        if len(kept) == len(decisions.recurring):
+            raise InvalidArgumentError("there is no decision on this group")
+        decisions.recurring = kept
+        save_confirmed_frames(place, store, kept)
+
+
+def rejected_groups(place: Place, paths: Mapping[str, str], files: int) -> list[RecurringGroup]:
+    """The groups that people rejected, as far as their files are in the index."""
+    rejected = [each for each in Decisions.open(place).recurring if each.verdict == "does not recur"]
+    shown = [
+        _decided_group(each, [one for one in each.stretches if one.content in paths], (), paths, files)
+        for each in rejected
+    ]
+    return [replace(group, is_confirmed=False) for group in shown if group is not None]
+
+
+def _stretch(records: Mapping[str, VideoRecord], one: Occurrence, *, belongs: bool) -> DecidedStretch:
+    record = records.get(one.path)
+    if record is None or not record.content_hash:
+        raise NotIndexedError(f"{one.path} is not in the index (any more), or changed; index it again")
+    if one.start >= record.duration:
+        raise InvalidArgumentError(f"start must be before the end of {one.path}, {record.duration} s, got {one.start}")
+    return DecidedStretch(record.content_hash, one.start, one.end, belongs, one.source)
+
+
+def save_confirmed_frames(place: Place, store: VectorStore, decisions: Sequence[RecurringDecision]) -> None:
+    """Let the frames of confirmed groups have no weight in scores; those of two files are enough.
+
+    Args:
+        place: Place of the index; the caller holds its lock.
+        store: Store of the index.
+        decisions: All decisions on what recurs.
+    """
+    records: dict[str, VideoRecord] = {}
+    for record in store.videos():
+        if record.status == "ok" and record.content_hash:
+            records.setdefault(record.content_hash, record)
+    frames = CommonFrames()
+    for decision in decisions:
+        shown = [stretch for stretch in decision.stretches if stretch.belongs and stretch.content in records]
+        if decision.verdict == "recurs" and len({stretch.content for stretch in shown}) > 1:
+            for stretch in shown:
+                vectors = _frames_of(store, records[stretch.content], stretch)
+                frames = frames.merge(vectors) if len(vectors) else frames
+    frames.save_confirmed(place)
+
+
+def _frames_of(store: VectorStore, record: VideoRecord, stretch: DecidedStretch) -> NDArray[np.float32]:
+    """Vectors [N, E] of the stored frames that lie wholly in a stretch; none of black."""
+    try:
+        features = store.read(record.id).views([0])
+    except NotIndexedError:
+        return np.zeros((0, 0), np.float32)
+    inside = (features.timestamps >= stretch.start) & (features.timestamps < stretch.end)
+    chosen = inside & (features.information >= _LEAST_INFORMATION)
+    vectors: NDArray[np.float32] = frame_vectors(features.values[chosen])[:, 0]
+    return vectors
+
+
+def paths_by_content(records: Collection[VideoRecord]) -> dict[str, str]:
+    """Path by hash of content; of copies byte for byte that of the first name."""
+    ordered = sorted(records, key=lambda record: natural_order(record.path), reverse=True)
+    return {record.content_hash: record.path for record in ordered if record.content_hash}

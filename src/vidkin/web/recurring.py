@@ -1,0 +1,324 @@
+"""What recurs: one timeline a file with the groups in colors; ends, names and verdicts are stored; exports."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
+
+from vidkin._base.files import safe_name
+from vidkin._base.values import write_csv_rows
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError
+from vidkin.index import Occurrence, RecurringGroup, VideoRecord, is_gone
+from vidkin.rendering.recurring import (
+    describe_difference,
+    describe_group,
+    ffmetadata_chapters,
+    group_name,
+    matroska_chapters,
+    parts_of_file,
+    recurring_cells,
+    skip_list,
+)
+from vidkin.rendering.text import json_text, printable
+from vidkin.web.found_recurring import RecurringWish
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.media import source_item
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    answer_model,
+    base_name,
+    result_model,
+    thumbnail_address,
+)
+
+router = APIRouter(tags=["recurring"])
+recurring_page = Page(router, "What recurs", "/recurring")
+
+ExportForm = Literal["json", "csv", "chapters", "edl"]
+_COLORS = 8
+_A_PAGE = 60
+# Where a group is shown in a picture, as a share of its first occurrence.
+_SHOWN_AT = 0.5
+
+
+def key_of(group: RecurringGroup) -> str:
+    """Names a group as long as it is the same, with the same ends."""
+    facts = "\0".join(f"{one.path}\0{one.start:.3f}\0{one.end:.3f}" for one in group.occurrences)
+    return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+# ``id``: number of the video, None if it has left the index; ``name``: as it can be shown; ``words``: how it differs.
+OccurrenceModel: Any = result_model(Occurrence, id=int | None, name=str, words=str)
+# ``key``: for changes; ``letter``, ``color``: of the page; ``words``: the group in one line; ``picture``: address.
+RecurringGroupModel: Any = result_model(
+    RecurringGroup,
+    key=str,
+    letter=str,
+    color=int,
+    words=str,
+    picture=str | None,
+    occurrences=list[OccurrenceModel],
+)
+RecurringList: Any = answer_model(
+    "RecurringList",
+    "What recurs in the videos of the index.",
+    searched=bool,
+    wish=RecurringWish,
+    videos=int,
+    groups=list[RecurringGroupModel],
+    rejected=list[RecurringGroupModel],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedOccurrence:
+    """An occurrence of a group as a person wants it.
+
+    Attributes:
+        start, end: Seconds.
+        belongs: False if it is something else.
+    """
+
+    start: Annotated[float, Field(ge=0)]
+    end: Annotated[float, Field(gt=0)]
+    belongs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WantedGroup:
+    """What a person says of a group.
+
+    Attributes:
+        verdict: ``forget`` takes back what was said.
+        name: Its name; empty for that of its kind.
+        occurrences: Its occurrences in their order; none leaves them as they are.
+    """
+
+    verdict: Literal["recurs", "does not recur", "forget"]
+    name: Annotated[str, Field(max_length=80)] = ""
+    occurrences: Annotated[tuple[WantedOccurrence, ...], Field(max_length=100_000)] = ()
+
+
+@router.get("/recurring", response_class=HTMLResponse, include_in_schema=False)
+async def show_recurring(
+    request: Request, site: CurrentSite, number: Annotated[int, Query(alias="page", ge=1)] = 1
+) -> HTMLResponse:
+    """Page of what recurs, some files at a time."""
+
+    def prepare() -> dict[str, Any]:
+        shown = site.recurring
+        recurring = _list(site)
+        files = _files(site, recurring["groups"])
+        pages = max(-(-len(files) // _A_PAGE), 1)
+        page = min(number, pages)
+        return {
+            "able": site.index.has_segments,
+            "is_empty": site.is_empty(),
+            "recurring": recurring,
+            "files": files[(page - 1) * _A_PAGE : page * _A_PAGE],
+            "page": page,
+            "pages": pages,
+            "is_behind": site.index.has_segments
+            and not shown.is_current
+            and (shown.found is not None or shown.was_searched),
+        }
+
+    return site.page("recurring.html", request, await site.lists.run(prepare))
+
+
+@router.get("/api/recurring", response_model=RecurringList)
+async def list_recurring(site: CurrentSite) -> ResultResponse:
+    """What was found last, by this server, true to decisions."""
+    return ResultResponse(await site.lists.run(lambda: _list(site)))
+
+
+@router.post("/api/recurring")
+async def find_recurring(site: CurrentSite, wish: RecurringWish) -> JobState:
+    """Look for what recurs, as a job. What was compared is stored for the next search, also if it is stopped."""
+    if not site.index.has_segments:
+        raise CollectionMismatchError(
+            "the scores of this index order kinds of videos and do not tell copies; serve another index"
+        )
+
+    def work(job: Job) -> dict[str, int]:
+        found = site.recurring.search(wish, lambda done, total: job.report(done, total, "comparing"))
+        return {"groups": len(found.groups)}
+
+    return site.jobs.start("recurring", "Find what recurs", work).state()
+
+
+@router.put("/api/recurring/groups/{key}", response_model=RecurringList)
+async def decide_group(site: CurrentSite, key: str, wanted: WantedGroup) -> ResultResponse:
+    """Store what a person says of a group: its ends, its name, or that it is none; the groups follow at once."""
+    site.check_writable()
+
+    def work() -> dict[str, Any]:
+        group = _group(site, key)
+        if wanted.verdict == "recurs":
+            group, without = _changed(group, wanted)
+            with site.index.writer() as index:
+                index.confirm_recurring(group, without=without)
+        else:
+            with site.index.writer() as index:
+                (index.reject_recurring if wanted.verdict == "does not recur" else index.forget_recurring)(group)
+        found = site.recurring.found
+        site.recurring.search(found.wish if found else RecurringWish())
+        return _list(site)
+
+    return ResultResponse(await site.searches.run(work))
+
+
+@router.get("/api/recurring/export/{form}", response_class=Response)
+async def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
+    """What recurs as a file, as ``vidkin recurring`` writes it: one table, or a ZIP archive with files for players."""
+
+    def work() -> tuple[bytes, str, str]:
+        found = site.recurring.found
+        groups: Sequence[RecurringGroup] = found.groups if found else ()
+        if form == "json":
+            return (
+                json_text({"index": site.index.location, "groups": groups}).encode("ascii"),
+                "json",
+                "application/json",
+            )
+        if form == "csv":
+            text = io.StringIO()
+            write_csv_rows(text, recurring_cells(groups))
+            return text.getvalue().encode("utf-8", "surrogateescape"), "csv", "text/csv"
+        return _archive(site, groups, form), f"{form}.zip", "application/zip"
+
+    content, ending, kind = await site.lists.run(work)
+    headers = {"Content-Disposition": f'attachment; filename="recurring.{ending}"'}
+    return Response(content, media_type=kind, headers=headers)
+
+
+def _group(site: Site, key: str) -> RecurringGroup:
+    found = site.recurring.found
+    for group in (*found.groups, *found.rejected) if found else ():
+        if key_of(group) == key:
+            return group
+    raise HTTPException(409, "this group has changed since; reload the page")
+
+
+def _changed(group: RecurringGroup, wanted: WantedGroup) -> tuple[RecurringGroup, list[Occurrence]]:
+    """The group as a person wants it, and what does not belong to it."""
+    if wanted.occurrences and len(wanted.occurrences) != len(group.occurrences):
+        raise InvalidArgumentError(
+            f"occurrences must be {len(group.occurrences)}, as many as the group has, got {len(wanted.occurrences)}"
+        )
+    pairs = list(zip(group.occurrences, wanted.occurrences, strict=True)) if wanted.occurrences else []
+    kept = tuple(replace(one, start=other.start, end=other.end) for one, other in pairs if other.belongs)
+    if pairs and len(kept) < 2:
+        raise InvalidArgumentError('at least two parts must stay in a group; choose "Not recurring" for all of it')
+    name = " ".join(wanted.name.split())
+    return replace(group, name=name, occurrences=kept or group.occurrences), [
+        one for one, other in pairs if not other.belongs
+    ]
+
+
+def _archive(site: Site, groups: Sequence[RecurringGroup], form: ExportForm) -> bytes:
+    """Chapters or skip lists of every file in which something recurs."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        names: set[str] = set()
+        for record in _with_parts(site, groups):
+            parts = parts_of_file(groups, record.path, record.duration)
+            if not any(part.recurs for part in parts):
+                continue
+            path = Path(record.path)
+            name = printable(safe_name(path.stem if form == "edl" else path.name))
+            name = name if name not in names else f"{name}-{record.id}"
+            names.add(name)
+            if form == "edl":
+                archive.writestr(f"{name}.edl", skip_list(parts))
+            else:
+                archive.writestr(f"{name}.chapters.xml", matroska_chapters(parts))
+                archive.writestr(f"{name}.chapters.txt", ffmetadata_chapters(parts))
+    return held.getvalue()
+
+
+def _with_parts(site: Site, groups: Sequence[RecurringGroup]) -> list[VideoRecord]:
+    paths = {one.path for group in groups for one in group.occurrences}
+    return [record for record in site.index.listing().records if record.path in paths]
+
+
+def _list(site: Site) -> dict[str, Any]:
+    found = site.recurring.found
+    records = {record.path: record for record in site.index.listing().records}
+    groups, rejected = (found.groups, found.rejected) if found else ((), ())
+    return {
+        "searched": found is not None,
+        "wish": found.wish if found else RecurringWish(),
+        "videos": sum(record.status == "ok" for record in records.values()),
+        "groups": [_group_values(position, group, records) for position, group in enumerate(groups)],
+        "rejected": [_group_values(position, group, records) for position, group in enumerate(rejected)],
+    }
+
+
+def _group_values(position: int, group: RecurringGroup, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
+    first = group.occurrences[0]
+    record = records.get(first.path)
+    moment = first.start + _SHOWN_AT * first.duration
+    return {
+        **group.to_dict(),
+        "key": key_of(group),
+        "letter": group_name(position),
+        "color": position % _COLORS,
+        "words": describe_group(position, group).partition(": ")[2],
+        "picture": None if record is None or is_gone(first.path) else thumbnail_address(record, moment),
+        "occurrences": [_occurrence_values(one, records) for one in group.occurrences],
+    }
+
+
+def _occurrence_values(one: Occurrence, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
+    record = records.get(one.path)
+    return {
+        **one.to_dict(),
+        "id": None if record is None or is_gone(one.path) else record.id,
+        "name": base_name(one.path),
+        "words": describe_difference(one),
+    }
+
+
+def _files(site: Site, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each file in which something recurs, with its parts in order of time, as the page draws them."""
+    parts: dict[str, list[dict[str, Any]]] = {}
+    order: list[str] = []
+    for group in groups:
+        for place, one in enumerate(group["occurrences"]):
+            if group["kind"] == "copy":
+                continue
+            if one["path"] not in parts:
+                order.append(one["path"])
+            known = {name: group[name] for name in ("key", "letter", "color", "kind", "name")}
+            parts.setdefault(one["path"], []).append({**one, "file": one["name"], **known, "place": place})
+    records = {record.path: record for record in site.index.listing().records}
+    files = []
+    for path in sorted(order):
+        record = records.get(path)
+        if record is None:
+            continue
+        gone = is_gone(path)
+        files.append(
+            {
+                "id": record.id,
+                "name": base_name(path),
+                "duration": record.duration,
+                "gone": gone,
+                "source": None if gone else source_item(site, video=record.id),
+                "parts": sorted(parts[path], key=lambda part: part["start"]),
+            }
+        )
+    return files

@@ -1,0 +1,123 @@
+"""What people decide of groups: over what was found, and in scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.seasons import OPENING, RATE, shots
+from tests.support.videos import encode
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor
+from vidkin.index.recurring.decided import apply_decisions
+from vidkin.index.storage.decisions import DecidedStretch, Decisions, RecurringDecision
+from vidkin.index.storage.opening import open_place
+
+PATHS = {"a": "/e1.mp4", "b": "/e2.mp4", "c": "/e3.mp4"}
+GROUP = RecurringGroup(
+    (Occurrence("/e1.mp4", 10, 40, 0.9), Occurrence("/e2.mp4", 20, 50, 0.8), Occurrence("/e3.mp4", 5, 35, 0.7)),
+    "opening",
+    3,
+)
+BUMPER = RecurringGroup((Occurrence("/e1.mp4", 12, 16, 0.9), Occurrence("/e2.mp4", 90, 94, 0.9)), "inside", 3)
+
+
+def decision(*stretches: DecidedStretch, verdict: str = "recurs") -> RecurringDecision:
+    return RecurringDecision(verdict, "Song", "opening", stretches)  # type: ignore[arg-type]
+
+
+def test_decided_ends_replace_found_ones_and_other_files_stay() -> None:
+    said = decision(DecidedStretch("a", 12, 44), DecidedStretch("b", 20, 50))
+    (group, other) = apply_decisions([GROUP, BUMPER], [said], PATHS, 3)
+    assert [(one.path, one.start, one.end) for one in group.occurrences] == [
+        ("/e1.mp4", 12, 44),
+        ("/e2.mp4", 20, 50),
+        ("/e3.mp4", 5, 35),
+    ]
+    assert (group.name, group.is_confirmed, group.occurrences[0].score) == ("Song", True, 0.9)
+    # The longest is 32 s now; the others lack two.
+    assert [one.shorter for one in group.occurrences] == [0.0, 2.0, 2.0]
+    # A bumper in the opening is another group.
+    assert other == BUMPER
+
+
+def test_what_does_not_belong_is_left_out_and_what_is_rejected_is_gone() -> None:
+    said = decision(DecidedStretch("a", 10, 40), DecidedStretch("b", 20, 50), DecidedStretch("c", 5, 35, belongs=False))
+    (group,) = apply_decisions([GROUP], [said], PATHS, 3)
+    assert group.paths == ("/e1.mp4", "/e2.mp4")
+    rejected = decision(DecidedStretch("a", 10, 40), DecidedStretch("b", 20, 50), verdict="does not recur")
+    assert apply_decisions([GROUP, BUMPER], [rejected], PATHS, 3) == [BUMPER]
+
+
+def test_a_decided_group_that_is_not_found_any_more_stays_as_long_as_two_files_do() -> None:
+    said = decision(DecidedStretch("a", 10, 40), DecidedStretch("b", 20, 50))
+    (group,) = apply_decisions([], [said], PATHS, 3)
+    assert group.paths == ("/e1.mp4", "/e2.mp4")
+    assert apply_decisions([], [said], {"a": "/e1.mp4"}, 1) == []
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """Two episodes that have nothing in common but their opening."""
+    (tmp_path / "season").mkdir()
+    first = [*shots(("astronaut", 0, 60)), *shots(*OPENING), *shots(("chelsea", 0, 45))]
+    encode(tmp_path / "season" / "e1.mp4", first, rate=RATE)
+    encode(
+        tmp_path / "season" / "e2.mp4",
+        [*shots(("brick", 1, 48)), *shots(*OPENING), *shots(("grass", 2, 60))],
+        rate=RATE,
+    )
+    with Index.open(tmp_path / "i.vidkin", create=True) as opened:
+        opened.add(tmp_path / "season", executor=SerialExecutor(opened.worker_spec))
+    return tmp_path / "i.vidkin"
+
+
+def test_a_confirmed_group_of_two_files_has_no_weight_in_scores(index: Path) -> None:
+    first, second = (str(index.parent / "season" / name) for name in ("e1.mp4", "e2.mp4"))
+
+    def score(opened: Index) -> float:
+        opened.refresh()
+        return max((match.score for match in opened.search(first, limit=5) if match.path == second), default=0.0)
+
+    with Index.open(index) as opened:
+        before = score(opened)
+        assert before > 0.3  # of the opening that both have
+        (group,) = opened.recurring()
+        opened.confirm_recurring(replace(group, name="Song"))
+        assert score(opened) < before / 3
+        # Neither adding videos nor another decision loses it, and forgetting it brings the score back.
+        opened.add(index.parent / "season", executor=SerialExecutor(opened.worker_spec))
+        assert score(opened) < before / 3
+        assert opened.recurring(least=3) == opened.recurring(inside=True) == []
+        (confirmed,) = opened.recurring()
+        assert (confirmed.name, confirmed.is_confirmed) == ("Song", True)
+        opened.forget_recurring(confirmed)
+        assert score(opened) == pytest.approx(before)
+        with pytest.raises(InvalidArgumentError, match="there is no decision on this group"):
+            opened.forget_recurring(confirmed)
+
+
+def test_decisions_on_pairs_and_on_groups_keep_each_other(index: Path) -> None:
+    first, second = (index.parent / "season" / name for name in ("e1.mp4", "e2.mp4"))
+    with Index.open(index) as opened:
+        (group,) = opened.recurring()
+        opened.reject(first, second)
+        opened.reject_recurring(group)
+        opened.forget_decision(first, second)
+        assert opened.recurring() == []
+        (rejected,) = opened.rejected_recurring()
+        assert rejected.paths == group.paths
+        opened.forget_recurring(rejected)
+        assert opened.recurring() == [group]
+
+
+@pytest.mark.parametrize("row", ['{"verdict": "maybe"}', '{"verdict": "recurs", "name": "", "kind": "opening"}'])
+def test_damaged_decisions_are_an_error_and_stay(tmp_path: Path, row: str) -> None:
+    place = open_place(tmp_path)
+    content = f'{{"decisions": [], "recurring": [{row}]}}'
+    (tmp_path / Decisions.FILE).write_text(content)
+    with pytest.raises(CollectionDamagedError, match=r"decisions\.json is damaged"):
+        Decisions.open(place)
+    assert (tmp_path / Decisions.FILE).read_text() == content

@@ -1,0 +1,59 @@
+"""Shots of a recap that stored features do not show: found beside what is known, and not where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.seasons import RATE, shots
+from tests.support.videos import encode
+from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor, VideoRecord
+from vidkin.index.recurring.clips import Clips
+from vidkin.index.recurring.ends import FittedStretch
+from vidkin.index.recurring.groups import SharedByFiles
+from vidkin.index.recurring.recaps import RecapShots
+from vidkin.index.recurring.stretches import Tracks
+
+FIRST, KNOWN = ("coffee", 1, 22), ("rocket", 2, 45)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """Of two episodes: the second begins with two shots of the first, which stand at 7.3 and 15.5 s there."""
+    folder = tmp_path_factory.mktemp("recap")
+    (folder / "season").mkdir()
+    earlier = shots(("astronaut", 0, 73), FIRST, ("astronaut", 3, 60), KNOWN, ("chelsea", 0, 30))
+    encode(folder / "season" / "e1.mp4", earlier, rate=RATE)
+    encode(folder / "season" / "e2.mp4", shots(("brick", 1, 15), FIRST, KNOWN, ("grass", 0, 80)), rate=RATE)
+    with Index.open(folder / "i.vidkin", create=True) as opened:
+        opened.add(folder / "season", executor=SerialExecutor(opened.worker_spec))
+        yield opened
+
+
+def test_the_shot_before_a_known_one_is_found_to_the_frame_and_nothing_else(index: Index) -> None:
+    records: dict[str, VideoRecord] = {record.path: record for record in index.videos()}
+    first, second = sorted(records)
+    known = RecurringGroup(
+        (Occurrence(second, 3.7, 8.2, 0.9), Occurrence(first, 15.5, 20.0, 0.9, source=True)), "recap", 2
+    )
+    links = [SharedByFiles(second, first, FittedStretch(3.7, 8.2, 15.5, 20.0, 0.9, 0.9))]
+    asked: list[tuple[float, str]] = []
+
+    def remember(files: tuple[str, str], edge: float, side: str, fit: object) -> FittedStretch | None:
+        assert files == (second, first)
+        asked.append((round(edge, 2), side))
+        return fit()  # type: ignore[operator, no-any-return]
+
+    shots_of_recaps = RecapShots(records, Tracks(index.store), Clips(), remember)
+    (found,) = shots_of_recaps.find([known], links)
+    assert found.link[:4] == pytest.approx((1.5, 3.7, 7.3, 9.5), abs=0.02)
+    assert asked == [(3.7, "start"), (1.5, "start"), (8.2, "end")]
+
+
+def test_a_recap_of_short_shots_is_known_whole(index: Index) -> None:
+    (recap,) = index.recurring(remember=False)
+    shown = recap.occurrences[0]
+    assert (recap.kind, Path(shown.path).name) == ("recap", "e2.mp4")
+    assert (shown.start, shown.end) == (pytest.approx(1.5), pytest.approx(8.2))

@@ -1,0 +1,140 @@
+"""What recurs over HTTP: found as a job, corrected, named, rejected, and taken away as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.support.seasons import shots, write_season
+from tests.support.videos import encode
+from tests.web.conftest import Connect, finish_job
+from vidkin.index import Index, SerialExecutor
+
+
+def make_season(root: Path) -> Path:
+    """An index of a season of two episodes in ``root/season``."""
+    write_season(root / "season")
+    with Index.open(root / "i.vidkin", create=True) as index:
+        index.add(root / "season", executor=SerialExecutor(index.worker_spec))
+    return root / "i.vidkin"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return make_season(tmp_path)
+
+
+def find(client: TestClient, **wish: object) -> list[dict[str, Any]]:
+    job = finish_job(client, client.post("/api/recurring", json=wish).json())
+    assert job["state"] == "done", job["error"]
+    groups: list[dict[str, Any]] = client.get("/api/recurring").json()["groups"]
+    return groups
+
+
+def decide(client: TestClient, group: dict[str, Any], **body: object) -> list[dict[str, Any]]:
+    answer = client.put(f"/api/recurring/groups/{group['key']}", json=body)
+    assert answer.status_code == 200, answer.text
+    groups: list[dict[str, Any]] = answer.json()["groups"]
+    return groups
+
+
+def ends(group: dict[str, Any]) -> list[tuple[float, float]]:
+    return [(round(one["start"], 2), round(one["end"], 2)) for one in group["occurrences"]]
+
+
+def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    assert "Nobody looked for what recurs in these 2 videos yet." in client.get("/recurring").text
+    (group,) = find(client)
+    assert (group["kind"], ends(group)) == ("opening", [(4.5, 11.0), (2.8, 9.3)])
+    wanted = [{"start": 4.0, "end": 11.0}, {"start": 2.8, "end": 9.0}]
+    (decided,) = decide(client, group, verdict="recurs", name=" The  song; part=1 ", occurrences=wanted)
+    assert (decided["name"], decided["is_confirmed"]) == ("The song; part=1", True)
+    assert ends(decided) == [(4.0, 11.0), (2.8, 9.0)]
+    # The command reads the same decision.
+    with Index.open(index, read_only=True) as opened:
+        (found,) = opened.recurring()
+    assert [(one.start, one.end) for one in found.occurrences] == [(4.0, 11.0), (2.8, 9.0)]
+    assert found.name == "The song; part=1"
+
+    table = list(csv.DictReader(io.StringIO(client.get("/api/recurring/export/csv").text)))
+    assert [(row["start"], row["name"]) for row in table] == [("4.000", found.name), ("2.800", found.name)]
+    assert client.get("/api/recurring/export/json").json()["groups"][0]["name"] == found.name
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/recurring/export/edl").content)) as archive:
+        assert archive.read("e1.edl") == b"4.000\t11.000\t3\n"
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/recurring/export/chapters").content)) as archive:
+        assert sorted(archive.namelist())[:2] == ["e1.mp4.chapters.txt", "e1.mp4.chapters.xml"]
+        assert b"<ChapterString>The song; part=1</ChapterString>" in archive.read("e1.mp4.chapters.xml")
+        assert rb"title=The song\; part\=1" in archive.read("e1.mp4.chapters.txt")
+    assert client.get("/api/recurring/export/exe").status_code == 422
+
+
+def test_a_rejected_group_is_left_out_until_that_is_taken_back(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    (group,) = find(client)
+    assert decide(client, group, verdict="does not recur") == []
+    with Index.open(index, read_only=True) as opened:
+        assert opened.recurring() == []
+    (rejected,) = client.get("/api/recurring").json()["rejected"]
+    assert "Marked as not recurring: 1 group" in client.get("/recurring").text
+    (again,) = decide(client, rejected, verdict="forget")
+    assert ends(again) == ends(group)
+    # A group of before, and nothing to take back.
+    assert client.put("/api/recurring/groups/0000", json={"verdict": "recurs"}).status_code == 409
+    answer = client.put(f"/api/recurring/groups/{again['key']}", json={"verdict": "forget"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "there is no decision on this group")
+
+
+def test_a_new_episode_joins_what_was_confirmed(index: Path, connect: Connect, tmp_path: Path) -> None:
+    client = connect(index)
+    (group,) = find(client)
+    wanted = [{"start": 4.0, "end": 11.0}, {"start": 2.8, "end": 9.3}]
+    decide(client, group, verdict="recurs", name="Song", occurrences=wanted)
+    third = [*shots(("brick", 3, 50)), *shots(("coffee", 0, 25), ("rocket", 0, 25), ("coffee", 3, 15))]
+    encode(tmp_path / "season" / "e3.mp4", [*third, *shots(("chelsea", 9, 40))], rate=10)
+    with Index.open(index) as opened:
+        opened.add(tmp_path / "season", executor=SerialExecutor(opened.worker_spec))
+    (joined,) = find(client)
+    assert (joined["name"], ends(joined)) == ("Song", [(4.0, 11.0), (2.8, 9.3), (5.0, 11.5)])
+    # What was found with it and is something else stays out.
+    wanted = [
+        *({"start": one["start"], "end": one["end"]} for one in joined["occurrences"][:2]),
+        {"start": 5, "end": 11.5, "belongs": False},
+    ]
+    (without,) = decide(client, joined, verdict="recurs", name="Song", occurrences=wanted)
+    assert ends(without) == [(4.0, 11.0), (2.8, 9.3)]
+
+
+def test_what_cannot_be_is_refused_in_words(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    (group,) = find(client)
+    address = f"/api/recurring/groups/{group['key']}"
+    for occurrences, words in (
+        ([{"start": 4.0, "end": 11.0}], "occurrences must be 2, as many as the group has, got 1"),
+        ([{"start": 4.0, "end": 11.0}, {"start": 9.0, "end": 2.0}], "must end after it starts"),
+        ([{"start": 4.0, "end": 11.0}, {"start": 90.0, "end": 92.0}], "start must be before the end of"),
+        ([{"start": 4.0, "end": 11.0}, {"start": 2.0, "end": 9.0, "belongs": False}], "at least two parts must stay"),
+    ):
+        answer = client.put(address, json={"verdict": "recurs", "occurrences": occurrences})
+        assert (answer.status_code, words in answer.json()["detail"]) == (422, True), answer.text
+    closed = connect(index, read_only=True)
+    answer = closed.put(address, json={"verdict": "does not recur"})
+    assert (answer.status_code, "--read-only" in answer.json()["detail"]) == (422, True)
+    assert "decisions.json" not in {path.name for path in index.iterdir()}
+
+
+def test_one_video_is_a_sentence(connect: Connect, tmp_path: Path) -> None:
+    encode(tmp_path / "a.mp4", shots(("coffee", 0, 30)))
+    with Index.open(tmp_path / "i.vidkin", create=True) as opened:
+        opened.add(tmp_path / "a.mp4", executor=SerialExecutor(opened.worker_spec))
+    client = connect(tmp_path / "i.vidkin")
+    assert find(client) == []
+    assert "There is only one video." in client.get("/recurring").text
+    assert json.loads(client.get("/api/recurring/export/json").text)["groups"] == []
