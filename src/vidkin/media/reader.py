@@ -39,6 +39,11 @@ _MOST_UNTIMED = 10_000
 # A step back in time by more seconds than this is an appended recording, not jitter.
 GLUED = 1.0
 
+# Zeros where a download or a copy left a hole: no encoder of these codecs writes them, because their data look random,
+# and their decoders take them without a word.
+_HOLE = bytes(64)
+_SILENT = {"vp8", "vp9"}
+
 PacketIdentity = tuple[int | None, int | None, int | None, int]
 """Times, place and size of a packet."""
 
@@ -102,6 +107,7 @@ class PictureReader:
         self._repeating = False
         self._newest: int | None = None
         self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
+        self._decodes_holes = stream.codec_context.codec.canonical_name in _SILENT
 
     @property
     def length(self) -> float:
@@ -145,17 +151,21 @@ class PictureReader:
         try:
             for packet in self._coming():
                 self.on_read()
-                self._count_failure(packet.is_corrupt)
+                if packet.is_corrupt:
+                    self.count_failure(self.end)
                 if packet.size:
                     self.first = self.first or identify(packet)
                     stamp = packet.dts if self._times_of_decoding else packet.pts
+                    if self._decodes_holes and not packet.is_corrupt and has_hole(memoryview(packet)):
+                        self.concealed += 1
+                        self._note_damage(self.end if stamp is None else stamp)
                     if stamp is not None and not packet.is_discard and not self._shift:
                         self._note(stamp, packet.duration)
                     yield packet
         except av.error.FFmpegError as error:
             if is_refusal(self.name, error):
                 raise media_error(self.name, error) from error
-            self._count_failure()
+            self.count_failure(self.end)
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
@@ -171,9 +181,15 @@ class PictureReader:
         except av.error.MemoryError as error:
             raise media_error(self.name, error) from error
         except av.error.FFmpegError as error:
-            self._count_failure(packet is None or not packet.is_corrupt)
+            if packet is None or not packet.is_corrupt:
+                self.count_failure(self.end)
             logger.debug("%s: a packet could not be decoded: %s", self.name, error)
             return []
+
+    def count_failure(self, time: int) -> None:
+        """Count a packet that is damaged or cannot be decoded, at this time in units of the stream."""
+        self.failures += 1
+        self._note_damage(time)
 
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
         """Every picture with its time; those that are not after the one before are dropped."""
@@ -236,25 +252,26 @@ class PictureReader:
             yield from self.feed(packet)
         yield from self.feed(None)
 
-    def _count_failure(self, failed: bool = True) -> None:
-        if failed:
-            self.failures += 1
-            self._note_damage(self.end)
-
     def _listen(self) -> None:
         if complaints := decoder_log.take():
             self.complaints += complaints
             self._note_damage(self.end)
 
     def _note_damage(self, time: int) -> None:
-        if self._damaged_at is None:
-            self._damaged_at = max(0.0, (time - (self.base or 0)) * self.tick) if self.base is not None else 0.0
+        seconds = max(0.0, (time - self.base) * self.tick) if self.base is not None else 0.0
+        self._damaged_at = seconds if self._damaged_at is None else min(self._damaged_at, seconds)
 
     def _note(self, time: int, duration: int | None) -> None:
         # Only the latest counts: with B-frames, durations are differences of decoding times.
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
+
+
+def has_hole(content: bytes | memoryview) -> bool:
+    """Whether a packet has a long run of zeros before its last byte that is none; those at its end are padding."""
+    whole = bytes(content)
+    return _HOLE in whole and _HOLE in whole.rstrip(b"\0")
 
 
 def identify(packet: Packet[VideoStream]) -> PacketIdentity:

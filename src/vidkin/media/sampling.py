@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import av.error
 
+from vidkin.media.reader import has_hole
 from vidkin.media.time import SAME_TIME, is_before
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class SkippingDecoder:
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
         self._is_whole = find_packet_check(self._decoder)
-        # Number of damaged packets that were not needed.
-        self._dropped_failures = 0
+        # Times of the damaged packets that were not needed.
+        self._dropped_failures: list[int] = []
         self._packets = reader.packets()
         self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
         self._bytes = 0
@@ -81,7 +82,8 @@ class SkippingDecoder:
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (time in units of the stream, picture) for every sampled picture, and some others."""
         yield from self._reader.timed(self._frames())
-        self._reader.failures += self._dropped_failures
+        for time in self._dropped_failures:
+            self._reader.count_failure(time)
         self._reader.close()
 
     def _frames(self) -> Iterator[VideoFrame]:
@@ -118,7 +120,7 @@ class SkippingDecoder:
         except _NoEntryError:
             # For example pictures built up by a periodic refresh. Decode everything; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
-            self._dropped_failures = 0
+            self._dropped_failures.clear()
             yield from self._reader.again()
 
     def _seek(self, limit: int | None) -> None:
@@ -168,9 +170,9 @@ class SkippingDecoder:
             ):
                 # After a key frame that is on screen at the sample or before it, waiting packets are not needed.
                 if self._is_whole is not None:
-                    self._dropped_failures += sum(
-                        not (waiting.is_corrupt or self._is_whole(waiting)) for _, waiting in self._waiting
-                    )
+                    self._dropped_failures += [
+                        time for time, waiting in self._waiting if not (waiting.is_corrupt or self._is_whole(waiting))
+                    ]
                 self._waiting.clear()
                 self._bytes = 0
                 self._restart = True
@@ -252,9 +254,8 @@ class _NoEntryError(Exception):
 # Check whether packets that are not decoded are complete.
 #
 # In MP4 and Matroska the units of H.264 and HEVC are preceded by their lengths (ISO/IEC 14496-15), so damage to a
-# packet
-# nearly always shows without decoding it. The parts of an AV1 packet state their lengths, too; for VP8 and VP9 only the
-# first bytes and the sizes stated there can be checked.
+# packet nearly always shows without decoding it. The parts of an AV1 packet and a frame of ProRes state their lengths,
+# too; for VP8 and VP9 only the first bytes and the sizes stated there can be checked.
 
 
 # Place in the decoder configuration record of the number of bytes in a length.
@@ -269,7 +270,7 @@ _VP8_START, _VP9_SYNC = b"\x9d\x01\x2a", b"\x49\x83\x42"
 def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStream]], bool] | None:
     """A function that checks whether a packet of a stream is complete without decoding it; None if there is none."""
     name, record = decoder.codec.canonical_name, decoder.extradata or b""
-    check = {"vp8": _is_vp8, "vp9": _is_vp9}.get(name)
+    check = {"vp8": _is_vp8, "vp9": _is_vp9, "prores": _is_prores}.get(name)
     place = _LENGTH_PLACES.get(name)
     if place is not None and len(record) > place and record[0] == 1:
         check = partial(_ends_with_its_units, size=(record[place] & 3) + 1)
@@ -281,11 +282,14 @@ def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStrea
 
 
 def _ends_with_its_units(content: memoryview, *, size: int) -> bool:
-    """Whether units preceded by lengths of ``size`` bytes, as in H.264 and HEVC, end with the packet."""
+    """Whether units preceded by lengths of ``size`` bytes, as in H.264 and HEVC, end with the packet.
+
+    Inside a unit there are never three zeros in a row.
+    """
     place = 0
     while place + size <= len(content):
         place += size + int.from_bytes(content[place : place + size], "big")
-    return place <= len(content)
+    return place <= len(content) and not has_hole(content)
 
 
 def _ends_with_its_parts(content: memoryview) -> bool:
@@ -317,6 +321,11 @@ def _is_vp8(content: memoryview) -> bool:
     tag = int.from_bytes(content[:3], "little")
     head = 3 if tag & 1 else 10
     return len(content) >= head + (tag >> 5) and (head == 3 or content[3:6] == _VP8_START)
+
+
+def _is_prores(content: memoryview) -> bool:
+    """Whether a frame has its mark and states a length that fits (SMPTE RDD 36, 5.1)."""
+    return content[4:8] == b"icpf" and int.from_bytes(content[:4], "big") <= len(content)
 
 
 def _is_vp9(content: memoryview) -> bool:
