@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from _measure import machine
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.similarity import FrameFeatures
-from _measure import machine
 from web_load import served
 
 _NOISE = 0.85

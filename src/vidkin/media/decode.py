@@ -187,14 +187,15 @@ def _sampled(
         return sampler
 
     is_empty = True
-    for picture in SkippingDecoder(reader, samples, every=every).pictures():
+    decoder = SkippingDecoder(reader, samples, every=every)
+    for picture in decoder.pictures():
         if sampler is None:
             sampler = make_sampler(tick=reader.tick, base=reader.base or 0)
         for time, frame in sampler.push(picture):
             is_empty = False
             yield (time - (reader.base or 0)) * reader.tick, frame
         if sampler.done:
-            reader.close()
+            decoder.close()
             return
     assert sampler is not None  # pictures() raises if there are none
     for time, frame in sampler.finish(reader.end):

@@ -82,6 +82,13 @@ class SkippingDecoder:
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (time in units of the stream, picture) for every sampled picture, and some others."""
         yield from self._reader.timed(self._frames())
+        self.close()
+
+    def close(self) -> None:
+        """Report damage, that of packets which were not needed as well, or raise `MediaError` if there was no
+        picture."""
+        if self._ended:
+            self._drop_waiting()  # what comes after the last sample
         for time in self._dropped_failures:
             self._reader.count_failure(time)
         self._reader.close()
@@ -184,6 +191,13 @@ class SkippingDecoder:
         yield from self._decode_until(self._latest(limit), whole=True)
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
+
+    def _drop_waiting(self) -> None:
+        if self._is_whole is not None:
+            self._dropped_failures += [
+                time for time, waiting in self._waiting if not (waiting.is_corrupt or self._is_whole(waiting))
+            ]
+        self._waiting.clear()
 
     def _latest(self, limit: int) -> int | None:
         """Time of the picture on screen at ``limit`` if it has not been decoded."""
