@@ -13,6 +13,7 @@ from vidkin.errors import MediaError
 from vidkin.media import decoder_log
 from vidkin.media.container import MOST_PIXELS, demux, is_refusal, media_error, open_video, stated_pixels, too_large
 from vidkin.media.convert import is_too_large
+from vidkin.media.time import DEFAULT_TIME_BASE, Ticks
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -93,7 +94,7 @@ class PictureReader:
         self._begun = begun
         # The packet of those that is read next, with its pictures.
         self._decoded: tuple[Packet[VideoStream], list[VideoFrame]] | None = None
-        self.tick = float(stream.time_base or 1 / 90000)
+        self.tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
         self.first: PacketIdentity | None = None
         self.base: int | None = None
@@ -112,7 +113,12 @@ class PictureReader:
     @property
     def length(self) -> float:
         """Seconds from the first picture until the last one read so far leaves the screen."""
-        return (self.end - (self.base or 0)) * self.tick
+        return self.ticks.seconds(self.end)
+
+    @property
+    def ticks(self) -> Ticks:
+        """The times of the stream in seconds from its first picture; from 0 before there is one."""
+        return Ticks(self.tick, self.base or 0)
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (time in units of the stream, picture) for every picture that can be decoded.
@@ -258,7 +264,7 @@ class PictureReader:
             self._note_damage(self.end)
 
     def _note_damage(self, time: int) -> None:
-        seconds = max(0.0, (time - self.base) * self.tick) if self.base is not None else 0.0
+        seconds = 0.0 if self.base is None else max(0.0, self.ticks.seconds(time))
         self._damaged_at = seconds if self._damaged_at is None else min(self._damaged_at, seconds)
 
     def _note(self, time: int, duration: int | None) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import av.error
 
 from vidkin.media.reader import has_hole
-from vidkin.media.time import SAME_TIME, is_before
+from vidkin.media.time import SAME_TIME, Ticks, is_before
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -134,7 +134,7 @@ class SkippingDecoder:
         """Jump ahead if the first sample is far away."""
         reader = self._reader
         base = reader.base or 0
-        if limit is None or (limit - base) * reader.tick < WORTH_SEEKING:
+        if limit is None or reader.ticks.seconds(limit) < WORTH_SEEKING:
             return
         if not self._foreseeable or not reader.container.format.name.startswith(SEEKABLE):
             return
@@ -395,8 +395,7 @@ class Sampler:
         self._rate = rate
         self._start = start
         self._end = math.inf if end is None else end
-        self._tick = tick
-        self._base = base
+        self._ticks = Ticks(tick, base)
         self._index = 0
         self._held: Picture | None = None
         self._given: int | None = None
@@ -413,7 +412,7 @@ class Sampler:
         """
         if self._rate is None:
             return index
-        passed = (time - self._base) * self._tick - SAME_TIME - self._start
+        passed = self._ticks.seconds(time) - SAME_TIME - self._start
         index = max(index, math.floor(passed * self._rate) - 1)
         while self._limit(index) < time:
             index += 1
@@ -422,7 +421,7 @@ class Sampler:
     def push(self, picture: Picture) -> list[Picture]:
         """The sampled pictures that this one makes certain; after the last, ``done`` is set."""
         if self._rate is None:
-            seconds = (picture[0] - self._base) * self._tick
+            seconds = self._ticks.seconds(picture[0])
             if is_before(seconds, self._start):
                 self._held = picture
                 return []
@@ -452,7 +451,7 @@ class Sampler:
         return self._start if self._rate is None else self._start + index / self._rate
 
     def _limit(self, index: int) -> int:
-        return self._base + math.floor((self._time(index) + SAME_TIME) / self._tick)
+        return self._ticks.latest(self._time(index))
 
     def _take(self) -> list[Picture]:
         if self._held is None or self._held[0] == self._given:
@@ -471,7 +470,8 @@ class ChosenSampler:
     """
 
     def __init__(self, times: Sequence[float], *, tick: float, base: int) -> None:
-        self._limits = [base + math.floor((time + SAME_TIME) / tick) for time in times]
+        ticks = Ticks(tick, base)
+        self._limits = [ticks.latest(time) for time in times]
         self._index = 0
         self._held: Picture | None = None
         self.done = False
