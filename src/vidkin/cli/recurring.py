@@ -159,7 +159,7 @@ def _write_companions(
     """Write skip lists beside videos and chapters into a folder; files of others stay as they are."""
     if chapters is None and not write_edl:
         return []
-    from vidkin._base.files import create_folder
+    from vidkin._base.files import create_folder, safe_name
     from vidkin.index import Companion, write_companions
     from vidkin.rendering.recurring import ffmetadata_chapters, matroska_chapters, parts_of_file, skip_list
 
@@ -176,7 +176,7 @@ def _write_companions(
                 cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
                 shared.append(Companion(beside, False, cause))
         if chapters is not None:
-            name = os.path.join(os.path.abspath(create_folder(chapters)), names[path] + Path(path).suffix)
+            name = os.path.join(os.path.abspath(create_folder(chapters)), safe_name(names[path] + Path(path).suffix))
             contents[f"{name}.chapters.xml"] = matroska_chapters(parts)
             contents[f"{name}.chapters.txt"] = ffmetadata_chapters(parts)
     for companion in shared:
