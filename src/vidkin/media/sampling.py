@@ -278,6 +278,7 @@ _LENGTH_PLACES = {"h264": 4, "hevc": 21}
 # First byte of the record of AV1: marker and version.
 _AV1_RECORD = b"\x81"
 
+_PRORES_MARK = b"icpf"
 _VP8_START, _VP9_SYNC = b"\x9d\x01\x2a", b"\x49\x83\x42"
 
 
@@ -339,7 +340,7 @@ def _is_vp8(content: memoryview) -> bool:
 
 def _is_prores(content: memoryview) -> bool:
     """Whether a frame has its mark and states a length that fits (SMPTE RDD 36, 5.1)."""
-    return content[4:8] == b"icpf" and int.from_bytes(content[:4], "big") <= len(content)
+    return bytes(content[4:8]) == _PRORES_MARK and int.from_bytes(content[:4], "big") <= len(content)
 
 
 def _is_vp9(content: memoryview) -> bool:
