@@ -17,8 +17,8 @@ from vidkin._base import disk
 from vidkin.cli.app import app
 from vidkin.training import load_recipe, show_recipe
 
-# A training runs some two hundred times.
-pytestmark = [pytest.mark.kill, pytest.mark.timeout(600)]
+# A training runs some three hundred times: five minutes of a processor.
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(1200)]
 
 _STEPS, _STORED = 4, 2
 
