@@ -62,6 +62,10 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         "--output", RESULTS, "--name", "copy_retrieval_films",
     )  # fmt: skip
     found |= {
+        "damage_found": [
+            script("damage_found", "--intact", videos, edited, "--output", RESULTS / "damage_found.json")
+        ],
+        "served_memory": [script("served_memory", videos, "--output", RESULTS / "served_memory.json")],
         "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],
         "start_up": [script("start_up", "--data", data, "--output", RESULTS / "start_up.json")],
         "index_rate": [script("index_rate", videos, edited, "--output", RESULTS / "index_rate.json")],

@@ -1,6 +1,6 @@
 """How much memory `vidkin serve` takes with an index of many videos, while several readers search.
 
-    python benchmarks/served_memory.py FOLDER [--videos 10000] [--searches 60] [--readers 4]
+    python benchmarks/served_memory.py FOLDER [--videos 10000] [--searches 200] [--readers 4] [--output FILE]
 
 The videos of the folder are indexed. The others are composed: each has the features of one of them, disturbed (mean
 cosine about .75), so that windows, regions and sizes are those of real videos. Readers search for the real videos in
@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from _measure import machine
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.similarity import FrameFeatures
 from web_load import served
@@ -63,9 +64,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--videos", type=int, default=10_000)
-    parser.add_argument("--searches", type=int, default=60)
+    parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--readers", type=int, default=4)
     parser.add_argument("--index", type=Path, help="Make the index here, or use the one that is there.")
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = options.index or Path(folder) / "many.vidkin"
@@ -86,8 +88,19 @@ def main() -> None:
             print(f"{'searches':>8} {'MiB':>6} {'processor s':>12}")
             rows = search(port, numbers, options.searches, options.readers, process)
     half = [memory for count, memory in rows if count >= options.searches // 2]
-    print(f"highest {max(memory for _, memory in rows):.0f} MiB")
-    print(f"in the second half it grew by {half[-1] - half[0]:.0f} MiB")
+    highest, growth = max(memory for _, memory in rows), half[-1] - half[0]
+    print(f"highest {highest:.0f} MiB")
+    print(f"in the second half it grew by {growth:.0f} MiB")
+    if options.output is not None:
+        document = {
+            "machine": machine(),
+            "index": {name: getattr(info, name) for name in ("videos", "windows", "frames", "bytes")},
+            "readers": options.readers,
+            "memory_mib_by_searches": [[count, round(memory)] for count, memory in rows],
+            "highest_mib": round(highest),
+            "growth_in_second_half_mib": round(growth),
+        }
+        options.output.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def search(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,29 @@ def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: 
     names = sorted(path.name for path in (tmp_path / "parts").iterdir())
     assert names == ["e1-01-Part-1.mp4", "e1-02-Part-2.mp4", "e2-01-Part-1.mp4", "e2-02-Part-2.mp4"]
     assert [piece["start"] for piece in result["pieces"]] == pytest.approx([0.0, 11.0, 0.0, 9.3])
+
+
+def _placed(folder: Path, season: Path, *names: str) -> Path:
+    for name, source in zip(names, ("e1.mp4", "e2.mp4"), strict=True):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(season / source, folder / name)
+    return folder
+
+
+def test_episodes_named_alike_get_files_of_their_own(season: Path, tmp_path: Path) -> None:
+    videos = _placed(tmp_path / "videos", season, "s1/e1.mp4", "s2/e1.mp4")
+    run("recurring", videos, "--split", tmp_path / "parts", "--without", "rest", "--chapters", tmp_path / "chapters")
+    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert names == ["e1 (2)-01-Opening.mp4", "e1-01-Opening.mp4"]
+    names = sorted(path.name for path in (tmp_path / "chapters").glob("*.xml"))
+    assert names == ["e1 (2).mp4.chapters.xml", "e1.mp4.chapters.xml"]
+
+
+def test_two_videos_that_would_share_a_skip_list_get_none(season: Path, tmp_path: Path) -> None:
+    """It has the name of the video but for the ending, and their openings begin elsewhere."""
+    outcome = run("recurring", _placed(tmp_path, season, "e1.mp4", "e1.mkv"), "--write-edl", status=1)
+    assert "needs other parts skipped than the other video of this name" in " ".join(outcome.err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e1.mkv", "e1.mp4"]
 
 
 def test_one_video_and_nothing_in_common_are_sentences(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from numpy.typing import NDArray
 
 from tests.index.helpers import NAMES
 from tests.support.videos import encode, pan
@@ -30,6 +31,8 @@ MOST_GROWTH = (150 + 2 * 96) * 2**20
 # The folder does not grow, or memory would grow with it.
 MOST_VIDEOS = 16
 MOST_DESCRIPTORS, MOST_THREADS = 8, 4
+# Standard deviation of a frame's pixels in gray levels, on average over frames and colors.
+LEAST_CONTRAST = 12.0
 
 
 class Folder:
@@ -43,14 +46,20 @@ class Folder:
         self._made = self._named = 0
         path.mkdir()
 
+    def _draw(self) -> list[NDArray[np.uint8]]:
+        """Frames with detail: the night sky of one picture is so even that it matches nothing, not even itself."""
+        while True:
+            self._made += 1
+            frames = list(pan(NAMES[self._made % len(NAMES)], 30, width=96, height=64, seed=self._made))
+            if np.std(frames, axis=(1, 2)).mean() >= LEAST_CONTRAST:
+                return frames
+
     def change(self) -> None:
         """One change of a kind that is drawn."""
         kinds = ["new", "new", "copy", "move", "break", "delete", "noise"]
         kind = "delete" if len(self.good) > MOST_VIDEOS else self.random.choice(kinds)
         if kind == "new" or len(self.good) < 4:
-            self._made += 1
-            frames = pan(NAMES[self._made % len(NAMES)], 30, width=96, height=64, seed=self._made)
-            encode(self.path / self._name(), frames)
+            encode(self.path / self._name(), self._draw())
             self.good[self._last] = self._made
         elif kind == "copy":
             source = self._drawn()

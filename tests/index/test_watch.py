@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -179,6 +181,25 @@ def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
     assert watching.paths("removed") == ["0.mp4"]
     with Index.open(index, read_only=True) as opened:
         assert [Path(record.path).name for record in opened.videos()] == ["1.mp4"]
+
+
+@pytest.mark.kill
+def test_a_folder_that_is_removed_and_made_again_is_followed(index: Path, tmp_path: Path) -> None:
+    """As a drive that is unplugged and comes back; names that are hardly names are read like others."""
+    content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
+    folder = tmp_path / "videos"
+    video(folder / "first.mp4", seed=1)
+    with watched(index, folder) as watching:
+        watching.wait_for(lambda reports: reports)
+        shutil.rmtree(folder)
+        time.sleep(1.0)
+        folder.mkdir()
+        os.mkfifo(folder / "pipe.mp4")
+        (folder / "loop").symlink_to("loop")
+        (folder / "again\n.mp4").write_bytes(content)
+        watching.wait_for(lambda _: "again\n.mp4" in watching.paths("added"))
+        (folder / "later.mp4").write_bytes(content + b"\0")
+        watching.wait_for(lambda _: "later.mp4" in watching.paths("added"))
 
 
 def test_a_wrong_time_and_a_read_only_index_are_refused(index: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin.media import find_damage, probe, read_frames
+from vidkin.media import find_damage, iter_frames, probe, read_frames
 
 # Name, codec, and whether bytes that are missing in the middle show.
 FORMATS = {
@@ -83,14 +83,79 @@ def test_bytes_missing_in_the_middle_show(films: Path, tmp_path: Path, name: str
     place = positions[len(positions) * 6 // 10] + 12
     (tmp_path / name).write_bytes(content[:place] + content[place + 17 :])
     word = damage(tmp_path / name)
-    if name == "a.ts":  # the demuxer counts the packets; the lengths only say that they lie in no grid
-        assert word == "the file is cut off: 17 bytes or more are missing at its end"
-        return
     found = re.match(r"the file is damaged: [\d,]+( of about [\d,]+)? parts? changed .*, first at (\d\.\d) s", word)
     assert found is not None, word
     assert ("; it lacks 17 bytes or more" in word) == (name == "a.avi")
     # A packet of ASF holds many pictures, and the first one of it is the last before the damage.
     assert (0 if name == "a.wmv" else 0.8) <= float(found[2]) <= 1.5
+
+
+def test_packets_of_a_transport_stream_that_lost_their_mark_are_counted(films: Path, tmp_path: Path) -> None:
+    content = bytearray((films / "a.ts").read_bytes())
+    total = len(content) // 188
+    for packet in (total // 2, total // 2 + 1, total // 2 + 5):
+        content[packet * 188] = 0
+    (tmp_path / "a.ts").write_bytes(content)
+    word = damage(tmp_path / "a.ts")
+    assert re.fullmatch(rf"the file is damaged: 3 of about {total} parts changed .* first at [01]\.\d s", word), word
+
+
+def _table(content: bytes, kind: bytes) -> int:
+    """Where the content of the only table of this kind begins."""
+    assert content.count(kind) == 1
+    return content.index(kind) + 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "value", "clause"),
+    [
+        # stts: version, number of runs, then (samples, duration) of the first run; stsz: version, size, samples.
+        (b"stts", 8, 49, "50 samples have a size, 49 a time"),
+        (b"stsz", 8, 51, "51 samples are stated, 50 have a size"),
+        (b"stsc", 12, 49, "50 samples have a size, 49 a place"),
+        (b"stco", 8, 0x7FFFFFFF, "1 of 1 pieces of a track lie beyond the end of the file"),
+    ],
+)
+def test_an_index_of_mp4_that_disagrees_with_itself_or_its_file_is_named(
+    films: Path, tmp_path: Path, kind: bytes, at: int, value: int, clause: str
+) -> None:
+    content = bytearray((films / "late.mp4").read_bytes())
+    place = _table(content, kind) + at
+    content[place : place + 4] = value.to_bytes(4, "big")
+    (tmp_path / "a.mp4").write_bytes(content)
+    assert find_damage(tmp_path / "a.mp4", "mov,mp4") == f"the file's index is damaged: {clause}"
+
+
+def test_an_index_of_avi_that_lists_a_frame_that_is_not_there_is_named(films: Path, tmp_path: Path) -> None:
+    content = bytearray((films / "a.avi").read_bytes())
+    place = content.index(b"00dc", content.index(b"movi") + 2000)
+    content[place : place + 4] = b"07xx"
+    (tmp_path / "a.avi").write_bytes(content)
+    assert damage(tmp_path / "a.avi") == "the file's index is damaged: 50 frames are listed, 49 are there"
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.webm", "libvpx"), ("a.webm", "libvpx-vp9"), ("a.mp4", "libx264")])
+def test_zeros_inside_a_packet_are_a_frame_with_errors_and_those_at_its_end_are_padding(
+    tmp_path: Path, name: str, codec: str
+) -> None:
+    """What a download leaves that did not come; VP8 and VP9 decode it without a word."""
+    path = encode(tmp_path / name, pan("coffee", 50, width=96, height=64), rate=25, codec=codec, options={"g": "10"})
+    with av.open(str(path)) as container:
+        packet = [packet for packet in container.demux(video=0) if packet.is_keyframe and packet.size][2]
+    assert packet.pos is not None
+    content = path.read_bytes()
+    begin = content.index(bytes(packet)) + 30
+    path.write_bytes(content[:begin] + bytes(100) + content[begin + 100 :])
+    words: list[str] = []
+    read_all = list(iter_frames(path, rate=1.0, on_damage=words.append))
+    assert read_all
+    assert len(words) == 1
+    assert re.fullmatch(r"the file is damaged: .*1 frames? with errors.*, first at 0\.8 s", words[0]), words
+    end = content.index(bytes(packet)) + packet.size
+    path.write_bytes(content[: end - 100] + bytes(100) + content[end:])
+    words.clear()
+    list(iter_frames(path, rate=0.1, on_damage=words.append))
+    assert words == []
 
 
 def test_a_length_that_no_file_has_is_not_believed(films: Path, tmp_path: Path) -> None:

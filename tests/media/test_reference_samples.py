@@ -1,4 +1,5 @@
-"""Every frame of small files of every codec and container at hand is there, at its time: silent loss cannot pass.
+"""Every frame of small files of every codec and container at hand is there, at its time: silent loss cannot pass, and
+whole files are not said to be damaged.
 
 The frames are flat, each eight gray levels brighter than the one before, so that a frame that is missing, repeated or
 out of order is seen in the brightness of all that follow.
@@ -13,7 +14,7 @@ import av
 import numpy as np
 import pytest
 
-from vidkin.media import iter_frames
+from vidkin.media import find_damage, iter_frames, probe
 
 _FRAMES = 24
 _DARKEST, _STEP = 20, 8
@@ -72,7 +73,10 @@ def _write(
 
 
 def _check(path: Path, times: list[Fraction]) -> None:
-    batches = list(iter_frames(path, rate=None, short_side=None))
+    said: list[str] = []
+    batches = list(iter_frames(path, rate=None, short_side=None, on_damage=said.append))
+    list(iter_frames(path, rate=2.0, on_damage=said.append))
+    assert [*said, find_damage(path, probe(path).container)] == [""]
     read = np.concatenate([batch.timestamps for batch in batches])
     gray = np.concatenate([batch.images.mean((1, 2, 3)) for batch in batches])
     np.testing.assert_allclose(read, [float(time - times[0]) for time in times], atol=0.0011)

@@ -26,6 +26,8 @@ def is_whole(codec: str, record: bytes, packet: bytes) -> bool:
     [
         ("h264", AVC, b"\0\0\0\2ab\0\0\0\1c", True),
         ("h264", AVC, b"\0\0\0\2ab\0\0\0\2c", False),
+        ("h264", AVC, b"\0\0\0\x68ab" + bytes(100) + b"cd", False),
+        ("h264", AVC, b"\0\0\0\x68abcd" + bytes(100), True),
         ("hevc", HEVC, b"\0\2ab", True),
         ("hevc", HEVC, b"\0\3ab", False),
         # Temporal delimiter, then a frame of 3 bytes; a size of 128 takes two bytes.
@@ -49,6 +51,11 @@ def is_whole(codec: str, record: bytes, packet: bytes) -> bool:
         ("vp9", b"", VP9_FRAME, True),
         ("vp9", b"", b"\xc6\x07", False),
         ("vp9", b"", b"", True),
+        # Its length in four bytes, which may be less than that of the packet, and its mark.
+        ("prores", b"", b"\0\0\0\x0aicpfab", True),
+        ("prores", b"", b"\0\0\0\x0aicpfabcd", True),
+        ("prores", b"", b"\0\0\0\x0bicpfab", False),
+        ("prores", b"", bytes(10), False),
         # Two frames of 5 and 2 bytes and the index that says so; then one that names 3.
         ("vp9", b"", VP9_KEY + VP9_FRAME + bytes([0xC1, 5, 2, 0xC1]), True),
         ("vp9", b"", VP9_KEY + VP9_FRAME + bytes([0xC1, 5, 3, 0xC1]), False),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.time import SAME_TIME, Time, is_before, is_same_time
+from vidkin.media.time import SAME_TIME, Ticks, Time, is_before, is_same_time
 
 RATES = st.sampled_from([Fraction(24), Fraction(25), Fraction(30000, 1001), Fraction(60), Fraction(24000, 1001)])
 
@@ -133,3 +133,12 @@ def test_sums_of_thirds_are_the_same_time() -> None:
 def test_a_time_earlier_by_more_than_rounding_is_before() -> None:
     assert is_before(1.0, 1.0 + 2 * SAME_TIME)
     assert not is_same_time(1.0, 1.0 + 2 * SAME_TIME)
+
+
+def test_ticks_of_a_stream_are_seconds_from_its_first_frame_and_back() -> None:
+    ticks = Ticks(0.001, first=1_000)
+    assert [ticks.seconds(stamp) for stamp in (1_000, 1_250, 999)] == pytest.approx([0.0, 0.25, -0.001])
+    assert [ticks.latest(time) for time in (0.0, 0.25, 0.2499, 0.25 - 1e-9)] == [1_000, 1_250, 1_249, 1_250]
+    assert ticks.latest(2 / 3) == 1_666
+    thirds = Ticks(1 / 3)
+    assert [thirds.latest(number * (1 / 3)) for number in range(1_000)] == list(range(1_000))

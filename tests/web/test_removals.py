@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,30 @@ def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library
     assert told.exit_code == 0, told.output
     assert contents(mine.folder) == before
     assert client.get("/api/duplicates/removals").json()[0]["files"][0]["fate"] == "restored"
+
+
+@pytest.mark.parametrize("name", ["copy.mp4", "coffee.mp4"])
+def test_a_file_that_is_another_one_by_now_is_no_duplicate(mine: Library, connect: Connect, name: str) -> None:
+    """Somebody saved something else under its name after the index had read it, or over the file to keep."""
+    client = connect(mine.index)
+    copy = number_of(client, "copy.mp4")
+    shutil.copyfile(mine.folder / "rocket & <b>.mp4", mine.folder / name)
+    before = contents(mine.folder)
+    ended = remove(client, copy, folder=mine.folder.parent / "away")
+    assert ended["result"]["done"] == 0
+    (skipped,) = ended["result"]["skipped"]
+    assert skipped["path"].endswith("copy.mp4")
+    assert "changed since it was indexed; run `vidkin index` again" in skipped["cause"]
+    assert contents(mine.folder) == before
+    assert not contents(mine.folder.parent / "away")
+    assert client.get("/api/duplicates/plan.json").json()["groups"] == []
+
+
+def test_a_file_that_was_only_touched_is_still_the_duplicate(mine: Library, connect: Connect) -> None:
+    client = connect(mine.index)
+    os.utime(mine.folder / "copy.mp4", (1, 1))
+    ended = remove(client, number_of(client, "copy.mp4"), folder=mine.folder.parent / "away")
+    assert ended["result"]["done"] == 1
 
 
 def test_only_spare_files_of_the_groups_can_be_removed(mine: Library, connect: Connect) -> None:

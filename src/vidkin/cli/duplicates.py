@@ -120,12 +120,13 @@ def duplicates(
             incoming=incoming or (),
         )
         place = collection.place
+        records = collection.videos() if plan is not None else []
     if csv_file is not None:
         _write_csv(groups, csv_file)
     if plan is not None:
         from vidkin.index import plan_removal, sign_plan, write_plan
 
-        planned = sign_plan(plan_removal(groups, protected=protect or []), place)
+        planned = sign_plan(plan_removal(groups, protected=protect or [], records=records), place)
         write_plan(planned, plan)
     if html is not None:
         from vidkin.rendering.duplicates import write_duplicate_page

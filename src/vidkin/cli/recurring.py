@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -159,21 +160,42 @@ def _write_companions(
     if chapters is None and not write_edl:
         return []
     from vidkin._base.files import create_folder, safe_name
-    from vidkin.index import write_companions
+    from vidkin.index import Companion, write_companions
     from vidkin.rendering.recurring import ffmetadata_chapters, matroska_chapters, parts_of_file, skip_list
 
     contents: dict[str, str] = {}
+    names = _names_in_one_folder(lengths)
+    shared: list[Companion] = []
     for path, duration in lengths.items():
         parts = parts_of_file(groups, path, duration)
         if not any(part.recurs for part in parts):
             continue
         if write_edl:
-            contents[os.path.splitext(path)[0] + ".edl"] = skip_list(parts)
+            beside, text = os.path.splitext(path)[0] + ".edl", skip_list(parts)
+            if contents.setdefault(beside, text) != text:
+                cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
+                shared.append(Companion(beside, False, cause))
         if chapters is not None:
-            name = os.path.join(os.path.abspath(create_folder(chapters)), safe_name(Path(path).name))
+            name = os.path.join(os.path.abspath(create_folder(chapters)), safe_name(names[path] + Path(path).suffix))
             contents[f"{name}.chapters.xml"] = matroska_chapters(parts)
             contents[f"{name}.chapters.txt"] = ffmetadata_chapters(parts)
-    return write_companions(contents, collection.place if is_index else None)
+    for companion in shared:
+        contents.pop(companion.path, None)
+    return [*write_companions(contents, collection.place if is_index else None), *shared]
+
+
+def _names_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
+    """A name for what is written about each video: its own without the ending, numbered where two have the same."""
+    from vidkin._base.files import safe_name
+
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for path in sorted(paths):
+        stem = safe_name(Path(path).stem)
+        numbered = (stem if count == 1 else f"{stem} ({count})" for count in itertools.count(1))
+        names[path] = next(name for name in numbered if name.casefold() not in taken)
+        taken.add(names[path].casefold())
+    return names
 
 
 def _split(
@@ -184,13 +206,14 @@ def _split(
 
     pieces: list[Piece] = []
     failures = []
+    names = _names_in_one_folder(lengths)
     with meter("splitting") as bar:
         for count, (path, duration) in enumerate(lengths.items(), start=1):
             parts = parts_of_file(groups, path, duration)
             try:
                 if any(part.recurs for part in parts):
                     kept = [part for part in parts if without != ("recurring" if part.recurs else "rest")]
-                    pieces += split_parts(path, kept, folder)
+                    pieces += split_parts(path, kept, folder, name=names[path])
             except MediaError as error:
                 failures.append(str(error))
             bar.update(count, len(lengths))

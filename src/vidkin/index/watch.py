@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -143,6 +143,7 @@ def _follow(
     changed = threading.Event()
     with ExitStack() as stack:
         files = scan(names, index.manifest.rules)
+        folders = _identities(files)
         is_watched = _watch(files, changed, index.place.folder, stack)
         while not stop.is_set():
             pause = _RESCAN if is_watched else _RESCAN_UNWATCHED
@@ -166,6 +167,20 @@ def _follow(
                 pass
             changed.clear()
             files = scan(names, index.manifest.rules)
+            if (present := _identities(files)) != folders:
+                # Of a folder that was removed and made again, or mounted, the system watches the old one.
+                stack.close()
+                folders, is_watched = present, _watch(files, changed, index.place.folder, stack)
+
+
+def _identities(scan: Scan) -> dict[str, tuple[int, int]]:
+    """What tells each folder of a scan from another one of its name; those that are gone are left out."""
+    found = {}
+    for folder in scan.folders:
+        with suppress(OSError):
+            state = os.stat(folder)
+            found[folder] = (state.st_dev, state.st_ino)
+    return found
 
 
 def _is_chosen(ready: Mapping[str, VideoFile], settling: Settling, file: VideoFile) -> bool:

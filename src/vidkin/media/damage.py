@@ -18,9 +18,10 @@ _LONGEST_STEP = 60.0
 def find_damage(path: PathLike, container: str, *, on_read: Callable[[], None] = lambda: None) -> str:
     """Describe damage to the structure of a file in one line; "" if there is none, or if its format states no lengths.
 
-    Files that are not whole: parts do not begin where the one before ends, checksums are wrong (Matroska), or the file
-    is shorter than it says. Examined are MP4 and QuickTime, Matroska and WebM, AVI, ASF (WMV), FLV, MPEG program and
-    transport streams, GIF. Nothing is decoded, and what lies inside a part is not examined.
+    Files that are not whole: parts do not begin where the one before ends, checksums are wrong (Matroska), the file is
+    shorter than it says, or its index names frames that are not there (MP4, AVI). Examined are MP4 and QuickTime,
+    Matroska and WebM, AVI, ASF (WMV), FLV, MPEG program and transport streams, GIF. Nothing is decoded, and what lies
+    inside a part is not examined.
 
     Args:
         path: The file.
@@ -52,6 +53,8 @@ def find_damage(path: PathLike, container: str, *, on_read: Callable[[], None] =
             sentences.append(f"it lacks {findings.missing:,} bytes or more")
     elif findings.missing:
         sentences.append(f"the file is cut off: {findings.missing:,} bytes or more are missing at its end")
+    if findings.index and not sentences:
+        sentences.append(f"the file's index is damaged: {findings.index}")
     return "; ".join(sentences)
 
 

@@ -187,19 +187,20 @@ def _sampled(
         return sampler
 
     is_empty = True
-    for picture in SkippingDecoder(reader, samples, every=every).pictures():
+    decoder = SkippingDecoder(reader, samples, every=every)
+    for picture in decoder.pictures():
         if sampler is None:
             sampler = make_sampler(tick=reader.tick, base=reader.base or 0)
         for time, frame in sampler.push(picture):
             is_empty = False
-            yield (time - (reader.base or 0)) * reader.tick, frame
+            yield reader.ticks.seconds(time), frame
         if sampler.done:
-            reader.close()
+            decoder.close()
             return
     assert sampler is not None  # pictures() raises if there are none
     for time, frame in sampler.finish(reader.end):
         is_empty = False
-        yield (time - (reader.base or 0)) * reader.tick, frame
+        yield reader.ticks.seconds(time), frame
     if is_empty:
-        first = ((sampler.limit_of(0) or 0) - (reader.base or 0)) * reader.tick
+        first = reader.ticks.seconds(sampler.limit_of(0) or 0)
         raise MediaError(reader.name, f"start {first:.1f} s is beyond the end ({reader.length:.1f} s)")

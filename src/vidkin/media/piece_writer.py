@@ -20,6 +20,7 @@ from vidkin.media.encode import open_media_output
 from vidkin.media.exact_plan import LostFrameError, Material, PieceStretch, decoding_times
 from vidkin.media.reader import frame_rate
 from vidkin.media.stored_pictures import ParameterSets, StoredPictures, split_units, to_lengths
+from vidkin.media.time import DEFAULT_TIME_BASE
 
 if TYPE_CHECKING:
     from av.container import InputContainer, OutputContainer
@@ -61,7 +62,7 @@ class PieceWriter:
     ) -> None:
         self._main, self._plan, self._stored, self._sound = main, plan, stored, sound
         self._quality, self._codec = quality, codec
-        self._tick = Fraction(main.time_base or Fraction(1, 90_000))
+        self._tick = Fraction(main.time_base or DEFAULT_TIME_BASE)
         self._timeline = timeline
         # Frames in the order in which they are written.
         self._order = [

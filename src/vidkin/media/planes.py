@@ -102,7 +102,7 @@ def iter_planes(
         sampler = _Sampler(height, width)
         filling = _Block(block, height, width)
         for time, frame in reader.pictures():
-            filling.add((time - (reader.base or 0)) * reader.tick, frame, sampler)
+            filling.add(reader.ticks.seconds(time), frame, sampler)
             if filling.count == block:
                 yield filling.finish(reader.length)
                 filling = _Block(block, height, width)

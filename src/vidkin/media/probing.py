@@ -288,7 +288,7 @@ def _stated(container: InputContainer, stream: VideoStream) -> float:
         # FFmpeg adapts the duration to the data present.
         return stream.frames / frame_rate(stream)
     if stream.duration is not None and stream.time_base is not None:
-        return max(float(stream.duration * stream.time_base), 0.0)
+        return float(Time.of_ticks(max(stream.duration, 0), stream.time_base))
     # Matroska counts from 0, even if the first frame is later.
     first = max(container.start_time or 0, 0) / av.time_base
     if (tag := _TAGGED_DURATION.fullmatch(stream.metadata.get("DURATION", ""))) is not None:

@@ -13,6 +13,7 @@ from vidkin.errors import MediaError
 from vidkin.media import decoder_log
 from vidkin.media.container import MOST_PIXELS, demux, is_refusal, media_error, open_video, stated_pixels, too_large
 from vidkin.media.convert import is_too_large
+from vidkin.media.time import DEFAULT_TIME_BASE, Ticks
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -38,6 +39,11 @@ _MOST_UNTIMED = 10_000
 
 # A step back in time by more seconds than this is an appended recording, not jitter.
 GLUED = 1.0
+
+# Zeros where a download or a copy left a hole: no encoder of these codecs writes them, because their data look random,
+# and their decoders take them without a word.
+_HOLE = bytes(64)
+_SILENT = {"vp8", "vp9"}
 
 PacketIdentity = tuple[int | None, int | None, int | None, int]
 """Times, place and size of a packet."""
@@ -88,7 +94,7 @@ class PictureReader:
         self._begun = begun
         # The packet of those that is read next, with its pictures.
         self._decoded: tuple[Packet[VideoStream], list[VideoFrame]] | None = None
-        self.tick = float(stream.time_base or 1 / 90000)
+        self.tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
         self.first: PacketIdentity | None = None
         self.base: int | None = None
@@ -102,11 +108,17 @@ class PictureReader:
         self._repeating = False
         self._newest: int | None = None
         self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
+        self._decodes_holes = stream.codec_context.codec.canonical_name in _SILENT
 
     @property
     def length(self) -> float:
         """Seconds from the first picture until the last one read so far leaves the screen."""
-        return (self.end - (self.base or 0)) * self.tick
+        return self.ticks.seconds(self.end)
+
+    @property
+    def ticks(self) -> Ticks:
+        """The times of the stream in seconds from its first picture; from 0 before there is one."""
+        return Ticks(self.tick, self.base or 0)
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (time in units of the stream, picture) for every picture that can be decoded.
@@ -145,17 +157,21 @@ class PictureReader:
         try:
             for packet in self._coming():
                 self.on_read()
-                self._count_failure(packet.is_corrupt)
+                if packet.is_corrupt:
+                    self.count_failure(self.end)
                 if packet.size:
                     self.first = self.first or identify(packet)
                     stamp = packet.dts if self._times_of_decoding else packet.pts
+                    if self._decodes_holes and not packet.is_corrupt and has_hole(memoryview(packet)):
+                        self.concealed += 1
+                        self._note_damage(self.end if stamp is None else stamp)
                     if stamp is not None and not packet.is_discard and not self._shift:
                         self._note(stamp, packet.duration)
                     yield packet
         except av.error.FFmpegError as error:
             if is_refusal(self.name, error):
                 raise media_error(self.name, error) from error
-            self._count_failure()
+            self.count_failure(self.end)
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
@@ -171,9 +187,15 @@ class PictureReader:
         except av.error.MemoryError as error:
             raise media_error(self.name, error) from error
         except av.error.FFmpegError as error:
-            self._count_failure(packet is None or not packet.is_corrupt)
+            if packet is None or not packet.is_corrupt:
+                self.count_failure(self.end)
             logger.debug("%s: a packet could not be decoded: %s", self.name, error)
             return []
+
+    def count_failure(self, time: int) -> None:
+        """Count a packet that is damaged or cannot be decoded, at this time in units of the stream."""
+        self.failures += 1
+        self._note_damage(time)
 
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
         """Every picture with its time; those that are not after the one before are dropped."""
@@ -236,25 +258,26 @@ class PictureReader:
             yield from self.feed(packet)
         yield from self.feed(None)
 
-    def _count_failure(self, failed: bool = True) -> None:
-        if failed:
-            self.failures += 1
-            self._note_damage(self.end)
-
     def _listen(self) -> None:
         if complaints := decoder_log.take():
             self.complaints += complaints
             self._note_damage(self.end)
 
     def _note_damage(self, time: int) -> None:
-        if self._damaged_at is None:
-            self._damaged_at = max(0.0, (time - (self.base or 0)) * self.tick) if self.base is not None else 0.0
+        seconds = 0.0 if self.base is None else max(0.0, self.ticks.seconds(time))
+        self._damaged_at = seconds if self._damaged_at is None else min(self._damaged_at, seconds)
 
     def _note(self, time: int, duration: int | None) -> None:
         # Only the latest counts: with B-frames, durations are differences of decoding times.
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
+
+
+def has_hole(content: bytes | memoryview) -> bool:
+    """Whether a packet has a long run of zeros before its last byte that is none; those at its end are padding."""
+    whole = bytes(content)
+    return _HOLE in whole and _HOLE in whole.rstrip(b"\0")
 
 
 def identify(packet: Packet[VideoStream]) -> PacketIdentity:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import av.error
 
-from vidkin.media.time import SAME_TIME, is_before
+from vidkin.media.reader import has_hole
+from vidkin.media.time import SAME_TIME, Ticks, is_before
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -64,8 +65,8 @@ class SkippingDecoder:
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in CAN_SKIP
         self._is_whole = find_packet_check(self._decoder)
-        # Number of damaged packets that were not needed.
-        self._dropped_failures = 0
+        # Times of the damaged packets that were not needed.
+        self._dropped_failures: list[int] = []
         self._packets = reader.packets()
         self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
         self._bytes = 0
@@ -81,7 +82,15 @@ class SkippingDecoder:
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (time in units of the stream, picture) for every sampled picture, and some others."""
         yield from self._reader.timed(self._frames())
-        self._reader.failures += self._dropped_failures
+        self.close()
+
+    def close(self) -> None:
+        """Report damage, that of packets which were not needed as well, or raise `MediaError` if there was no
+        picture."""
+        if self._ended:
+            self._drop_waiting()  # what comes after the last sample
+        for time in self._dropped_failures:
+            self._reader.count_failure(time)
         self._reader.close()
 
     def _frames(self) -> Iterator[VideoFrame]:
@@ -118,14 +127,14 @@ class SkippingDecoder:
         except _NoEntryError:
             # For example pictures built up by a periodic refresh. Decode everything; no picture is returned twice.
             self._decoder.skip_frame = "DEFAULT"
-            self._dropped_failures = 0
+            self._dropped_failures.clear()
             yield from self._reader.again()
 
     def _seek(self, limit: int | None) -> None:
         """Jump ahead if the first sample is far away."""
         reader = self._reader
         base = reader.base or 0
-        if limit is None or (limit - base) * reader.tick < WORTH_SEEKING:
+        if limit is None or reader.ticks.seconds(limit) < WORTH_SEEKING:
             return
         if not self._foreseeable or not reader.container.format.name.startswith(SEEKABLE):
             return
@@ -168,9 +177,9 @@ class SkippingDecoder:
             ):
                 # After a key frame that is on screen at the sample or before it, waiting packets are not needed.
                 if self._is_whole is not None:
-                    self._dropped_failures += sum(
-                        not (waiting.is_corrupt or self._is_whole(waiting)) for _, waiting in self._waiting
-                    )
+                    self._dropped_failures += [
+                        time for time, waiting in self._waiting if not (waiting.is_corrupt or self._is_whole(waiting))
+                    ]
                 self._waiting.clear()
                 self._bytes = 0
                 self._restart = True
@@ -184,6 +193,13 @@ class SkippingDecoder:
         yield from self._decode_until(self._latest(limit), whole=True)
         reached = [time for time in self._given if time <= limit]
         self._given = [*([max(reached)] if reached else []), *(time for time in self._given if time > limit)]
+
+    def _drop_waiting(self) -> None:
+        if self._is_whole is not None:
+            self._dropped_failures += [
+                time for time, waiting in self._waiting if not (waiting.is_corrupt or self._is_whole(waiting))
+            ]
+        self._waiting.clear()
 
     def _latest(self, limit: int) -> int | None:
         """Time of the picture on screen at ``limit`` if it has not been decoded."""
@@ -254,9 +270,8 @@ class _NoEntryError(Exception):
 # Check whether packets that are not decoded are complete.
 #
 # In MP4 and Matroska the units of H.264 and HEVC are preceded by their lengths (ISO/IEC 14496-15), so damage to a
-# packet
-# nearly always shows without decoding it. The parts of an AV1 packet state their lengths, too; for VP8 and VP9 only the
-# first bytes and the sizes stated there can be checked.
+# packet nearly always shows without decoding it. The parts of an AV1 packet and a frame of ProRes state their lengths,
+# too; for VP8 and VP9 only the first bytes and the sizes stated there can be checked.
 
 
 # Place in the decoder configuration record of the number of bytes in a length.
@@ -265,13 +280,14 @@ _LENGTH_PLACES = {"h264": 4, "hevc": 21}
 # First byte of the record of AV1: marker and version.
 _AV1_RECORD = b"\x81"
 
+_PRORES_MARK = b"icpf"
 _VP8_START, _VP9_SYNC = b"\x9d\x01\x2a", b"\x49\x83\x42"
 
 
 def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStream]], bool] | None:
     """A function that checks whether a packet of a stream is complete without decoding it; None if there is none."""
     name, record = decoder.codec.canonical_name, decoder.extradata or b""
-    check = {"vp8": _is_vp8, "vp9": _is_vp9}.get(name)
+    check = {"vp8": _is_vp8, "vp9": _is_vp9, "prores": _is_prores}.get(name)
     place = _LENGTH_PLACES.get(name)
     if place is not None and len(record) > place and record[0] == 1:
         check = partial(_ends_with_its_units, size=(record[place] & 3) + 1)
@@ -283,11 +299,14 @@ def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStrea
 
 
 def _ends_with_its_units(content: memoryview, *, size: int) -> bool:
-    """Whether units preceded by lengths of ``size`` bytes, as in H.264 and HEVC, end with the packet."""
+    """Whether units preceded by lengths of ``size`` bytes, as in H.264 and HEVC, end with the packet.
+
+    Inside a unit there are never three zeros in a row.
+    """
     place = 0
     while place + size <= len(content):
         place += size + int.from_bytes(content[place : place + size], "big")
-    return place <= len(content)
+    return place <= len(content) and not has_hole(content)
 
 
 def _ends_with_its_parts(content: memoryview) -> bool:
@@ -319,6 +338,11 @@ def _is_vp8(content: memoryview) -> bool:
     tag = int.from_bytes(content[:3], "little")
     head = 3 if tag & 1 else 10
     return len(content) >= head + (tag >> 5) and (head == 3 or content[3:6] == _VP8_START)
+
+
+def _is_prores(content: memoryview) -> bool:
+    """Whether a frame has its mark and states a length that fits (SMPTE RDD 36, 5.1)."""
+    return bytes(content[4:8]) == _PRORES_MARK and int.from_bytes(content[:4], "big") <= len(content)
 
 
 def _is_vp9(content: memoryview) -> bool:
@@ -374,8 +398,7 @@ class Sampler:
         self._rate = rate
         self._start = start
         self._end = math.inf if end is None else end
-        self._tick = tick
-        self._base = base
+        self._ticks = Ticks(tick, base)
         self._index = 0
         self._held: Picture | None = None
         self._given: int | None = None
@@ -392,7 +415,7 @@ class Sampler:
         """
         if self._rate is None:
             return index
-        passed = (time - self._base) * self._tick - SAME_TIME - self._start
+        passed = self._ticks.seconds(time) - SAME_TIME - self._start
         index = max(index, math.floor(passed * self._rate) - 1)
         while self._limit(index) < time:
             index += 1
@@ -401,7 +424,7 @@ class Sampler:
     def push(self, picture: Picture) -> list[Picture]:
         """The sampled pictures that this one makes certain; after the last, ``done`` is set."""
         if self._rate is None:
-            seconds = (picture[0] - self._base) * self._tick
+            seconds = self._ticks.seconds(picture[0])
             if is_before(seconds, self._start):
                 self._held = picture
                 return []
@@ -431,7 +454,7 @@ class Sampler:
         return self._start if self._rate is None else self._start + index / self._rate
 
     def _limit(self, index: int) -> int:
-        return self._base + math.floor((self._time(index) + SAME_TIME) / self._tick)
+        return self._ticks.latest(self._time(index))
 
     def _take(self) -> list[Picture]:
         if self._held is None or self._held[0] == self._given:
@@ -450,7 +473,8 @@ class ChosenSampler:
     """
 
     def __init__(self, times: Sequence[float], *, tick: float, base: int) -> None:
-        self._limits = [base + math.floor((time + SAME_TIME) / tick) for time in times]
+        ticks = Ticks(tick, base)
+        self._limits = [ticks.latest(time) for time in times]
         self._index = 0
         self._held: Picture | None = None
         self.done = False

@@ -23,6 +23,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.container import open_video
 from vidkin.media.encode import open_media_output
 from vidkin.media.pieces import Piece, SplitReport, choose_form, piece_paths
+from vidkin.media.time import DEFAULT_TIME_BASE
 
 if TYPE_CHECKING:
     from av.container import InputContainer, OutputContainer
@@ -215,7 +216,7 @@ def plan_split(
             lengths.append(packet.duration or 0)
     if not shown:
         raise MediaError(name, "there are no pictures in it")
-    base, tick = min(shown), Fraction(main.time_base or Fraction(1, 90_000))
+    base, tick = min(shown), Fraction(main.time_base or DEFAULT_TIME_BASE)
     # Some formats have no durations, especially for the last picture; then it is assumed to be on screen for the usual
     # time.
     usual = int(median(after - before for before, after in pairwise(sorted(shown)))) if len(shown) > 1 else 0

@@ -21,6 +21,7 @@ from vidkin.media.piece_writer import PieceWriter, SoundReader, encoder_of
 from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, piece_paths
 from vidkin.media.probing import probe
 from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
+from vidkin.media.time import DEFAULT_TIME_BASE
 
 OnSplitProgress = Callable[[float, float | None], None]
 
@@ -147,7 +148,7 @@ def _write_pieces(
         open_video(name) as (container, stream),
         open_video(name, threads=1) as (other, _),
     ):
-        tick = Fraction(stream.time_base or Fraction(1, 90_000))
+        tick = Fraction(stream.time_base or DEFAULT_TIME_BASE)
         if stored is None:  # the packets' times are useless: use those of the decoded frames
             shown = times + probe(name).start_time
             stamps = np.rint(shown / float(tick)).astype(np.int64)

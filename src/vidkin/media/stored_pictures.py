@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media.time import SAME_TIME
+from vidkin.media.time import DEFAULT_TIME_BASE, SAME_TIME
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -104,7 +103,7 @@ def read_stored_pictures(
         stamps.append(stamp)
     shown = np.array(stamps, np.int64)
     order = np.argsort(shown, kind="stable")
-    seconds = (shown[order] - shown[order[:1]]) * float(main.time_base or Fraction(1, 90_000))
+    seconds = (shown[order] - shown[order[:1]]) * float(main.time_base or DEFAULT_TIME_BASE)
     if len(times) > len(shown) or not np.allclose(seconds[: len(times)], times, rtol=0, atol=SAME_TIME):
         return None
     if not container.format.name.startswith(_WITH_TIMES) and len(keys) < len(shown):

@@ -13,6 +13,9 @@ from vidkin.errors import InvalidArgumentError
 SAME_TIME = 1e-6
 """Times closer together than this, in seconds, count as equal, because sums of thirds are not exact."""
 
+DEFAULT_TIME_BASE = Fraction(1, 90_000)
+"""Seconds of a tick in files that state none, as in MPEG streams."""
+
 # A whole number of frames, as in 250f; anything longer than any video is refused before it is computed with.
 _FRAME_NUMBER = re.compile(r"(\d{1,12}) ?f(?:rames?)?", re.IGNORECASE)
 _SECONDS = re.compile(r"\+?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?")
@@ -31,6 +34,33 @@ def is_frame_number(text: str) -> bool:
 def is_same_time(time: float, other: float) -> bool:
     """Whether two times in seconds differ by no more than rounding."""
     return abs(time - other) <= SAME_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The timestamps of one video, whole numbers of ticks, and their seconds from the first frame.
+
+    Every frame is converted, so these are numbers of the processor; `Time.of_ticks` is exact.
+
+    >>> ticks = Ticks(1 / 90_000, first=3_000)
+    >>> ticks.seconds(93_000), ticks.latest(1.0)
+    (1.0, 93000)
+
+    Attributes:
+        length: Seconds of one tick.
+        first: Timestamp of the first frame.
+    """
+
+    length: float
+    first: int = 0
+
+    def seconds(self, timestamp: int) -> float:
+        """Seconds from the first frame; negative before it."""
+        return (timestamp - self.first) * self.length
+
+    def latest(self, seconds: float) -> int:
+        """The latest timestamp that is not after a time: of a frame that appears then or earlier."""
+        return self.first + math.floor((seconds + SAME_TIME) / self.length)
 
 
 @dataclass(frozen=True, slots=True, order=True)

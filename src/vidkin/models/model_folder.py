@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
+from vidkin._base import disk
 from vidkin._base.files import PathLike, write_bytes, write_text
 from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError
@@ -174,6 +175,6 @@ def write_model_folder(
         _log.warning("%s: the model needs torch wherever it is used: %s", path, error)
         written = ()
     for file in (path / GRAPH_FILE, path / HEAD_FILE):
-        if file not in written:
-            file.unlink(missing_ok=True)
+        if file not in written and os.path.lexists(file):
+            disk.unlink(file)
     return path

@@ -33,6 +33,7 @@ KIND_NAMES = {
 
 _HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "source", "files", "name")
 _USUAL_SPEED = 0.005
+_LONGEST_NAME = 240  # bytes of a name without its ending
 _LEAST_PART = 0.5  # seconds of a chapter between two others
 
 
@@ -287,13 +288,16 @@ class _FrameSpan(NamedTuple):
     end_frame: int
 
 
-def split_parts(path: str, parts: Sequence[NamedPart], folder: str | os.PathLike[str]) -> list[Piece]:
+def split_parts(
+    path: str, parts: Sequence[NamedPart], folder: str | os.PathLike[str], *, name: str = ""
+) -> list[Piece]:
     """Write parts of a file as files that hold exactly their frames, named ``<file>-01-Opening``...
 
     Args:
         path: The video.
         parts: Parts in order of time; those without a frame are left out.
         folder: Where to write; created if missing.
+        name: What the names of the files begin with; "" is the name of the video.
 
     Raises:
         MediaError: The video cannot be read, or a part cannot be written.
@@ -306,5 +310,6 @@ def split_parts(path: str, parts: Sequence[NamedPart], folder: str | os.PathLike
         if last > first:
             end = part.end if last < len(times) else max(part.end, float(times[-1]))
             spans.append(_FrameSpan(float(times[first]), end, first, last))
-            names.append(f"{safe_name(Path(path).stem)}-{number_of_part:02d}-{safe_name(part.name.replace(' ', '-'))}")
+            ending = f"-{number_of_part:02d}-{part.name.replace(' ', '-')}"
+            names.append(safe_name(f"{name or safe_name(Path(path).stem)}{ending}", longest=_LONGEST_NAME))
     return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []

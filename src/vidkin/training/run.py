@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from vidkin._base import disk
 from vidkin._base.files import create_output_folder, write_text
 from vidkin._base.values import Result, fields_as_json, parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
@@ -155,7 +156,8 @@ class RunLog:
             purge = None if resume_after is None else resume_after + 1
             self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)
         try:
-            self.path.write_text(kept, encoding="utf-8")
+            if folder is not None:
+                write_text(self.path, kept)
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as error:
             raise InvalidArgumentError(f"{self.path}: cannot be written: {error.strerror or error}") from error
@@ -373,7 +375,10 @@ def _write_start(run: TrainingRun, *, resumed: bool) -> None:
     """Write everything known before the first step, and remove the checkpoint of the run that this one replaces."""
     try:
         if not resumed:
-            (run.folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+            # The report as well: after a kill, that of the run before would stand for this one.
+            for name in (CHECKPOINT_FILE, REPORT_FILE):
+                if os.path.lexists(run.folder / name):
+                    disk.unlink(run.folder / name)
         run.store_split()
         write_text(run.folder / RECIPE_FILE, show_recipe(run.recipe))
     except OSError as error:

@@ -298,7 +298,7 @@ async def export_plan(site: CurrentSite) -> Response:
     await bring_up_to_date(site, wait=True)
 
     def work() -> bytes:
-        plan = plan_removal(current_groups(site))
+        plan = plan_removal(current_groups(site), records=site.index.listing().records)
         plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
         with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
             path = Path(folder, "plan.json")

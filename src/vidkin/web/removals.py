@@ -61,7 +61,9 @@ async def remove_files(site: CurrentSite, removing: Removing) -> JobState:
     def work(job: Job) -> dict[str, Any]:
         removals = Removals(site.index.place)
         try:
-            removal, actions = removals.carry_out(groups, folder=folder, on_progress=job.report)
+            removal, actions = removals.carry_out(
+                groups, folder=folder, records=site.index.listing().records, on_progress=job.report
+            )
         finally:
             job.report_quietly("bringing the groups up to date")
             site.groups.regroup()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -17,6 +18,9 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
 from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
 from vidkin.index.storage.files import content_hash
+from vidkin.index.storage.records import VideoRecord
+
+_logger = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 _VERSION = 1
@@ -127,32 +131,82 @@ class DuplicatePlan(Result):
         return sum(file.size for group in self.groups for file in group.remove)
 
 
-def plan_removal(groups: Iterable[DuplicateGroup], *, protected: Sequence[PathLike] = ()) -> DuplicatePlan:
+def plan_removal(
+    groups: Iterable[DuplicateGroup],
+    *,
+    protected: Sequence[PathLike] = (),
+    records: Iterable[VideoRecord] | None = None,
+) -> DuplicatePlan:
     """Make a plan that keeps the best file of each group and removes the spare ones.
 
     A file stays if it shows something that the best one lacks, if it may not be a copy, if it has other
     names (hard links), if it or the best one is a symbolic link, if it is in a protected folder, or if it is the movie
-    of a photograph. What belongs to a file, such as its subtitles, goes with it. Every file of the plan is read whole.
+    of a photograph; and if it or the best one is another file by now than the one that was compared. What belongs to a
+    file, such as its subtitles, goes with it. Every file of the plan is read whole.
 
     Args:
         groups: Result of :meth:`vidkin.Index.duplicates`.
         protected: Folders in which no file is touched.
+        records: Records of the index from which the groups are, to tell which files have changed since they were read;
+            None takes every file for unchanged.
 
     Raises:
         MediaError: A file can no longer be read.
     """
     folders = [os.path.realpath(os.path.expanduser(folder)) for folder in protected]
+    known = {record.path: record for record in records or ()}
     planned = []
     for group in groups:
-        reasons = {member.path: _why_it_stays(member, folders) for member in group.members if not member.best}
-        if os.path.islink(group.best.path):
-            continue  # what it points to may be one of the others
+        reasons = why_files_stay(group, protected=folders, known=known)
         remove = [_state_with_companions(path) for path, why in reasons.items() if why is None]
         if remove:
             stay = tuple(StayingFile(path, why) for path, why in reasons.items() if why is not None)
             keep = FileState.of(group.best.path)
             planned.append(PlannedGroup(keep, group.reason, tuple(remove), stay, bool(group.best.stays)))
     return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
+
+
+def why_files_stay(
+    group: DuplicateGroup, *, protected: Sequence[str] = (), known: Mapping[str, VideoRecord]
+) -> dict[str, str | None]:
+    """The reason not to remove each file of a group but the best one, by path; None for those that are spare.
+
+    Args:
+        group: One of :meth:`vidkin.Index.duplicates`.
+        protected: Real paths of folders in which no file is touched.
+        known: Records of the index by path; files without one are taken for unchanged.
+    """
+    best = group.best.path
+    others = [member for member in group.members if not member.best]
+    if os.path.islink(best):  # what it points to may be one of the others
+        return {member.path: "the file to keep is a symbolic link" for member in others}
+    if _has_changed(best, known.get(best)):
+        why = "the file to keep changed since it was indexed; run `vidkin index` again"
+        return {member.path: why for member in others}
+    return {
+        member.path: "it changed since it was indexed; run `vidkin index` again"
+        if _has_changed(member.path, known.get(member.path))
+        else _why_it_stays(member, protected)
+        for member in others
+    }
+
+
+def _has_changed(path: str, record: VideoRecord | None) -> bool:
+    """Whether a file has another content than when it was indexed; one that cannot be read is reported later."""
+    if record is None:
+        return False
+    try:
+        state = os.stat(path)
+        if (state.st_size, state.st_mtime_ns) == (record.size, record.mtime_ns):
+            return False
+        changed = state.st_size != record.size or all(
+            content_hash(path, state.st_size, whole=whole).text != record.content_hash for whole in (False, True)
+        )
+    except OSError:
+        return False
+    if changed:
+        _logger.warning("%s: changed since it was indexed, and stays; run `vidkin index` again", path)
+    return changed
 
 
 def write_plan(plan: DuplicatePlan, path: PathLike) -> None:

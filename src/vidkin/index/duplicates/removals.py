@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,13 +14,21 @@ from typing import Any, Literal
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
 from vidkin.index.duplicates.find import DuplicateGroup
-from vidkin.index.duplicates.plans import DuplicatePlan, PlannedGroup, plan_removal, read_plan, write_plan
+from vidkin.index.duplicates.plans import (
+    DuplicatePlan,
+    PlannedGroup,
+    plan_removal,
+    read_plan,
+    why_files_stay,
+    write_plan,
+)
 from vidkin.index.duplicates.plans_signature import PlanKey, sign_plan
 from vidkin.index.duplicates.removal import apply_plan
 from vidkin.index.duplicates.removal_entries import FileAction
 from vidkin.index.duplicates.removal_log import Journal, StepState
 from vidkin.index.duplicates.removal_undo import undo
 from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -108,6 +116,7 @@ class Removals:
         groups: Sequence[DuplicateGroup],
         *,
         folder: str | os.PathLike[str] | None = None,
+        records: Iterable[VideoRecord] | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> tuple[Removal | None, list[FileAction]]:
         """Plan the removal of the spare files of groups, sign and store the plan, and carry it out.
@@ -115,6 +124,7 @@ class Removals:
         Args:
             groups: Of each, the best file and those to be removed; what is not spare stays.
             folder: Where the files go; None for the trash.
+            records: Records of the index: files that have changed since stay.
             on_progress: Callback that receives (steps done, total number of steps, what is being done): a step to read
                 a group, and one to move a file. What it raises ends the run; what was moved is in the log.
 
@@ -127,6 +137,7 @@ class Removals:
             MediaError: The plan or its log cannot be written.
         """
         total = sum(len(group.members) for group in groups)
+        known = {record.path: record for record in records or ()}
 
         def report(done: int, what: str, total: int = total) -> None:
             if on_progress is not None:
@@ -136,8 +147,13 @@ class Removals:
             planned, skipped = list[PlannedGroup](), list[FileAction]()
             for position, group in enumerate(groups):
                 report(position, f"reading {os.path.basename(group.best.path)}")
+                members = [known[member.path] for member in group.members if member.path in known]
                 try:
-                    planned += plan_removal([group]).groups
+                    found = plan_removal([group], records=members).groups
+                    planned += found
+                    if not found:
+                        reasons = why_files_stay(group, known=known)
+                        skipped += [FileAction(path, "skipped", cause=why) for path, why in reasons.items() if why]
                 except MediaError as error:
                     causes = [member.path for member in group.members if not member.best]
                     skipped += [FileAction(path, "skipped", cause=str(error)) for path in causes]

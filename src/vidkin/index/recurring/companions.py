@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vidkin._base.files import replace_file
+from vidkin._base import disk
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.files import write_whole
@@ -53,7 +55,9 @@ def write_companions(contents: Mapping[str, str], place: Place | None = None) ->
         content = text.encode("utf-8", "surrogateescape")
         cause = _obstacle(path, content, known)
         if not cause:
-            planned[path] = _digest(content)
+            # The one before stays known until it is replaced: a kill in between must not make it a stranger's.
+            held = _held_digest(path)
+            planned[path] = " ".join(dict.fromkeys(filter(None, (_digest(content), held))))
         outcomes.append(Companion(path, not cause, cause))
     if place is not None and planned != known:
         # Before the files: a file of ours that the index does not know would never be replaced again.
@@ -62,12 +66,41 @@ def write_companions(contents: Mapping[str, str], place: Place | None = None) ->
     for outcome in outcomes:
         if outcome.written:
             try:
-                with replace_file(outcome.path) as temporary:
-                    temporary.write_bytes(contents[outcome.path].encode("utf-8", "surrogateescape"))
+                outcome = _write(outcome, contents[outcome.path].encode("utf-8", "surrogateescape"), known)
             except OSError as error:
                 outcome = Companion(outcome.path, False, f"cannot be written ({error.strerror or error})")
         written.append(outcome)
     return written
+
+
+def _write(companion: Companion, content: bytes, known: Mapping[str, str]) -> Companion:
+    """Write one file, unless somebody has put another one there in the meantime; OSError if the system refuses."""
+    temporary = os.path.join(os.path.dirname(companion.path), f".{secrets.token_hex(8)}.part")
+    disk.before("create", temporary)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+        disk.sync_file(temporary)
+        cause = _obstacle(companion.path, content, known)
+        if cause:
+            return Companion(companion.path, False, cause)
+        if os.path.lexists(companion.path):
+            disk.rename(temporary, companion.path)
+        else:
+            disk.rename_new(temporary, companion.path)
+        disk.sync_folder(os.path.dirname(companion.path) or ".")
+    finally:
+        with suppress(FileNotFoundError):
+            disk.unlink(temporary)
+    return companion
+
+
+def _held_digest(path: str) -> str:
+    """Hash of a file that is there; "" if none is."""
+    try:
+        return _digest(Path(path).read_bytes())
+    except OSError:
+        return ""
 
 
 def _obstacle(path: str, content: bytes, known: Mapping[str, str]) -> str:
@@ -83,7 +116,7 @@ def _obstacle(path: str, content: bytes, known: Mapping[str, str]) -> str:
         held = file.read_bytes()
     except OSError as error:
         return f"cannot be read ({error.strerror or error})"
-    if held == content or known.get(path) == _digest(held):
+    if held == content or _digest(held) in known.get(path, "").split():
         return ""
     return "was not written by vidkin, or changed since; move it away first"
 

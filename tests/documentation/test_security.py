@@ -1,0 +1,53 @@
+"""Every statement of docs/security.md names a test, and the tests it names exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+_REFERENCE = re.compile(r"`(tests/[\w/]+\.py)?::(test_\w+)`")
+# What is not held off has no test, and a figure has the command that prints it.
+_WITHOUT = ("To report", "What vidkin does not protect from")
+
+
+@cache
+def _names_of_tests(path: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def references() -> list[tuple[str, str]]:
+    """(file, test) in the order of the page; a test without a file is in the one named before it."""
+    found, file = [], ""
+    for match in _REFERENCE.finditer(PAGE):
+        file = match[1] or file
+        found.append((file, match[2]))
+    return found
+
+
+@pytest.mark.parametrize(("file", "test"), references())
+def test_a_test_that_the_page_names_exists(file: str, test: str) -> None:
+    assert test in _names_of_tests(file)
+
+
+def test_every_statement_names_a_test_or_a_command() -> None:
+    sections = [part for part in PAGE.split("\n## ")[1:] if not part.startswith(_WITHOUT)]
+    statements = []
+    for section in sections:
+        statements += re.findall(r"^\* .*?(?=^\* |^$|\Z)", section, re.DOTALL | re.MULTILINE)
+        statements += re.findall(r"^\| (?!A plan or log may).*\|$", section, re.MULTILINE)
+    assert len(statements) > 30
+    for statement in statements:
+        assert _REFERENCE.search(statement) or "python benchmarks/" in statement, statement
+
+
+def test_no_test_is_named_without_its_whole_name() -> None:
+    assert len(re.findall(r"`[^`]*::[^`]*`", PAGE)) - PAGE.count("`file::test`") - PAGE.count("; `::test` is") == len(
+        references()
+    )
