@@ -38,6 +38,7 @@ from vidkin.shots.cut_numbers import (
     FrameVectors,
     VectorNetwork,
     can_be_a_transition,
+    frames_of_transition,
     measure_cut,
     measure_transition,
     stands_out,
@@ -118,11 +119,11 @@ LEAST_DISTANCE = 0.01
 # What is added to the logits of the kinds: soft wipes, which are rare in training, look a little like dissolves.
 _KIND_BIAS = np.array([0.0, 0.0, 3.0])
 
-_STEP = 128
+# Frames that the networks read at a time, beside those before and after that they need; frames of a block; frames held.
+_STEP, _PUSHED, _ROOM = 384, 64, 896
 
-_PUSHED = 64
-
-_ROOM = 640
+# A stretch of more frames than this is measured before its end is settled, while its first frames are held.
+_MOST_UNSETTLED = 213
 
 # Where the inexpensive curve moves: the network's answer for a cut is at least this, or luma without brightness and
 # contrast changes by this much and by this many times its surroundings.
@@ -164,7 +165,7 @@ class ProposalMaker:
         gradual: Network with the same answers from the band and what lies between frames (`GradualReader`).
         encoder: Encoder of single frames.
 
-    Memory: 640 frames at 24 KiB, and 60 bytes for every frame. The result does not depend on how the frames are
+    Memory: 896 frames at 24 KiB, and 60 bytes for every frame. The result does not depend on how the frames are
     divided into blocks.
     """
 
@@ -266,11 +267,16 @@ class ProposalMaker:
         answers = self._gradual_answers.rows
         stretches = propose_stretches(answers[begin:until, 1], self._seen.rows[begin:until, 1] * 128)
         settled = until if last else until - 16
+        chosen: list[tuple[int, int]] = []
         for start, stop in stretches:
             first, end = begin + start, begin + stop
-            if end >= settled and end - first < _ROOM // 3:
+            if end >= settled and end - first < _MOST_UNSETTLED:
                 settled = min(settled, first)
                 break
+            chosen.append((first, end))
+        # Together, because the encoder takes half as long for a frame among many.
+        self.vectors.encode(frame for stretch in chosen for frame in frames_of_transition(*stretch))
+        for first, end in chosen:
             numbers = measure_transition(first, end, self.vectors, answers, self._seen.rows)
             kind, sure = _kind_of_stretch(answers[first : end + 1, 2:].mean(0))
             if kind == "dissolve" and (self.contrasts[max(0, first - 1) : end + 2] < PLAIN).any():
@@ -634,7 +640,7 @@ class CutDetector:
         hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights.
         gradual: Least probability of a gradual transition, in (0, 1).
 
-    The curve is the larger of the network's two answers and, where computed, the distance of the vectors. Memory: 12
+    The curve is the larger of the network's two answers and, where computed, the distance of the vectors. Memory: 21
     MiB, and about 60 bytes per frame. Films need at least two frames to be cut. Shots get no critical score, which
     requires a learned distance.
     """
