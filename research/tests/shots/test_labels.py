@@ -46,9 +46,7 @@ def test_bbc_videos_are_found_by_the_number_in_their_names(tmp_path: Path) -> No
     assert labels_of_video("rai", labels, "bbc_10") is None
 
 
-def test_the_published_text_of_shot_is_read_with_its_slips(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_published_text_of_shot_is_read_with_its_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two commas, one at the end, a dot and blank lines are read; a transition that ends before it begins is not."""
     text = "31602670982.mp4 99\n30,31\n60,71\n\n\n39672724739.mp4  574\n30,,31\n60.71\n722,57\n\n5.mp4 9\n30,31,\n \n"
     file = written(tmp_path / "kuaishou_v2.txt", text)
@@ -60,11 +58,20 @@ def test_the_published_text_of_shot_is_read_with_its_slips(
 
 
 def test_omnishotcut_ranges_of_its_evaluation_end_before_their_last_number(tmp_path: Path) -> None:
-    """Content by the names and by the numbers of the published tables: a dip to black is a fade, cross blur a dissolve."""
+    """Content by the names and the numbers of the published tables: a dip to black is a fade, cross blur a dissolve."""
     entry = {
         "video_path": "videos/a.mp4",
         "ranges": [[0, 31], [31, 61], [61, 71], [71, 81], [81, 91], [91, 96], [96, 100], [100, 104]],
-        "intra_labels": ["General", "General", "cross_blur", "General", "dip_to_black", "General", "General", "padding"],
+        "intra_labels": [
+            "General",
+            "General",
+            "cross_blur",
+            "General",
+            "dip_to_black",
+            "General",
+            "General",
+            "padding",
+        ],
         "inter_labels": ["New_Start", "Hard_Cut", *["Transition"] * 4, "Sudden_Jump", "padding"],
     }
     expected = (

@@ -143,8 +143,8 @@ def _read_rai(path: Path) -> Labels:
 def _read_shot(path: Path) -> Labels:
     """``kuaishou_v2.txt``, or ``{video: [[first frame, last frame], ...]}`` from the authors' pickle as JSON.
 
-    The text has a line ``VIDEO FRAMES`` before the transitions of each video, a line ``LAST,FIRST`` each: the last frame
-    before it and the first one after it.
+    The text has a line ``VIDEO FRAMES`` before the transitions of each video, a line ``LAST,FIRST`` each: the last
+    frame before it and the first one after it.
     """
     if path.suffix.lower() != ".txt":
         return {Path(video).stem: transitions_between(shots) for video, shots in read_json(path).items()}
@@ -182,10 +182,10 @@ _OMNI_JUMP, _OMNI_JUMP_NUMBER, _OMNI_PADDING = "jump", 4, "padding"
 def _read_omnishotcut(path: Path) -> Labels:
     """Ranges of shots and of transitions, with labels of what each range is and how it comes in.
 
-    A list of videos with ``video_path`` and ``ranges`` (or ``gt_ranges``) of [first frame, frame after the last], and as
-    many ``intra_labels`` and ``inter_labels``: the authors' pickle as JSON, and what their evaluation writes. Also
-    ``{video: {"shots": [[first, last], ...], "intra_labels": [...], "inter_labels": [...]}}``, and a list of videos with
-    ``video_name`` and ``shots`` of ``start_frame``, ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
+    A list of videos with ``video_path`` and ``ranges`` (or ``gt_ranges``) of [first frame, frame after the last], and
+    as many ``intra_labels`` and ``inter_labels``: the authors' pickle as JSON, and what their evaluation writes. Also
+    ``{video: {"shots": [[first, last], ...], "intra_labels": [...], "inter_labels": [...]}}``, and a list of videos
+    with ``video_name`` and ``shots`` of ``start_frame``, ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
     """
     content = read_json(path)
     if isinstance(content, Mapping):
