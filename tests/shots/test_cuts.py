@@ -201,12 +201,14 @@ def test_letters_that_appear_over_a_picture_make_no_cut() -> None:
 
 def test_a_cut_to_what_looks_nearly_the_same_is_a_jump() -> None:
     """The logarithm of the distance decides; at -1, where the vectors are .37 apart, a jump is .65 sure."""
-    (cut,) = decide([replace(measured(distance=-1.0, contrast=1.0, again=0.5, stays=0.4))], [], rules())
+    (cut,) = decide([measured(distance=-1.0, contrast=1.0, again=0.5, stays=0.4, picture=3.0)], [], rules())
     assert cut.kind == "jump"
     assert cut.kind_confidence == pytest.approx(1 / (1 + np.exp(-0.6)))
     (cut,) = decide([measured(distance=-1.0, contrast=1.0, again=0.5, stays=0.4, structure=1.4)], [], rules())
     assert (cut.kind, cut.kind_confidence) == ("hard", 1.0)  # the frames have nothing in common
-    (cut,) = decide([measured(distance=0.2)], [], rules())
+    (cut,) = decide([measured(distance=-1.0, contrast=1.0, again=0.5, stays=0.4, picture=0.5)], [], rules())
+    assert (cut.kind, cut.kind_confidence) == ("hard", 1.0)  # one of them is plain
+    (cut,) = decide([measured(distance=0.2, picture=3.0)], [], rules())
     assert cut.kind == "hard"
     assert cut.kind_confidence == pytest.approx(1 / (1 + np.exp(-3.0)))
 

@@ -9,7 +9,7 @@ import pytest
 
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin_research.shots.extents import LabeledTransition
-from vidkin_research.shots.labels import read_shot_labels
+from vidkin_research.shots.labels import labels_of_video, read_shot_labels
 
 HARD, GRADUAL = LabeledTransition("hard", 31, 31), LabeledTransition("gradual", 61, 70)
 
@@ -34,6 +34,60 @@ def test_rai_and_bbc_list_first_and_last_frames_of_shots(tmp_path: Path) -> None
 def test_shot_lists_shots_by_video(tmp_path: Path) -> None:
     file = written(tmp_path / "truth.json", {"123": [[0, 30], [31, 60], [71, 99]]})
     assert read_shot_labels("shot", file) == {"123": (HARD, GRADUAL)}
+
+
+def test_bbc_videos_are_found_by_the_number_in_their_names(tmp_path: Path) -> None:
+    """The videos are bbc_01.mp4 ..., their labels 01_From_Pole_to_Pole.txt ..."""
+    for name in ("01_From_Pole_to_Pole.txt", "10_Seasonal_Forests.txt"):
+        written(tmp_path / name, "0 29\n30 59\n")
+    labels = read_shot_labels("bbc", tmp_path)
+    assert labels_of_video("bbc", labels, "bbc_10") == labels["10_Seasonal_Forests"] == (HARD,)
+    assert labels_of_video("bbc", labels, "bbc_02") is None
+    assert labels_of_video("rai", labels, "bbc_10") is None
+
+
+def test_the_published_text_of_shot_is_read_with_its_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Two commas, one at the end, a dot and blank lines are read; a transition that ends before it begins is not."""
+    text = "31602670982.mp4 99\n30,31\n60,71\n\n\n39672724739.mp4  574\n30,,31\n60.71\n722,57\n\n5.mp4 9\n30,31,\n \n"
+    file = written(tmp_path / "kuaishou_v2.txt", text)
+    expected = {"31602670982": (HARD, GRADUAL), "39672724739": (HARD, GRADUAL), "5": (HARD,)}
+    assert read_shot_labels("shot", file) == expected
+    assert "line 9 ends before it begins and is left out: 722,57" in caplog.text
+    with pytest.raises(DatasetError, match="line 1 must be two frames after a line that names a video"):
+        read_shot_labels("shot", written(tmp_path / "other.txt", "30,31\n"))
+
+
+def test_omnishotcut_ranges_of_its_evaluation_end_before_their_last_number(tmp_path: Path) -> None:
+    """Content by the names and the numbers of the published tables: a dip to black is a fade, cross blur a dissolve."""
+    entry = {
+        "video_path": "videos/a.mp4",
+        "ranges": [[0, 31], [31, 61], [61, 71], [71, 81], [81, 91], [91, 96], [96, 100], [100, 104]],
+        "intra_labels": [
+            "General",
+            "General",
+            "cross_blur",
+            "General",
+            "dip_to_black",
+            "General",
+            "General",
+            "padding",
+        ],
+        "inter_labels": ["New_Start", "Hard_Cut", *["Transition"] * 4, "Sudden_Jump", "padding"],
+    }
+    expected = (
+        HARD,
+        LabeledTransition("dissolve", 61, 70),
+        LabeledTransition("fade", 81, 90),
+        LabeledTransition("jump", 96, 96),
+    )
+    assert read_shot_labels("omnishotcut", written(tmp_path / "a.json", [entry])) == {"a": expected}
+    numbers = {
+        "video_path": "a.mp4",
+        "gt_ranges": entry["ranges"],
+        "gt_intra_labels": [0, 0, 1, 0, 6, 0, 0, 8],
+        "gt_inter_labels": [0, 1, 3, 3, 3, 3, 4, 5],
+    }
+    assert read_shot_labels("omnishotcut", written(tmp_path / "b.json", [numbers])) == {"a": expected}
 
 
 def test_omnishotcut_labels_what_ranges_are_and_how_they_come_in(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class _Block:
         self.count = 0
         self._shape = (height, width)
         self._luma = np.empty((block, height * width), np.uint8)
-        self._chroma = np.full((block, 2, height * width // 4), 128, np.uint8)
+        self._chroma = np.empty((block, 2, height * width // 4), np.uint8)
         self._times = np.empty(block)
 
     def add(self, time: float, frame: VideoFrame, sampler: _Sampler) -> None:
@@ -145,7 +145,7 @@ class _Sampler:
         self._grids: list[NDArray[np.intp]] = []
 
     def sample(self, frame: VideoFrame, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> None:
-        """Fill ``luma`` [height * width] and ``chroma`` [2, height * width / 4]; the latter only if there is chroma."""
+        """Fill ``luma`` [height * width] and ``chroma`` [2, height * width / 4], the latter with 128 without chroma."""
         name = frame.format.name
         if not _bits(name):
             name = "yuv420p"
@@ -165,6 +165,8 @@ class _Sampler:
                 down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
                 across = ((np.arange(width) + 0.5) * plane.width / width).astype(np.intp)
                 self._grids.append((down[:, None] * (plane.line_size // item) + across).ravel())
+        if len(planes) < 3:
+            chroma.fill(128)
         outs = (luma, *chroma)
         for plane, grid, out in zip(planes, self._grids, outs, strict=False):
             if self._bits == 8:

@@ -189,7 +189,8 @@ class _Views:
         brightness[:, 0] = mean / np.float32(255)
         brightness[:, 1] = contrast / np.float32(128)
         brightness[:, 2] = flat.max(1) / np.float32(255)
-        brightness[:, 3] = np.count_nonzero(flat < _DARK, axis=1) / size
+        # Added up as floats, which is many times faster than counting.
+        brightness[:, 3] = (flat < _DARK).astype(np.float32).sum(1) / size
 
 
 def _products(one: Rows, other: Rows) -> Rows:
@@ -215,17 +216,26 @@ def _halve(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _layout_cells(images: NDArray[np.float32]) -> Rows:
     """[T, H, W] as the means of `_LAYOUT` cells, which overlap by a pixel if a side does not divide evenly."""
-    (_, rows, columns), (down, across) = images.shape, _LAYOUT
-    means = [
-        images[
-            :,
-            row * rows // down : -(-(row + 1) * rows // down),
-            column * columns // across : -(-(column + 1) * columns // across),
-        ].mean((1, 2))
-        for row in range(down)
-        for column in range(across)
-    ]
-    return np.stack(means, 1)
+    inside = _inside_cells(*images.shape[1:])
+    # Quarters of whole numbers: the sums are exact in any order.
+    means: Rows = images.reshape(len(images), -1) @ inside / inside.sum(0)
+    return means
+
+
+@cache
+def _inside_cells(rows: int, columns: int) -> NDArray[np.float32]:
+    """Whether each pixel [rows * columns] lies in each of the `_LAYOUT` cells, as 0 or 1."""
+    down, across = _LAYOUT
+    cells = np.zeros((rows, columns, down, across), np.float32)
+    for row in range(down):
+        for column in range(across):
+            cells[
+                row * rows // down : -(-(row + 1) * rows // down),
+                column * columns // across : -(-(column + 1) * columns // across),
+                row,
+                column,
+            ] = 1
+    return cells.reshape(rows * columns, down * across)
 
 
 def _shares(places: NDArray[np.intp], bins: int) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -67,8 +68,10 @@ class FrameVectors:
         self.count = 0
         self.encoded = 0
         self._network, self._room = network, room
-        self._luma = np.empty((room, *GRID), np.uint8)
-        self._chroma = np.empty((room, 2, GRID[0] // 2, GRID[1] // 2), np.uint8)
+        # Pieces as they were pushed, and the number of the first frame of each: copying them would cost as much as
+        # comparing their frames.
+        self._pieces: list[FramePlanes] = []
+        self._starts: list[int] = []
         self._vectors: dict[int, NDArray[np.float32]] = {}
         self._blocks: dict[int, PictureBlocks] = {}
 
@@ -78,14 +81,12 @@ class FrameVectors:
         return max(0, self.count - self._room)
 
     def push(self, planes: FramePlanes) -> None:
-        """Add the next frames, at most as many as there is room for."""
-        start = self.count % self._room
-        before = min(len(planes), self._room - start)
-        for place, part in ((start, slice(before)), (0, slice(before, None))):
-            rows = planes.luma[part]
-            self._luma[place : place + len(rows)] = rows
-            self._chroma[place : place + len(rows)] = planes.chroma[part]
+        """Add the next frames, which must not be changed afterwards."""
+        self._pieces.append(planes)
+        self._starts.append(self.count)
         self.count += len(planes)
+        gone = bisect_right(self._starts, self.first) - 1
+        del self._pieces[:gone], self._starts[:gone]
         held: dict[int, Any]
         for held in (self._vectors, self._blocks):
             for frame in [frame for frame in held if frame < self.first]:
@@ -96,8 +97,10 @@ class FrameVectors:
         wanted = sorted({f for f in frames if self.first <= f < self.count} - self._vectors.keys())
         for start in range(0, len(wanted), _BATCH):
             part = wanted[start : start + _BATCH]
-            places = np.array(part) % self._room
-            vectors = self._network.encode(squares_of_planes(self._luma[places], self._chroma[places]))
+            places = [self._place(frame) for frame in part]
+            luma = np.stack([piece.luma[row] for piece, row in places])
+            chroma = np.stack([piece.chroma[row] for piece, row in places])
+            vectors = self._network.encode(squares_of_planes(luma, chroma))
             self._vectors.update(zip(part, vectors, strict=True))
             self.encoded += len(part)
 
@@ -107,14 +110,15 @@ class FrameVectors:
 
     def luma(self, frame: int) -> NDArray[np.uint8]:
         """Luma [128, 128] of the frame, or of the nearest one in memory."""
-        luma: NDArray[np.uint8] = self._luma[self.hold(frame) % self._room]
+        piece, row = self._place(self.hold(frame))
+        luma: NDArray[np.uint8] = piece.luma[row]
         return luma
 
     def blocks(self, frame: int) -> PictureBlocks:
         """Blocks of the frame's luma, or of that of the nearest one in memory; computed once a frame."""
         frame = self.hold(frame)
         if frame not in self._blocks:
-            self._blocks[frame] = PictureBlocks(self._luma[frame % self._room])
+            self._blocks[frame] = PictureBlocks(self.luma(frame))
         return self._blocks[frame]
 
     def distance(self, one: int, other: int) -> float:
@@ -125,13 +129,16 @@ class FrameVectors:
             self.encode((one, other))
         return max(0.0, 1.0 - float(vectors[one] @ vectors[other]))
 
+    def _place(self, frame: int) -> tuple[FramePlanes, int]:
+        """The piece that holds a frame in memory, and its row there."""
+        number = bisect_right(self._starts, frame) - 1
+        return self._pieces[number], frame - self._starts[number]
+
 
 def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Squares [N, 3, 64, 64] RGB in 0..255 from samples [N, 128, 128] and [N, 2, 64, 64] in limited range."""
-    halves = GRID[0] // 2, GRID[1] // 2
-    rows = luma[:, ::2].astype(np.uint16)
-    rows += luma[:, 1::2]
-    bright = (rows[:, :, ::2] + rows[:, :, 1::2]).astype(np.float32)
+    squares = np.empty((len(luma), 3, GRID[0] // 2, GRID[1] // 2), np.float32)
+    bright = halved_sums(luma).astype(np.float32)
     # 219 steps of luma and 224 of chroma are the whole range.
     bright *= np.float32(255 / 219 / 4)
     bright -= np.float32(16 * 255 / 219)
@@ -139,11 +146,24 @@ def squares_of_planes(luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> NDA
     color -= np.float32(128)
     color *= np.float32(255 / 224)
     blue, red = color[:, 0], color[:, 1]
-    squares = np.empty((len(luma), 3, *halves), np.float32)
-    squares[:, 0] = bright + np.float32(1.402) * red
-    squares[:, 1] = bright - np.float32(0.344136) * blue - np.float32(0.714136) * red
-    squares[:, 2] = bright + np.float32(1.772) * blue
-    return squares.clip(0, 255, out=squares)
+    np.multiply(red, np.float32(1.402), out=squares[:, 0])
+    np.multiply(blue, np.float32(-0.344136), out=squares[:, 1])
+    np.multiply(blue, np.float32(1.772), out=squares[:, 2])
+    red *= np.float32(0.714136)
+    squares[:, 1] -= red
+    squares += bright[:, None]
+    np.maximum(squares, np.float32(0), out=squares)
+    return np.minimum(squares, np.float32(255), out=squares)
+
+
+def halved_sums(luma: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """[..., H / 2, W / 2] sums of 2 x 2 samples."""
+    # Pairs of samples in a row are one number of 16 bits: both bytes are read at once.
+    pairs = np.ascontiguousarray(luma).view(np.uint16)
+    sums = pairs & np.uint16(0xFF)
+    sums += pairs >> np.uint16(8)
+    total: NDArray[np.uint16] = sums[..., ::2, :] + sums[..., 1::2, :]
+    return total
 
 
 def _places(few: tuple[int, int], many: tuple[int, int]) -> NDArray[np.intp]:
@@ -158,6 +178,8 @@ def _places(few: tuple[int, int], many: tuple[int, int]) -> NDArray[np.intp]:
 
 # Blocks across and down, and pixels per block side, for luma averaged to 64 x 64.
 _BLOCKS, _SIDE = 8, 8
+
+_MEAN = np.full(_SIDE * _SIDE, 1 / (_SIDE * _SIDE), np.float32)
 
 # Deviation of luma that counts as noise, and the change of a block's mean, relative to all blocks, that counts as
 # none.
@@ -188,12 +210,10 @@ class PictureBlocks:
     __slots__ = ("centered", "means", "variances")
 
     def __init__(self, luma: NDArray[np.uint8]) -> None:
-        # Sums of slices, because a mean over two axes that are not adjacent takes many times longer.
-        rows = luma[::2].astype(np.uint16) + luma[1::2]
-        small = (rows[:, ::2] + rows[:, 1::2]).astype(np.float32) / np.float32(4)
-        cut = small.reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
-        self.centered = np.ascontiguousarray(cut).reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
-        self.means = self.centered.mean(1)
+        cut = halved_sums(luma).reshape(_BLOCKS, _SIDE, _BLOCKS, _SIDE).swapaxes(1, 2)
+        self.centered = cut.astype(np.float32, order="C").reshape(_BLOCKS * _BLOCKS, _SIDE * _SIDE)
+        self.centered *= np.float32(0.25)
+        self.means = self.centered @ _MEAN
         self.centered -= self.means[:, None]
         self.variances = _mean_products(self.centered, self.centered)
 
@@ -238,14 +258,31 @@ def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float
 
     A graphic that pops up is a rectangle with straight sides; a person who moved is not.
     """
-    step = other[::2, ::2].astype(np.int16) - one[::2, ::2]
-    changed = np.abs(step - int(np.median(step))) > _SAME
+    return _filled_rectangle(_PictureStep(one, other))
+
+
+class _PictureStep:
+    """Two frames at half their size as whole numbers [64, 64], and how far each pixel changes beyond the median."""
+
+    def __init__(self, one: NDArray[np.uint8], other: NDArray[np.uint8]) -> None:
+        self.old, self.new = one[::2, ::2].astype(np.int16), other[::2, ::2].astype(np.int16)
+        step = self.new - self.old
+        # Half of the pixels change at most by the lower median, half at least by the upper one; all are whole numbers.
+        counts = np.bincount((step + 255).ravel(), minlength=511).cumsum()
+        low, high = np.searchsorted(counts, [step.size // 2, step.size // 2 + 1])
+        self.beyond = np.abs(step - int((int(low) + int(high) - 510) / 2))
+
+
+def _filled_rectangle(step: _PictureStep) -> float:
+    # Whole numbers as floats, which are added up many times faster.
+    changed = (step.beyond > _SAME).astype(np.float32)
     down, across = changed.sum(1), changed.sum(0)
-    rows, columns = down > _SIDES * down.max(), across > _SIDES * across.max()
-    if not rows.any():
+    rows, columns = ((sums > _SIDES * sums.max()).astype(np.float32) for sums in (down, across))
+    inside = float(rows.sum() * columns.sum())
+    if not inside:
         return 0.0
-    inside = rows[:, None] & columns[None]
-    return float(changed[inside].mean() - (changed & ~inside).sum() / inside.sum())
+    filled = float(rows @ changed @ columns)
+    return (2 * filled - float(down.sum())) / inside
 
 
 # Luma of black bars beside a narrow picture, at most.
@@ -265,14 +302,31 @@ def measure_letters(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
     Args:
         one, other: Luma [128, 128] before and after.
     """
-    old, new = one[::2, ::2].astype(np.int16), other[::2, ::2].astype(np.int16)
-    step = new - old
-    covered = np.abs(step - int(np.median(step))) > _COVERED
-    share = covered.mean()
-    if not 0.005 < share < _MOST_LETTERS or old[~covered].std() < _AROUND_LETTERS:
+    return _uniform_change(_PictureStep(one, other))
+
+
+def _uniform_change(step: _PictureStep) -> float:
+    covered = step.beyond > _COVERED
+    size, count = covered.size, int(np.count_nonzero(covered))
+    if not 0.005 < count / size < _MOST_LETTERS:
         return 1.0
-    whole = max(float(old.std()), float(new.std()))
-    return min(float(old[covered].std()), float(new[covered].std())) / whole
+    # Sums over all pixels and over those covered, of both frames and of their squares; all are exact whole numbers.
+    values = np.stack([step.old.ravel(), step.new.ravel()]).astype(float)
+    chosen = np.ones((2, size))
+    chosen[1] = covered.ravel()
+    totals, squares = chosen @ values.T, chosen @ (values * values).T
+    if _deviation(size - count, totals[0, 0] - totals[1, 0], squares[0, 0] - squares[1, 0]) < _AROUND_LETTERS:
+        return 1.0
+    whole, own = (
+        [_deviation(number, totals[row, frame], squares[row, frame]) for frame in (0, 1)]
+        for row, number in enumerate((size, count))
+    )
+    return min(own) / max(whole)
+
+
+def _deviation(count: int, total: float, squares: float) -> float:
+    """Standard deviation of so many numbers from their sum and that of their squares."""
+    return math.sqrt(count * squares - total * total) / count
 
 
 # Measurements of a frame that can begin a shot.
@@ -355,6 +409,7 @@ def measure_cut(
         compare_regions(vectors.blocks(one - 1), vectors.blocks(one))[0] if 1 <= one < count else 1.0
         for one in (frame - 1, frame + 1)
     )
+    graphic = _PictureStep(vectors.luma(frame - 1), vectors.luma(frame))
     numbers = (
         np.log(distance + 1e-4),
         np.log(distance / usual + 1e-2),
@@ -377,10 +432,10 @@ def measure_cut(
         np.log(beside[1] + 1e-3),
         np.log((rows[place, _STRUCTURE] + 0.02) / (nearby.max(initial=0.0) + 0.02)),
         (moving & changed).sum() / (changed.sum() + 1),
-        measure_rectangle(vectors.luma(frame - 1), vectors.luma(frame)),
+        _filled_rectangle(graphic),
         # A frame that was repeated is followed by all the motion that it left out.
         np.log((rows[max(0, place - 1), _STRUCTURE] + 2e-3) / (np.median(motion) + 2e-3)) if len(motion) else 0.0,
-        measure_letters(vectors.luma(frame - 1), vectors.luma(frame)),
+        _uniform_change(graphic),
         float((((old.variances > _NOISE**2) | (old.means > _BLACK_BAR)) & ~changed.ravel()).mean()),
     )
     return tuple(float(number) for number in numbers)
@@ -441,6 +496,17 @@ _BEYOND, _FOLLOWED = 2, 6
 _MARKS = 5
 
 
+def frames_of_transition(first: int, last: int) -> tuple[int, ...]:
+    """The frames whose vectors `measure_transition` compares."""
+    one, *_, other = marks = _marks(first, last)
+    return (*marks, one - _FOLLOWED, other + _FOLLOWED, (first + last) // 2)
+
+
+def _marks(first: int, last: int) -> list[int]:
+    inside = (first + round((last - first) * part / (_MARKS - 1)) for part in range(_MARKS))
+    return [first - _BEYOND, *inside, last + _BEYOND]
+
+
 def measure_transition(
     first: int,
     last: int,
@@ -456,9 +522,9 @@ def measure_transition(
         answers: [T, 5] answers of the network for all frames so far.
         seen: [T, 2] change of structure, and contrast, of all frames so far.
     """
-    one, other, middle = first - _BEYOND, last + _BEYOND, (first + last) // 2
-    marks = [one, *(first + round((last - first) * part / (_MARKS - 1)) for part in range(_MARKS)), other]
-    vectors.encode((*marks, one - _FOLLOWED, other + _FOLLOWED, middle))
+    one, *_, other = marks = _marks(first, last)
+    middle = (first + last) // 2
+    vectors.encode(frames_of_transition(first, last))
     ends = vectors.distance(one, other)
     before, after = vectors.distance(one - _FOLLOWED, one), vectors.distance(other, other + _FOLLOWED)
     to_middle = min(vectors.distance(one, middle), vectors.distance(middle, other))

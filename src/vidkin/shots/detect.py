@@ -6,7 +6,7 @@ import math
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
@@ -227,7 +227,7 @@ def _push_frames(name: str, worker: ShotDetector | PlanesDetector, start: float,
     else:
         batches = iter_frames(name, rate=None, short_side=worker.short_side)
         stated_end = probe(name).duration
-    for batch in batches:
+    for batch in _read_ahead(batches):
         times: NDArray[np.float64] = batch.timestamps
         first, last = (int(place) for place in np.searchsorted(times, [start, end]))
         if first < last:
@@ -248,6 +248,15 @@ def _push_frames(name: str, worker: ShotDetector | PlanesDetector, start: float,
         yield _Pushed(times[:last].tolist(), min(first, last), known_end, is_last)
         if is_last:
             return
+
+
+def _read_ahead(batches: Iterator[FramePlanes | Frames]) -> Iterator[FramePlanes | Frames]:
+    """Yield the batches while a thread reads the next one: a decoder that waits for the detector stands still."""
+    with ThreadPoolExecutor(1, thread_name_prefix="vidkin-frames") as reader:
+        following = reader.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = reader.submit(next, batches, None)
+            yield batch
 
 
 def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:

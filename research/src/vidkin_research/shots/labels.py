@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +17,9 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.shots import Transition
 from vidkin_research.shots.extents import LabeledTransition
 
-__all__ = ["SHOT_COLLECTIONS", "ShotCollection", "read_shot_labels", "transitions_between"]
+__all__ = ["SHOT_COLLECTIONS", "ShotCollection", "labels_of_video", "read_shot_labels", "transitions_between"]
+
+logger = logging.getLogger(__name__)
 
 Labels = dict[str, tuple[LabeledTransition, ...]]
 """Transitions in order of frames, by name of the video without its ending."""
@@ -33,6 +37,8 @@ class ShotCollection:
         rule: Matching rule of its protocol, see :func:`vidkin.metric.measures.boundary_scores`.
         tolerance: Frames by which a match can be off in its protocol.
         has_kinds: Whether its labels tell kinds of transitions.
+        by_number: Whether videos and labels have other names and the first number in a name tells which belong
+            together.
     """
 
     title: str
@@ -40,6 +46,7 @@ class ShotCollection:
     rule: Literal["nearest", "overlap"] = "overlap"
     tolerance: int = 2
     has_kinds: bool = False
+    by_number: bool = False
 
 
 def read_shot_labels(name: str, path: PathLike) -> Labels:
@@ -57,8 +64,21 @@ def read_shot_labels(name: str, path: PathLike) -> Labels:
         raise InvalidArgumentError(f"labels must be one of {', '.join(SHOT_COLLECTIONS)}, got {name!r}")
     try:
         return SHOT_COLLECTIONS[name].read(Path(path))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, IndexError) as error:
         raise DatasetError(f"{os.fspath(path)}: not labels of {SHOT_COLLECTIONS[name].title} ({error!r})") from error
+
+
+def labels_of_video(name: str, labels: Labels, video: str) -> tuple[LabeledTransition, ...] | None:
+    """The labels of a collection for a video, given its name without the ending; None if it has none."""
+    if video in labels or not SHOT_COLLECTIONS[name].by_number:
+        return labels.get(video)
+    numbers = {_first_number(own): own for own in labels}
+    return labels.get(numbers.get(_first_number(video), ""))
+
+
+def _first_number(text: str) -> int | None:
+    number = re.search(r"\d+", text)
+    return int(number[0]) if number else None
 
 
 def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransition, ...]:
@@ -121,21 +141,51 @@ def _read_rai(path: Path) -> Labels:
 
 
 def _read_shot(path: Path) -> Labels:
-    """``{video: [[first frame, last frame], ...]}``; the authors' pickle has to be written as JSON before."""
-    return {Path(video).stem: transitions_between(shots) for video, shots in read_json(path).items()}
+    """``kuaishou_v2.txt``, or ``{video: [[first frame, last frame], ...]}`` from the authors' pickle as JSON.
+
+    The text has a line ``VIDEO FRAMES`` before the transitions of each video, a line ``LAST,FIRST`` each: the last
+    frame before it and the first one after it.
+    """
+    if path.suffix.lower() != ".txt":
+        return {Path(video).stem: transitions_between(shots) for video, shots in read_json(path).items()}
+    labels: dict[str, list[LabeledTransition]] = {}
+    found: list[LabeledTransition] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if opening := re.fullmatch(r"(\S+)\.mp4\s+\d+\s*", line):
+            found = labels.setdefault(opening[1], [])
+        elif line.strip():
+            # A few lines have two commas, one more at the end, or a dot instead.
+            pair = re.fullmatch(r"\s*(\d+)\s*[,.]+\s*(\d+)\s*,*\s*", line)
+            if pair is None or not labels:
+                raise ValueError(f"line {number} must be two frames after a line that names a video, got {line!r}")
+            last, first = _frame(int(pair[1])), _frame(int(pair[2]))
+            if last >= first:
+                logger.warning("%s: line %d ends before it begins and is left out: %s", path, number, line.strip())
+                continue
+            found += transitions_between([(last, last), (first, first)])
+    return {video: tuple(sorted(own, key=lambda one: one.start)) for video, own in labels.items()}
 
 
-# What OmniShotCut calls the content of a range, and how it comes in; other names of content are geometric transitions.
+# What OmniShotCut calls the content of a range, as its tables of labels have it, by number or by name; other names of
+# content are geometric transitions.
+_OMNI_NUMBERS = ("general", "dissolve", "wipe", "push", "slide", "zoom", "fade", "doorway", "padding")
 _OMNI_SHOTS = ("general", "")
-_OMNI_GRADUAL: tuple[tuple[str, Transition], ...] = (("dissolve", "dissolve"), ("fade", "fade"))
-_OMNI_JUMP = "jump"
+_OMNI_GRADUAL: tuple[tuple[str, Transition], ...] = (
+    ("dissolve", "dissolve"),
+    ("cross_blur", "dissolve"),
+    ("fade", "fade"),
+    ("dip_to", "fade"),
+)
+_OMNI_JUMP, _OMNI_JUMP_NUMBER, _OMNI_PADDING = "jump", 4, "padding"
 
 
 def _read_omnishotcut(path: Path) -> Labels:
     """Ranges of shots and of transitions, with labels of what each range is and how it comes in.
 
-    ``{video: {"shots": [[first, last], ...], "intra_labels": [...], "inter_labels": [...]}}``, or a list of videos with
-    ``video_name`` and ``shots`` of ``start_frame``, ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
+    A list of videos with ``video_path`` and ``ranges`` (or ``gt_ranges``) of [first frame, frame after the last], and
+    as many ``intra_labels`` and ``inter_labels``: the authors' pickle as JSON, and what their evaluation writes. Also
+    ``{video: {"shots": [[first, last], ...], "intra_labels": [...], "inter_labels": [...]}}``, and a list of videos
+    with ``video_name`` and ``shots`` of ``start_frame``, ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
     """
     content = read_json(path)
     if isinstance(content, Mapping):
@@ -143,20 +193,23 @@ def _read_omnishotcut(path: Path) -> Labels:
             Path(video).stem: _from_omni(zip(entry["shots"], entry["intra_labels"], entry["inter_labels"], strict=True))
             for video, entry in content.items()
         }
-    return {
-        Path(entry["video_name"]).stem: _from_omni(
-            (
-                (shot["start_frame"], shot["end_frame_exclusive"] - 1),
-                shot["intra_label"],
-                shot["inter_label"],
-            )
-            for shot in entry["shots"]
-        )
-        for entry in content
-    }
+    return dict(_omni_entry(entry) for entry in content)
 
 
-def _from_omni(ranges: Iterable[tuple[Sequence[int], str, str]]) -> tuple[LabeledTransition, ...]:
+def _omni_entry(entry: Mapping[str, Any]) -> tuple[str, tuple[LabeledTransition, ...]]:
+    if "shots" in entry:
+        listed = [(shot["start_frame"], shot["end_frame_exclusive"]) for shot in entry["shots"]]
+        intra, inter = ([shot[name] for shot in entry["shots"]] for name in ("intra_label", "inter_label"))
+        video = entry["video_name"]
+    else:
+        own = "gt_" if "gt_ranges" in entry else ""
+        listed, intra, inter = (entry[own + name] for name in ("ranges", "intra_labels", "inter_labels"))
+        video = entry["video_path"]
+    ranges = [(first, end - 1) for first, end in listed]
+    return Path(video).stem, _from_omni(zip(ranges, intra, inter, strict=True))
+
+
+def _from_omni(ranges: Iterable[tuple[Sequence[int], str | int, str | int]]) -> tuple[LabeledTransition, ...]:
     found: list[LabeledTransition] = []
     end: int | None = None  # last frame of the range before
     after_transition = True  # nothing opens the first range
@@ -164,8 +217,11 @@ def _from_omni(ranges: Iterable[tuple[Sequence[int], str, str]]) -> tuple[Labele
         first, last = _frame(begin), _frame(finish)
         if last < first or (end is not None and first <= end):
             raise ValueError(f"ranges must follow each other, got {first} to {last} after {end}")
-        if intra.lower() not in _OMNI_SHOTS:
-            kinds: list[Transition] = [kind for word, kind in _OMNI_GRADUAL if word in intra.lower()]
+        content = (_OMNI_NUMBERS[intra] if isinstance(intra, int) else intra).lower()
+        if content == _OMNI_PADDING:
+            continue
+        if content not in _OMNI_SHOTS:
+            kinds: list[Transition] = [kind for word, kind in _OMNI_GRADUAL if word in content]
             kind: Transition = kinds[0] if kinds else "wipe"
             found.append(LabeledTransition(kind, first, last))
             after_transition = True
@@ -173,7 +229,8 @@ def _from_omni(ranges: Iterable[tuple[Sequence[int], str, str]]) -> tuple[Labele
             if end is not None and first > end + 1:
                 found.append(LabeledTransition("gradual", end + 1, first - 1))
             elif not after_transition:
-                found.append(LabeledTransition("jump" if _OMNI_JUMP in inter.lower() else "hard", first, first))
+                is_jump = inter == _OMNI_JUMP_NUMBER or _OMNI_JUMP in str(inter).lower()
+                found.append(LabeledTransition("jump" if is_jump else "hard", first, first))
             after_transition = False
         end = last
     return tuple(found)
@@ -181,7 +238,7 @@ def _from_omni(ranges: Iterable[tuple[Sequence[int], str, str]]) -> tuple[Labele
 
 SHOT_COLLECTIONS: dict[str, ShotCollection] = {
     "clipshots": ShotCollection("ClipShots", _read_clipshots),
-    "bbc": ShotCollection("BBC Planet Earth", _read_bbc),
+    "bbc": ShotCollection("BBC Planet Earth", _read_bbc, by_number=True),
     "rai": ShotCollection("RAI", _read_rai),
     "shot": ShotCollection("SHOT", _read_shot),
     "omnishotcut": ShotCollection("OmniShotCut", _read_omnishotcut, has_kinds=True),

@@ -17,7 +17,7 @@ from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
 from vidkin_research.runs import OnStudyProgress
 from vidkin_research.shots.extents import LabeledTransition
-from vidkin_research.shots.labels import read_shot_labels
+from vidkin_research.shots.labels import labels_of_video, read_shot_labels
 
 __all__ = [
     "TEST_CLIPS",
@@ -145,10 +145,11 @@ def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVi
         InvalidArgumentError: There is no such collection, or none of its videos is in the folder.
     """
     known = read_shot_labels(name, labels)
-    videos = [path for path in _files(folder, VIDEO_EXTENSIONS) if path.stem in known]
+    own = [(path, labels_of_video(name, known, path.stem)) for path in _files(folder, VIDEO_EXTENSIONS)]
+    videos = [LabelledVideo(path, as_boundaries(found)) for path, found in own if found is not None]
     if not videos:
         raise InvalidArgumentError(f"{folder}: has none of the videos that {labels} has labels for")
-    return [LabelledVideo(path, as_boundaries(known[path.stem])) for path in videos]
+    return videos
 
 
 def test_takes(clips: Path, photographs: Path | None) -> list[Path]:
