@@ -113,7 +113,7 @@ def _look(query: PathLike, target: PathLike, segment: Segment, start: float, thr
         return None  # a damaged part: the other windows tell
     if len(one) < 3 or len(other) < 3:
         return None
-    left = _gray(one, segment.query_box, mirrored=segment.mirrored)
+    left = _gray(one, segment.query_box, turned=segment.turned, mirrored=segment.mirrored)
     right = _gray(other, segment.target_box)
     left -= left.mean(axis=0)
     energy = float(np.sqrt((left**2).mean()))
@@ -143,8 +143,8 @@ def _shifts() -> NDArray[np.float64]:
     return np.arange(-count, count + 1, dtype=np.float64) * _STEP
 
 
-def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.floating]:
-    """Small gray pictures [T, pixels] of a part of the frames."""
+def _gray(frames: Frames, box: Box, *, turned: int = 0, mirrored: bool = False) -> NDArray[np.floating]:
+    """Small gray pictures [T, pixels] of a part of the frames, turned clockwise and then flipped."""
     from PIL import Image
 
     height, width = frames.images.shape[1:3]
@@ -153,6 +153,7 @@ def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.flo
     for image in frames.images:
         part = Image.fromarray(image[top : max(bottom, top + 2), left : max(right, left + 2)]).convert("L")
         small = np.asarray(part.resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
+        small = np.rot90(small, -turned // 90)
         pictures.append((small[:, ::-1] if mirrored else small).ravel())
     return np.stack(pictures)
 
