@@ -173,7 +173,7 @@ def test_exact_without_compression() -> None:
     [
         {"top": 50, "left": 80},
         {"bottom": 50, "left": 20},
-        {"top": 30, "bottom": 10, "left": 60, "right": 25},
+        {"top": 40, "bottom": 16, "left": 60, "right": 24},
         {"top": 12, "bottom": 60},
     ],
     ids=["an L of thirds", "another L", "all around", "above and below"],

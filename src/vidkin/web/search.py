@@ -99,7 +99,9 @@ class Search(SearchQuery):
 
 
 SegmentModel: Any = result_model(Segment, part=str)
-MatchModel: Any = result_model(Match, rank=int, mirrored=bool, segments=list[SegmentModel], video=VideoModel)
+MatchModel: Any = result_model(
+    Match, rank=int, mirrored=bool, turned=int, segments=list[SegmentModel], video=VideoModel
+)
 SearchResult: Any = answer_model(
     "SearchResult",
     "The matches of a search, best first; ``has_segments`` is false where scores order kinds of videos.",

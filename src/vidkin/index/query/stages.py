@@ -165,10 +165,13 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
 # and more, those of other videos at most .63 in nine of ten cases.
 _LEAST_TURNED = 0.6
 # Windows looked up for each predicted vector, and videos of each turn that are scored with the prediction.
-_TURNED_WINDOWS, _MOST_TURNED = 32, 4
-# Least score with the predicted vectors at which the query is read again, and by how much a turned query must score
-# more than the query as it is: many textures look the same turned.
-_LEAST_PREDICTED, _TURN_MARGIN = 0.05, 0.05
+_TURNED_WINDOWS, _MOST_TURNED = 128, 8
+# The query is read again if the predicted vectors score that much, or if half of its frames have a frame in the video
+# that is so similar (calibrated): footage with little detail scores nothing without its exact vectors.
+_LEAST_PREDICTED, _LEAST_SEEN = 0.05, 0.3
+# A video that scores this much with the query as it is needs no turn, and a turned query must score more by the margin:
+# many textures look the same turned.
+_SURE_ENOUGH, _TURN_MARGIN = 0.5, 0.05
 
 ScoreQuery = Callable[[Query, Sequence[int]], list[tuple[int, PairScore]]]
 """Scores of a query and some videos by their ids."""
@@ -197,10 +200,9 @@ def find_turned(
     looks = list(turns.predicted())
     promising: dict[int, list[int]] = {}
     for (degrees, features), ids in zip(looks, _similar_windows(store, looks), strict=True):
-        unsure = [video for video in ids if video not in scored or scored[video].score < _SURE][:_MOST_TURNED]
-        predicted = Query(features)
-        for video, pair in score_candidates(store, predicted, unsure, common, scorer):
-            if pair.score >= max(_LEAST_PREDICTED, _score_of(scored, video) / 2):
+        unsure = [video for video in ids if _score_of(scored, video) < _SURE_ENOUGH][:_MOST_TURNED]
+        for video, pair in score_candidates(store, Query(features), unsure, common, scorer):
+            if _is_promising(pair):
                 promising.setdefault(degrees, []).append(video)
     found: dict[int, PairScore] = {}
     for degrees, videos in promising.items():
@@ -232,6 +234,11 @@ def _similar_windows(store: VectorStore, looks: Sequence[tuple[int, FrameFeature
         ranked = np.argsort(-mean, kind="stable")
         result.append([int(videos[place]) for place in ranked if mean[place] >= _LEAST_TURNED])
     return result
+
+
+def _is_promising(predicted: PairScore) -> bool:
+    """Whether the score with predicted vectors calls for exact ones."""
+    return predicted.score >= _LEAST_PREDICTED or float(np.median(predicted.map.max(axis=1))) >= _LEAST_SEEN
 
 
 def _score_of(scored: Mapping[int, PairScore], video: int) -> float:
@@ -643,7 +650,7 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
         scorer: Scorer of the index.
     """
     best = max(_all_scores(first, second, scorer), key=lambda result: result.score)
-    if best.score >= _SURE:
+    if best.score >= _SURE_ENOUGH:
         return best
     turned = [
         *_scores_of_turns(first, second, scorer),
@@ -673,7 +680,7 @@ def _scores_of_turns(first: Query, second: Query, scorer: Scorer) -> list[PairSc
     promising = {
         degrees
         for degrees, features in first.turns.predicted()
-        if scorer.score(features, [second.plain])[0].score >= _LEAST_PREDICTED
+        if _is_promising(scorer.score(features, [second.plain])[0])
     }
     results = []
     for degrees in sorted(promising):
