@@ -49,7 +49,7 @@ _PART_MARGIN = 0.02
 
 # Parts of one picture with parts of the other: frames of the query a second, pairs of parts aligned, seconds that one
 # must promise, and the largest number of cells compared.
-_PARTS_A_SECOND, _PART_PAIRS_ALIGNED, _LEAST_PROMISE_OF_PAIRS = 1.0, 3, 0.3
+_PARTS_A_SECOND, _PART_PAIRS_ALIGNED, _LEAST_PROMISE_OF_PAIRS = 1.0, 3, 0.05
 _MOST_CELLS_OF_PARTS = 1 << 22
 
 # By how much a mean of numbers in single precision may be above the largest of them.
@@ -134,10 +134,14 @@ class CopyScorer:
 
     def _compare_parts(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore | None:
         settings = replace(
-            self.settings, evidence=self.settings.evidence_of_part_pairs, doubt=self.settings.doubt_of_part_pairs
+            self.settings,
+            threshold=self.settings.threshold_of_part_pairs,
+            evidence=self.settings.evidence_of_part_pairs,
+            doubt=self.settings.doubt_of_part_pairs,
+            doubt_of_plain=self.settings.doubt_of_plain_part_pairs,
         )
         best: PairScore | None = None
-        for first, second, frame_map in part_pairs(query, target, self.settings.threshold):
+        for first, second, frame_map in part_pairs(query, target, settings.threshold):
             assert first is not None
             assert second is not None
             result = _one_pair_of_views(first, second, frame_map, settings, mirrored)

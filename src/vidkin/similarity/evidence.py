@@ -363,7 +363,7 @@ _MOST_COSINES = 1 << 21
 _PART_FLOOR = 0.15
 
 # The same for the best of hundreds of pairs of parts.
-_PAIR_FLOOR = 0.25
+_PAIR_FLOOR = 0.15
 
 
 class ComparedVideo:
@@ -450,7 +450,7 @@ def compare_parts(
 ) -> NDArray[np.float32]:
     """Distances ``(1 - s) / (1 - b)`` [P, n, Pt, m] of every part of one video and every part of another.
 
-    As the best of hundreds of pairs counts, b is the larger baseline raised by .25 (1 - b).
+    As the best of hundreds of pairs counts, b is the larger baseline raised by .15 (1 - b).
 
     Args:
         query, target: [P, n, R, D] and [Pt, m, R, D], descriptors of the parts.
@@ -583,7 +583,8 @@ class ScoreSettings:
             covers one of the two videos does not need this length.
         evidence_of_parts: The same for a part of one picture, which is the best of dozens of parts.
         evidence_of_part_pairs: The same for a part of one picture in a part of the other.
-        doubt_of_part_pairs: ``doubt`` for these.
+        threshold_of_part_pairs, doubt_of_part_pairs, doubt_of_plain_part_pairs: ``threshold``, ``doubt`` and
+            ``doubt_of_plain`` for these: their baselines are raised instead (`compare_parts`).
         still: Least value of one minus the cosine of two frames a second apart at which the second counts as new.
         change_energy: Mean squared change of the descriptors at which changes are half trusted: several times the
             change that noise and compression cause in a still picture, so it depends on the extractor.
@@ -602,8 +603,10 @@ class ScoreSettings:
     threshold: float = 0.3
     evidence: float = 2.0
     evidence_of_parts: float = 4.0
-    evidence_of_part_pairs: float = 6.0
-    doubt_of_part_pairs: float = 0.5
+    evidence_of_part_pairs: float = 4.0
+    threshold_of_part_pairs: float = 0.25
+    doubt_of_part_pairs: float = 0.3
+    doubt_of_plain_part_pairs: float = 0.2
     still: float = 0.15
     change_energy: float = 0.005
     change_share: float = 0.9

@@ -29,7 +29,7 @@ from vidkin.similarity import (
     frame_similarity_many,
     scorer_of,
 )
-from vidkin.similarity.scorer import BestScores, ScorerOfBest
+from vidkin.similarity.scorer import BestScores, ScorerOfBest, ScorerOfParts
 
 _MOST_QUERY_VECTORS = 64
 
@@ -42,6 +42,10 @@ _MOST_SEARCHES = 5
 
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
+# Below this score, parts of the query are compared with parts of the video, and the query is tried turned.
+_SURE_ENOUGH = 0.5
+# Parts are compared with parts for the most promising candidates only: a third of them, and at least so many.
+_SHARE_BY_PARTS, _LEAST_BY_PARTS = 3, 16
 
 
 class Ranker(Protocol):
@@ -169,9 +173,8 @@ _TURNED_WINDOWS, _MOST_TURNED = 128, 8
 # The query is read again if the predicted vectors score that much, or if half of its frames have a frame in the video
 # that is so similar (calibrated): footage with little detail scores nothing without its exact vectors.
 _LEAST_PREDICTED, _LEAST_SEEN = 0.05, 0.3
-# A video that scores this much with the query as it is needs no turn, and a turned query must score more by the margin:
-# many textures look the same turned.
-_SURE_ENOUGH, _TURN_MARGIN = 0.5, 0.05
+# By how much a turned query must score more than the query as it is: many textures look the same turned.
+_TURN_MARGIN = 0.05
 
 ScoreQuery = Callable[[Query, Sequence[int]], list[tuple[int, PairScore]]]
 """Scores of a query and some videos by their ids."""
@@ -292,6 +295,13 @@ def score_candidates(
         for video_id, other in score(query.mirrored, unsure, True).items():
             if video_id not in scores or other.score > scores[video_id].score:
                 scores[video_id] = other
+    if isinstance(scorer, ScorerOfParts) and query.plain.values.shape[1] > 1:
+        # Each video for itself, so that a limit only cuts the list off.
+        first = readable[: max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)]
+        unsure = {video: targets[video] for video in first if _score_of(scores, video) < _SURE_ENOUGH}
+        for video_id, by_parts in zip(unsure, scorer.score_parts(query.plain, list(unsure.values())), strict=True):
+            if by_parts is not None and by_parts.score > _score_of(scores, video_id):
+                scores[video_id] = by_parts
     return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
 
 
@@ -652,6 +662,11 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
     best = max(_all_scores(first, second, scorer), key=lambda result: result.score)
     if best.score >= _SURE_ENOUGH:
         return best
+    if isinstance(scorer, ScorerOfParts):
+        by_parts = scorer.score_parts(first.plain, [second.plain])[0]
+        other_way = scorer.score_parts(second.plain, [first.plain])[0]
+        results = [best, by_parts, None if other_way is None else swap_sides(other_way)]
+        best = max((result for result in results if result is not None), key=lambda result: result.score)
     turned = [
         *_scores_of_turns(first, second, scorer),
         *(swap_sides(result) for result in _scores_of_turns(second, first, scorer)),
