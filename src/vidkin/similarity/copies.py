@@ -147,7 +147,10 @@ class CopyScorer:
             result = _one_pair_of_views(first, second, frame_map, settings, mirrored)
             if best is None or result.score > best.score:
                 best = result
-        return best
+        if best is None:
+            return None
+        shown = _of_every_frame(best.map, 0, query.described[:: query.part_stride(_PARTS_A_SECOND)], len(query.whole))
+        return replace(best, map=_of_every_frame(shown, 1, target.described, len(target.whole)))
 
     def _compare(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> _ComparedPair:
         pairs = compare_views(query, target, spatial_share=self.settings.spatial_share)
@@ -299,7 +302,7 @@ def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) ->
         query, target: The two videos.
         threshold: Least similarity that counts.
     """
-    stride = max(1, round(query.part_period * _PARTS_A_SECOND))
+    stride = query.part_stride(_PARTS_A_SECOND)
     rows, columns = query.described[::stride], target.described
     first, second = query.part_values[:, ::stride], target.part_values
     if not 0 < first.shape[0] * first.shape[1] * second.shape[0] * second.shape[1] <= _MOST_CELLS_OF_PARTS:

@@ -399,6 +399,10 @@ class ComparedVideo:
         """Seconds from one frame with described parts to the next."""
         return self.whole.period * self.part_weight
 
+    def part_stride(self, rate: float) -> int:
+        """Take every so many of the described frames for about ``rate`` frames per second."""
+        return max(1, round(1.0 / (rate * self.part_period)))
+
 
 @dataclass(frozen=True, slots=True)
 class PairMaps:
