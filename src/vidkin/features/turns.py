@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
-
-if TYPE_CHECKING:
-    from vidkin.media import Frames
 
 Turn = Literal["mirrored", "turned 90", "turned 180", "turned 270"]
 """Flipped left to right, or turned clockwise by so many degrees."""
@@ -34,8 +32,6 @@ def turned(images: NDArray[_Number], turn: Turn) -> NDArray[_Number]:
 
 def turn_frames(frames: Frames, degrees: int) -> Frames:
     """The frames turned clockwise by 0, 90, 180 or 270 degrees."""
-    from vidkin.media import Frames
-
     if degrees == 0:
         return frames
     images = np.ascontiguousarray(np.rot90(frames.images, -degrees // 90, axes=(1, 2)))

@@ -15,7 +15,8 @@ from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.features import open_extractor
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import Query, QueryTurns, describe_query, weigh_features
+from vidkin.index.query.query import Query, describe_query, weigh_features
+from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, find_turned, is_promising, say_turned, score_of
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
@@ -42,8 +43,6 @@ _MOST_SEARCHES = 5
 
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
-# Below this score, parts of the query are compared with parts of the video, and the query is tried turned.
-_SURE_ENOUGH = 0.5
 # Parts are compared with parts for the most promising candidates only: a third of them, and at least so many.
 _SHARE_BY_PARTS, _LEAST_BY_PARTS = 3, 16
 
@@ -108,11 +107,14 @@ def find_matches(
             return rank(store, query, ids, common, scorer)
         return score_candidates(store, query, ids, common, scorer, best=best)
 
+    def predicted(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
+        return score_candidates(store, query, ids, common, scorer)
+
     for attempt in range(1, _MOST_SEARCHES + 1):
         try:
             scored = dict(score(query.as_it_is, find_candidates(store, query, candidates), limit))
             if query.turns is not None and scorer.has_segments:
-                scored |= find_turned(store, query.turns, scored, common, scorer, score)
+                scored |= find_turned(store, query.turns, scored, predicted, score)
             matches = [
                 _match(store.get(video_id), query, pair)
                 for video_id, pair in scored.items()
@@ -162,97 +164,6 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
     return ranked
 
 
-# Turned copies: the query's vectors after a turn are predicted, and only where they point to a video is the query read
-# again.
-
-# Least mean cosine of the predicted vectors with the most similar windows of a video; those of turned copies have .75
-# and more, those of other videos at most .63 in nine of ten cases.
-_LEAST_TURNED = 0.6
-# Windows looked up for each predicted vector, and videos of each turn that are scored with the prediction.
-_TURNED_WINDOWS, _MOST_TURNED = 128, 8
-# The query is read again if the predicted vectors score that much, or if half of its frames have a frame in the video
-# that is so similar (calibrated): footage with little detail scores nothing without its exact vectors.
-_LEAST_PREDICTED, _LEAST_SEEN = 0.05, 0.3
-# By how much a turned query must score more than the query as it is: many textures look the same turned.
-_TURN_MARGIN = 0.05
-
-ScoreQuery = Callable[[Query, Sequence[int]], list[tuple[int, PairScore]]]
-"""Scores of a query and some videos by their ids."""
-
-
-def find_turned(
-    store: VectorStore,
-    turns: QueryTurns,
-    scored: Mapping[int, PairScore],
-    common: CommonFrames,
-    scorer: Scorer,
-    score: ScoreQuery,
-) -> dict[int, PairScore]:
-    """Videos that match the query turned by 90, 180 or 270 degrees clearly better than as it is.
-
-    Args:
-        store: Store of the index.
-        turns: The query, turned.
-        scored: Scores of the query as it is, by the id of the video.
-        common, scorer: Common frames and scorer of the index; the scorer has segments.
-        score: Scores what is read again.
-
-    Returns:
-        Scores by id; the segments state the turn.
-    """
-    looks = list(turns.predicted())
-    promising: dict[int, list[int]] = {}
-    for (degrees, features), ids in zip(looks, _similar_windows(store, looks), strict=True):
-        unsure = [video for video in ids if _score_of(scored, video) < _SURE_ENOUGH][:_MOST_TURNED]
-        for video, pair in score_candidates(store, Query(features), unsure, common, scorer):
-            if _is_promising(pair):
-                promising.setdefault(degrees, []).append(video)
-    found: dict[int, PairScore] = {}
-    for degrees, videos in promising.items():
-        try:
-            query = turns.read(degrees)
-        except MediaError:
-            continue  # it was read a moment ago; what is known of it stays
-        for video, pair in score(query, list(dict.fromkeys(videos))):
-            if pair.score > max(_score_of(scored, video) + _TURN_MARGIN, _score_of(found, video)):
-                found[video] = say_turned(pair, degrees)
-    return found
-
-
-def _similar_windows(store: VectorStore, looks: Sequence[tuple[int, FrameFeatures]]) -> list[list[int]]:
-    """For each turn the videos with windows like its predicted vectors, the most similar first."""
-    vectors = [frame_vectors(features.whole) for _, features in looks]
-    if not vectors:
-        return []
-    nearest = store.nearest(np.concatenate(vectors), _TURNED_WINDOWS)
-    result, first = [], 0
-    for rows in map(len, vectors):
-        cells = slice(first, first + rows)
-        first += rows
-        videos, columns = np.unique(nearest.video_ids[cells], return_inverse=True)
-        best = np.zeros((rows, len(videos)))
-        columns = columns.reshape(rows, -1)
-        np.maximum.at(best, (np.arange(rows)[:, None], columns), np.maximum(nearest.scores[cells], 0.0))
-        mean = np.where(videos != NO_WINDOW, best.mean(axis=0), 0.0)
-        ranked = np.argsort(-mean, kind="stable")
-        result.append([int(videos[place]) for place in ranked if mean[place] >= _LEAST_TURNED])
-    return result
-
-
-def _is_promising(predicted: PairScore) -> bool:
-    """Whether the score with predicted vectors calls for exact ones."""
-    return predicted.score >= _LEAST_PREDICTED or float(np.median(predicted.map.max(axis=1))) >= _LEAST_SEEN
-
-
-def _score_of(scored: Mapping[int, PairScore], video: int) -> float:
-    return scored[video].score if video in scored else 0.0
-
-
-def say_turned(pair: PairScore, degrees: int) -> PairScore:
-    """The score of a query that was turned by so many degrees; its segments state it."""
-    return replace(pair, segments=tuple(replace(segment, turned=degrees) for segment in pair.segments))
-
-
 def _query_vectors(view: FrameFeatures) -> NDArray[np.float32]:
     """Window-like vectors [Q, E] of informative frames, evenly spread; those of black frames are near zero."""
     informative = np.flatnonzero(view.information >= 0.05)
@@ -298,9 +209,9 @@ def score_candidates(
     if isinstance(scorer, ScorerOfParts) and query.plain.values.shape[1] > 1:
         # Each video for itself, so that a limit only cuts the list off.
         first = readable[: max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)]
-        unsure = {video: targets[video] for video in first if _score_of(scores, video) < _SURE_ENOUGH}
+        unsure = {video: targets[video] for video in first if score_of(scores, video) < SURE_ENOUGH}
         for video_id, by_parts in zip(unsure, scorer.score_parts(query.plain, list(unsure.values())), strict=True):
-            if by_parts is not None and by_parts.score > _score_of(scores, video_id):
+            if by_parts is not None and by_parts.score > score_of(scores, video_id):
                 scores[video_id] = by_parts
     return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
 
@@ -660,7 +571,7 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
         scorer: Scorer of the index.
     """
     best = max(_all_scores(first, second, scorer), key=lambda result: result.score)
-    if best.score >= _SURE_ENOUGH:
+    if best.score >= SURE_ENOUGH:
         return best
     if isinstance(scorer, ScorerOfParts):
         by_parts = scorer.score_parts(first.plain, [second.plain])[0]
@@ -671,7 +582,7 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
         *_scores_of_turns(first, second, scorer),
         *(swap_sides(result) for result in _scores_of_turns(second, first, scorer)),
     ]
-    better = [result for result in turned if result.score > best.score + _TURN_MARGIN]
+    better = [result for result in turned if result.score > best.score + TURN_MARGIN]
     return max(better, default=best, key=lambda result: result.score)
 
 
@@ -695,7 +606,7 @@ def _scores_of_turns(first: Query, second: Query, scorer: Scorer) -> list[PairSc
     promising = {
         degrees
         for degrees, features in first.turns.predicted()
-        if _is_promising(scorer.score(features, [second.plain])[0])
+        if is_promising(scorer.score(features, [second.plain])[0])
     }
     results = []
     for degrees in sorted(promising):
