@@ -23,10 +23,10 @@ TURN_MARGIN = 0.05
 # and more, those of other videos at most .63 in nine of ten cases.
 _LEAST_TURNED = 0.6
 # Windows looked up for each predicted vector, and videos of each turn that are scored with the prediction.
-_TURNED_WINDOWS, _MOST_TURNED = 128, 8
+_TURNED_WINDOWS, _MOST_TURNED = 64, 6
 # The query is read again if the predicted vectors score that much, or if half of its frames have a frame in the video
 # that is so similar (calibrated): footage with little detail scores nothing without its exact vectors.
-_LEAST_PREDICTED, _LEAST_SEEN = 0.05, 0.3
+_LEAST_PREDICTED, _LEAST_SEEN = 0.05, 0.4
 ScoreQuery = Callable[[Query, Sequence[int]], list[tuple[int, PairScore]]]
 """Scores of a query and some videos by their ids."""
 
