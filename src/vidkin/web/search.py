@@ -387,5 +387,5 @@ def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> Sync
 
 def _segment(part: SyncPart) -> Segment:
     end = part.at + (part.end - part.start) * part.rate
-    boxes = {"query_box": part.leader_box, "target_box": part.box}
-    return Segment(part.start, part.end, part.at, end, 1.0, part.rate, part.mirrored, **boxes)
+    boxes = part.leader_box, part.box
+    return Segment(part.start, part.end, part.at, end, 1.0, part.rate, part.mirrored, *boxes)

@@ -203,7 +203,8 @@ def describe_query(
     def read(beat: Callable[[Phase], None]) -> Query:
         parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat)
         described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
-        return Query(*(weigh_features(calibration.calibrate(view), common, last) for view in described))
+        plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
+        return Query(plain, flipped[0] if flipped else None)
 
     try:
         query = run_watched(read, hang_timeout=hang_timeout)

@@ -43,8 +43,8 @@ _MOST_SEARCHES = 5
 
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
-# Parts are compared with parts for the most promising candidates only: a quarter of them, and at least so many.
-_SHARE_BY_PARTS, _LEAST_BY_PARTS = 4, 16
+# Parts are compared with parts for the most promising candidates only: a fifth of them, and at least so many.
+_SHARE_BY_PARTS, _LEAST_BY_PARTS = 5, 16
 
 
 class Ranker(Protocol):
