@@ -43,7 +43,7 @@ _MOST_SEARCHES = 5
 
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
-# Parts are compared with parts for the most promising candidates only: a fifth of them, and at least so many.
+# Parts are compared with parts for the most promising unsure candidates only: a fifth of all, and at least so many.
 _SHARE_BY_PARTS, _LEAST_BY_PARTS = 5, 16
 
 
@@ -208,8 +208,9 @@ def score_candidates(
                 scores[video_id] = other
     if isinstance(scorer, ScorerOfParts) and query.plain.values.shape[1] > 1:
         # Each video for itself, so that a limit only cuts the list off.
-        first = readable[: max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)]
-        unsure = {video: targets[video] for video in first if score_of(scores, video) < SURE_ENOUGH}
+        most = max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)
+        first = [video for video in readable if score_of(scores, video) < SURE_ENOUGH][:most]
+        unsure = {video: targets[video] for video in first}
         for video_id, by_parts in zip(unsure, scorer.score_parts(query.plain, list(unsure.values())), strict=True):
             if by_parts is not None and by_parts.score > score_of(scores, video_id):
                 scores[video_id] = by_parts
