@@ -54,6 +54,7 @@ def test_results_become_plain_values() -> None:
         "mirrored": False,
         "query_box": [0, 0, 1, 1],
         "target_box": [0, 0, 1, 1],
+        "turned": 0,
     }
 
 

@@ -20,9 +20,9 @@ def test_tsv_has_a_line_for_each_segment(capfdbinary: pytest.CaptureFixture[byte
     print_tsv(Path("q.mp4"), MATCHES, first_rank=3)
     lines = capfdbinary.readouterr().out.split(b"\n")
     assert lines[0].split(b"\t")[:5] == [b"query", b"rank", b"score", b"path", b"missing"]
-    assert [line.count(b"\t") for line in lines[:-1]] == [10] * 4
-    assert lines[1] == b"q.mp4\t3\t0.9124\t/a.mp4\tno\t0.000\t5.250\t10.000\t20.500\t2.000\tno"
-    assert lines[2] == b"q.mp4\t3\t0.9124\t/a.mp4\tno\t6.000\t7.000\t30.000\t31.000\t1.000\tyes"
+    assert [line.count(b"\t") for line in lines[:-1]] == [11] * 4
+    assert lines[1] == b"q.mp4\t3\t0.9124\t/a.mp4\tno\t0.000\t5.250\t10.000\t20.500\t2.000\tno\t0"
+    assert lines[2] == b"q.mp4\t3\t0.9124\t/a.mp4\tno\t6.000\t7.000\t30.000\t31.000\t1.000\tyes\t0"
     # A name that is not text keeps its bytes, but a tab in it does not make a column.
     assert lines[3].startswith(b"q.mp4\t4\t0.5000\t/b")
     assert b"\xe9.mp4\tyes\t\t" in lines[3]

@@ -48,6 +48,10 @@ def test_the_part_of_the_picture_that_matches_is_named(width: int, capsys: pytes
     inset = Segment(0.0, 5.0, 0.0, 5.0, 0.9, mirrored=True, target_box=(0.4, 0.4, 0.97, 0.97))
     tables.print_segments([inset])
     assert ("mirrored, lower right 57 % of file" in capsys.readouterr().out) == (width == 200)
+    tables.print_segments([Segment(0.0, 5.0, 0.0, 5.0, 0.9, turned=90)])
+    captured = capsys.readouterr()
+    assert ("turned 90 degrees" in captured.out) == (width == 200)
+    assert ("↻90" in captured.out) == ("↻90: turned 90 degrees clockwise" in captured.err) == (width != 200)
 
 
 @dataclass

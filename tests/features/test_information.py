@@ -168,6 +168,32 @@ def test_exact_without_compression() -> None:
     assert bar_boxes(np.ascontiguousarray(image.transpose(1, 0, 2))[None]).tolist() == [[0, 192, 30, 158]]
 
 
+@pytest.mark.parametrize(
+    "bars",
+    [
+        {"top": 50, "left": 80},
+        {"bottom": 50, "left": 20},
+        {"top": 40, "bottom": 16, "left": 60, "right": 24},
+        {"top": 12, "bottom": 60},
+    ],
+    ids=["an L of thirds", "another L", "all around", "above and below"],
+)
+def test_black_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> None:
+    images = decoded(
+        encode(tmp_path / "bars.mp4", [boxed(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
+    )
+    height, width = images.shape[1:3]
+    sides = [bars.get(side, 0) for side in ("top", "bottom", "left", "right")]
+    truth = [sides[0], height - sides[1], sides[2], width - sides[3]]
+    inward = (bar_boxes(images) - truth) * np.array([1, -1, 1, -1])
+    assert inward.max() <= 2
+    assert inward.min() >= -8
+
+
+def test_a_gray_corner_is_a_part_of_the_picture() -> None:
+    assert bar_boxes(boxed(scene(), top=40, left=60, color=90)[None]).tolist() == [[0, 168, 0, 252]]
+
+
 def test_dark_scenes_keep_all_of_their_picture() -> None:
     for gain in (0.02, 0.05, 0.1, 0.2):
         dark = scene(gain=gain)

@@ -16,13 +16,19 @@ FAMILIES = {
     """,
     "time": "faster slower excerpt double_speed reordered",
     "inset": "picture_in_picture inset_30 inset_45 inset_60",
+    "turned": "turn_90 turn_180 turn_270",
+    "perspective": "rotate15 perspective perspective_shaken",
+    "halves": "half_center half_corner shifted",
+    "covered": "covered_60 sticker_45",
+    "blended": "blend_third blend_half",
+    "low information": "far_off_colors night",
 }
 
 
 def test_every_edit_has_a_name_a_description_and_a_family() -> None:
     for family, names in FAMILIES.items():
         assert {name for name, edit in EDITS.items() if edit.family == family} == set(names.split())
-    assert len(EDITS) == sum(len(names.split()) for names in FAMILIES.values()) == 38
+    assert len(EDITS) == sum(len(names.split()) for names in FAMILIES.values()) == 53
     assert all(edit.name == name and edit.description for name, edit in EDITS.items())
     assert {name for name, edit in EDITS.items() if edit.mirrored} == {"mirror", "mirror_crop"}
     assert {name: edit.speed for name, edit in EDITS.items() if edit.speed != 1} == {
@@ -39,6 +45,14 @@ def test_every_edit_has_a_name_a_description_and_a_family() -> None:
         "inset_30",
         "inset_45",
         "inset_60",
+        "covered_60",
+        "blend_third",
+        "blend_half",
+    }
+    assert {name: edit.turned for name, edit in EDITS.items() if edit.turned} == {
+        "turn_90": 90,
+        "turn_180": 180,
+        "turn_270": 270,
     }
 
 

@@ -71,6 +71,7 @@ def carried(place: tuple[float, float], source: Box, edited: Box) -> tuple[float
     """
     crop letterbox pillarbox vertical_crop blurred_borders colored_borders split_upper_lower split_left_right
     split_four inset_30 inset_45 inset_60 picture_in_picture tight_crop filmed_screen reencode
+    shifted
     """.split(),  # noqa: SIM905
 )
 def test_a_mark_goes_where_the_boxes_say(name: str, seed: int, size: tuple[int, int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from vidkin.errors import InvalidArgumentError
@@ -30,6 +32,9 @@ def test_swapped_exchanges_both_sides_and_inverts_the_speed() -> None:
     swapped = SEGMENT.swapped()
     assert swapped == Segment(10.0, 14.0, 1.0, 3.0, 0.9, 0.5, query_box=MIDDLE, target_box=LEFT)
     assert swapped.swapped() == SEGMENT
+    quarter = replace(SEGMENT, turned=90)
+    assert (quarter.swapped().turned, replace(quarter, mirrored=True).swapped().turned) == (270, 90)
+    assert quarter.swapped().swapped() == quarter
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,7 @@ def test_swapped_exchanges_both_sides_and_inverts_the_speed() -> None:
         ({"target_end": 9.0}, r"must not end before it starts, .* and \[10\.0, 9\.0\] s of the target"),
         ({"score": 1.01}, r"score of a segment must be in \[0, 1\], got 1\.01"),
         ({"score": float("nan")}, r"score of a segment must be in \[0, 1\], got nan"),
+        ({"turned": 45}, "turned must be 0, 90, 180 or 270, got 45"),
         ({"speed": 0.0}, r"speed of a segment must be above 0, got 0\.0"),
         ({"query_box": (0.5, 0.0, 0.5, 1.0)}, r"query_box must be left < right and top < bottom in \[0, 1\]"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,11 +58,12 @@ def match(
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
-    """Score two videos and show which segments match.
+    """Score two videos and show which segments match; times are exact, as both files are decoded around them.
 
     If there is an index, its extractor is used, and the stored features of B if B is in it. Options --extractor and
     --model compare the files without an index.
     """
+    from vidkin.index.query.exact_times import refine_segments
     from vidkin.rendering.matches import frame_pairs
 
     form = choose_format(format, json=json)
@@ -69,6 +71,7 @@ def match(
     name = extractor_name(extractor, model)
     with meter("comparing"):
         result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
+        result = replace(result, segments=refine_segments(first, second, result.segments))
     pairs = frame_pairs(result)
     if picture is not None or (frames is not None and pairs):
         from vidkin.rendering.pictures import draw_map, draw_pairs

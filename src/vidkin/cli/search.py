@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,10 @@ def search(
     threshold: Annotated[
         float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score to show.")
     ] = 0.0,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds."),
+    ] = False,
     mirror: MirrorOption = True,
     model: ModelOption = None,
     weights: WeightsOption = None,
@@ -92,6 +97,8 @@ def search(
                         threshold=threshold,
                         mirrored=mirror,
                     )
+                    if exact:
+                        matches = [_exactly(query, match) for match in matches]
             except MediaError as error:
                 if len(queries) == 1:
                     raise
@@ -130,6 +137,13 @@ def search(
     failed = sum("error" in document for document in documents)
     if failed:
         raise typer.Exit(Status.SOME_FAILED if failed < len(queries) else Status.NOTHING_USABLE)
+
+
+def _exactly(query: Path, match: Match) -> Match:
+    """The match with segments whose times are right to the frame; as it was if its file is gone."""
+    from vidkin.index.query.exact_times import refine_segments
+
+    return replace(match, segments=refine_segments(query, match.path, match.segments))
 
 
 def _print(

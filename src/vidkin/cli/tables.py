@@ -50,7 +50,7 @@ def choose_format(form: OutputFormat, *, json: bool) -> OutputFormat:
 
 _COLUMNS = (
     *("query", "rank", "score", "path", "missing"),
-    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored"),
+    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored", "turned"),
 )
 
 
@@ -79,7 +79,8 @@ def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None
                 segment.target_end,
                 segment.speed,
             )
-            write_tsv((*facts, *(f"{value:.3f}" for value in seconds), yes_no(segment.mirrored)))
+            edits = yes_no(segment.mirrored), str(segment.turned)
+            write_tsv((*facts, *(f"{value:.3f}" for value in seconds), *edits))
         if not match.segments:
             write_tsv((*facts, *[""] * (len(_COLUMNS) - len(facts))))
 
@@ -127,7 +128,7 @@ _USUAL_SPEED = 0.03
 _NARROW = 70
 
 # In a narrow terminal.
-_MIRRORED = "↔"
+_MIRRORED, _TURNED = "↔", "↻"
 
 
 def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
@@ -156,6 +157,8 @@ def _explain(segments: Sequence[Segment]) -> None:
             break
     if not is_roomy() and any(segment.mirrored for segment in segments):
         note(f"{_MIRRORED}: mirrored")
+    if not is_roomy() and any(segment.turned for segment in segments):
+        note(f"{_TURNED}90: turned 90 degrees clockwise")
 
 
 def print_segments(segments: Sequence[Segment]) -> None:
@@ -196,9 +199,14 @@ def _segment_cells(segment: Segment) -> list[str | Text]:
     if is_roomy():
         from vidkin.rendering.matches import describe_parts
 
-        remarks = ["mirrored" if segment.mirrored else "", describe_parts(segment)]
+        remarks = [
+            f"turned {segment.turned} degrees" if segment.turned else "",
+            "mirrored" if segment.mirrored else "",
+            describe_parts(segment),
+        ]
         return [*ranges, speed, ", ".join(remark for remark in remarks if remark)]
-    return [*ranges, f"{speed} {_MIRRORED}".strip() if segment.mirrored else speed, ""]
+    signs = [_MIRRORED if segment.mirrored else "", f"{_TURNED}{segment.turned}" if segment.turned else ""]
+    return [*ranges, " ".join(part for part in (speed, *signs) if part), ""]
 
 
 def _is_usual(segment: Segment) -> bool:

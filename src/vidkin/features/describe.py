@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from vidkin._base.files import PathLike
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
+from vidkin.features.turns import turn_boxes_back, turn_frames
 from vidkin.features.views import ViewPlan, describe_views
 from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.media.frames import join_frames
@@ -45,6 +47,7 @@ def describe_file(
     start: float = 0.0,
     end: float | None = None,
     mirrors: tuple[bool, ...] = (False,),
+    turned: int = 0,
     views: bool = False,
     part_rate: float | None = None,
     batch: int = 32,
@@ -61,6 +64,8 @@ def describe_file(
         rate: Descriptors per second.
         start, end: Limits of the stretch in seconds; an ``end`` of None is the end of the file.
         mirrors: Orientations in which each stretch is described: unchanged (False), flipped left to right (True).
+        turned: Degrees, 0, 90, 180 or 270, by which frames are turned clockwise first; boxes stay those of the picture
+            as it is.
         views: Describe every frame in views (:class:`vidkin.features.ViewPlan`), not only as a whole. Mirrored frames
             are described as a whole and in the boxes found in them; clips only as a whole.
         part_rate: How many times per second parts of the picture are described, rounded to a whole multiple of the
@@ -90,7 +95,7 @@ def describe_file(
             on_damage=on_damage,
         ):
             beat("describing")
-            yield frames
+            yield turn_frames(frames, turned)
             beat("decoding")
         beat("describing")  # frames not yet described
 
@@ -107,10 +112,18 @@ def describe_file(
     for frames in _chunks(read(rate, start, end)):
         if views:
             boxes = plan_of_views.boxes(frames.images)
-            yield describe_views(extractor, frames, boxes, mirrors=mirrors, begun=begun, stride=stride)
+            described = describe_views(extractor, frames, boxes, mirrors=mirrors, begun=begun, stride=stride)
             begun += len(frames)
         else:
-            yield tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
+            described = tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
+        yield tuple(_turned_back(features, turned) for features in described)
+
+
+def _turned_back(features: FrameFeatures, turned: int) -> FrameFeatures:
+    """Features whose boxes are those of the frames before they were turned."""
+    if turned == 0 or features.boxes is None:
+        return features
+    return replace(features, boxes=turn_boxes_back(features.boxes, turned))
 
 
 class Silence:

@@ -104,7 +104,8 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     A bar is a run of rows (columns) from the frame's border that keeps the color of the outermost one, covers 1.5 % to
     40 % of the side (and at least 4 lines), and ends in an edge straighter than edges in pictures: within 8 lines or 2
     % of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of one
-    color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge straight.
+    color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge straight, as
+    must those of black in an L beside a shifted picture, or of any width all around it.
     Dark scenes, night skies, flat skies and gradients have no such edge and are kept whole; so are frames that are
     flat altogether, even if other frames of the video show bars.
 
@@ -257,8 +258,10 @@ def _picture_box(
         top, bottom = _pair(rows, slice(0, width), height)
         left, right = _pair(columns, slice(0, height), width)
         if not top and not left:
-            top, bottom = _lone(rows)
-            left, right = _lone(columns)
+            top, bottom, left, right = _corner(rows, columns, height, width)
+            if not (top or bottom or left or right):
+                top, bottom = _lone(rows, slice(None))
+                left, right = _lone(columns, slice(None))
     return top, height - bottom, left, width - right
 
 
@@ -279,17 +282,31 @@ def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tup
     return (first.depth, second.depth) if is_pair else (0, 0)
 
 
-def _lone(sides: tuple[_BarSide, _BarSide]) -> tuple[int, int]:
-    """Depths of black bars with sharp edges, each by itself."""
+def _lone(sides: tuple[_BarSide, _BarSide], interior: slice) -> tuple[int, int]:
+    """Depths of black bars with sharp edges, each by itself, judged within the interior."""
     first, second = (
-        side.depth
-        if side.depth
-        and float(side.color.max()) <= _LONE_BRIGHTEST
-        and side.edge_share(slice(None)) >= _LONE_EDGE_SHARE
-        else 0
-        for side in sides
+        side.depth if _is_black(side) and side.edge_share(interior) >= _LONE_EDGE_SHARE else 0 for side in sides
     )
     return first, second
+
+
+def _is_black(side: _BarSide) -> bool:
+    return side.depth > 0 and float(side.color.max()) <= _LONE_BRIGHTEST
+
+
+def _corner(
+    rows: tuple[_BarSide, _BarSide], columns: tuple[_BarSide, _BarSide], height: int, width: int
+) -> tuple[int, int, int, int]:
+    """Depths at the top, bottom, left and right of black that fills an L beside a shifted picture, or all around it.
+
+    Such bars hide each other's edges, so each is judged along the sides of the picture alone; both directions must have
+    one.
+    """
+    black = [tuple(side if _is_black(side) else _NO_BAR for side in sides) for sides in (rows, columns)]
+    up_and_down, across = (black[0][0], black[0][1]), (black[1][0], black[1][1])
+    top, bottom = _lone(up_and_down, _interior(across, width))
+    left, right = _lone(across, _interior(up_and_down, height))
+    return (top, bottom, left, right) if (top or bottom) and (left or right) else (0, 0, 0, 0)
 
 
 def _check(images: NDArray[np.uint8]) -> None:

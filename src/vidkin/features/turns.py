@@ -10,6 +10,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
 Turn = Literal["mirrored", "turned 90", "turned 180", "turned 270"]
@@ -27,6 +28,32 @@ def turned(images: NDArray[_Number], turn: Turn) -> NDArray[_Number]:
     if turn == "mirrored":
         return images[..., ::-1]
     return np.rot90(images, -int(turn.split()[1]) // 90, axes=(-2, -1))
+
+
+def turn_frames(frames: Frames, degrees: int) -> Frames:
+    """The frames turned clockwise by 0, 90, 180 or 270 degrees."""
+    if degrees == 0:
+        return frames
+    images = np.ascontiguousarray(np.rot90(frames.images, -degrees // 90, axes=(1, 2)))
+    return Frames(images, frames.timestamps)
+
+
+def turn_boxes_back(boxes: NDArray[_Number], degrees: int) -> NDArray[_Number]:
+    """Boxes [..., 4] in a picture turned clockwise, as boxes in the picture before; boxes of zeros stay.
+
+    Args:
+        boxes: Left, top, right, bottom as shares of the turned picture.
+        degrees: 0, 90, 180 or 270.
+    """
+    left, top, right, bottom = np.moveaxis(boxes, -1, 0)
+    one = boxes.dtype.type(1)
+    back = {
+        0: (left, top, right, bottom),
+        90: (top, one - right, bottom, one - left),
+        180: (one - right, one - bottom, one - left, one - top),
+        270: (one - bottom, left, one - top, right),
+    }[degrees]
+    return np.where(boxes.any(axis=-1, keepdims=True), np.stack(back, axis=-1), boxes)
 
 
 def predict_turned(features: FrameFeatures, turn: Turn, *, encoder: str) -> FrameFeatures | None:

@@ -17,6 +17,20 @@ from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import write_video
+from vidkin.media.hard_edits import (
+    at_night,
+    black,
+    blended,
+    covered,
+    far_off_colors,
+    half_of,
+    quarter_turned,
+    seen_from_the_side,
+    shifted,
+    side_boxes,
+    stickered,
+    tilted,
+)
 from vidkin.media.layouts import (
     WHOLE,
     Arrangement,
@@ -71,8 +85,11 @@ from vidkin.media.probing import probe
 from vidkin.media.time import is_before
 
 # What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
-# the source is shown small inside other footage.
-EditFamily = Literal["pixels", "geometry", "time", "inset"]
+# the source is shown small inside other footage. Then the ones that hide most of it: turned by 90, 180 or 270 degrees,
+# seen from the side or tilted, a quarter of the area, under other footage, and with hardly any light.
+EditFamily = Literal[
+    "pixels", "geometry", "time", "inset", "turned", "perspective", "halves", "covered", "blended", "low information"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,7 @@ class Edit:
         boxes: Function that returns which box of the source's picture is shown in which box of the copy's.
         speed: Seconds of the source per second of the copy.
         mirrored: Whether left and right are exchanged.
+        turned: Degrees, clockwise, by which the picture is turned.
         crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
         excerpt: Seconds taken from a random place of the source; None takes the whole source.
         surround: Seconds of unrelated footage around the source, split at random between before and after.
@@ -124,6 +142,7 @@ class Edit:
     boxes: BoxPair = whole_boxes
     speed: float = 1.0
     mirrored: bool = False
+    turned: int = 0
     crf: int = 23
     excerpt: float | None = None
     surround: float = 0.0
@@ -352,6 +371,48 @@ EDITS: dict[str, Edit] = {
         _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
         _time("double_speed", "twice as fast", unchanged, speed=2.0),
         _time("reordered", "three or four pieces in another order", unchanged, reordered=True),
+        *(
+            _edit(
+                "turned",
+                f"turn_{90 * quarters}",
+                f"turned by {90 * quarters} degrees",
+                each(partial(quarter_turned, quarters=quarters)),
+                turned=90 * quarters,
+            )
+            for quarters in (1, 2, 3)
+        ),
+        _edit("perspective", "rotate15", "turned by 15 degrees, black corners", partial(tilted, degrees=15.0)),
+        _edit(
+            "perspective",
+            "perspective",
+            "seen from the side",
+            partial(seen_from_the_side, shaking=False),
+            boxes=side_boxes,
+        ),
+        _edit(
+            "perspective",
+            "perspective_shaken",
+            "seen from the side by a shaking camera",
+            partial(seen_from_the_side, shaking=True),
+            boxes=side_boxes,
+        ),
+        _arranged("halves", "half_center", "half of each side, the center", partial(half_of, corner=False)),
+        _arranged("halves", "half_corner", "half of each side, a corner", partial(half_of, corner=True)),
+        _arranged("halves", "shifted", "a third outside, an L of black beside it", shifted, black),
+        _edit("covered", "covered_60", "60 % covered by other footage", covered, needs_filler=True),
+        _edit("covered", "sticker_45", "a sticker over 45 % of it", stickered),
+        *(
+            _edit(
+                "blended",
+                f"blend_{name}",
+                f"other footage blended over it, {name}",
+                partial(blended, share=share),
+                needs_filler=True,
+            )
+            for name, share in (("third", 1 / 3), ("half", 1 / 2))
+        ),
+        _edit("low information", "far_off_colors", "dark, strong contrast, garish colors", each(far_off_colors)),
+        _edit("low information", "night", "gray, hardly any light, noise", at_night),
     )
 }
 

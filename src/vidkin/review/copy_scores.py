@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from vidkin._base.registry import Registry, research_hint
 from vidkin.errors import MediaError, MissingPartError
 from vidkin.index import Index
 from vidkin.media import EDITS, EditedSegment
+from vidkin.media.edits import EditFamily
 from vidkin.review.copy_material import REAL_COPY, CopyMaterial
 from vidkin.similarity import UNRELATED, Segment
 
@@ -28,7 +30,7 @@ THRESHOLD = UNRELATED
 
 EVERYTHING = "everything"
 
-FAMILIES = ("pixels", "geometry", "time", "inset")
+FAMILIES = get_args(EditFamily)
 
 
 @dataclass(frozen=True, slots=True)

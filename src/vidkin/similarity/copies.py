@@ -21,6 +21,7 @@ from vidkin.similarity.evidence import (
     PairMaps,
     ScoreSettings,
     compare_changes,
+    compare_parts,
     compare_views,
     find_news,
     match_frames,
@@ -45,6 +46,11 @@ _MOVING = 1.25
 
 # How much more a part of a picture must score than the whole.
 _PART_MARGIN = 0.02
+
+# Parts of one picture with parts of the other: frames of the query a second, pairs of parts aligned, seconds that one
+# must promise, and the largest number of cells compared.
+_PARTS_A_SECOND, _PART_PAIRS_ALIGNED, _LEAST_PROMISE_OF_PAIRS = 1.0, 3, 0.05
+_MOST_CELLS_OF_PARTS = 1 << 22
 
 # By how much a mean of numbers in single precision may be above the largest of them.
 _ROUNDING_OF_MEANS = 1e-4
@@ -115,6 +121,37 @@ class CopyScorer:
                 best.add(video, scores[video].score)
         return scores
 
+    def score_parts(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore | None]:
+        """Scores where neither picture shows the other as a whole; see :class:`vidkin.similarity.scorer.ScorerOfParts`.
+
+        Every part of the query is compared with every part of the target, which are some seven hundred pairs: the few
+        most promising ones are aligned, and count only if they are long and change together.
+        """
+        side = ComparedVideo(query)
+        return [self._compare_parts(side, ComparedVideo(target), mirrored) for target in targets]
+
+    def _compare_parts(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore | None:
+        settings = replace(
+            self.settings,
+            threshold=self.settings.threshold_of_part_pairs,
+            evidence=self.settings.evidence_of_part_pairs,
+            doubt=self.settings.doubt_of_part_pairs,
+            doubt_of_plain=self.settings.doubt_of_plain_part_pairs,
+        )
+        best: PairScore | None = None
+        for first, second, frame_map in part_pairs(query, target, settings.threshold):
+            assert first is not None
+            assert second is not None
+            result = _one_pair_of_views(first, second, frame_map, settings, mirrored)
+            if best is None or result.score > best.score:
+                best = result
+        if best is None:
+            return None
+        shown = _of_every_frame(best.map, 0, query.described[:: query.part_stride(_PARTS_A_SECOND)], len(query.whole))
+        return replace(best, map=_of_every_frame(shown, 1, target.described, len(target.whole)))
+
     def _compare(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> _ComparedPair:
         pairs = compare_views(query, target, spatial_share=self.settings.spatial_share)
         return _ComparedPair(query, target, pairs, self.settings, mirrored)
@@ -151,11 +188,12 @@ class _ComparedPair:
         for first, second, frame_map in self._candidates():
             if best is not None and best.score >= 1.0 - _PART_MARGIN:
                 break  # nothing can be better by the margin
-            result = self._one_pair_of_views(
+            result = _one_pair_of_views(
                 first or self.query.whole,
                 second or self.target.whole,
                 frame_map,
                 self.settings if first is None and second is None else of_parts,
+                self.mirrored,
             )
             if best is None or result.score > best.score + _PART_MARGIN:
                 shown = result.map
@@ -165,25 +203,6 @@ class _ComparedPair:
                 best = replace(result, map=shown)
         assert best is not None  # the pair of whole pictures is always examined
         return best
-
-    def _one_pair_of_views(
-        self,
-        query: FrameFeatures,
-        target: FrameFeatures,
-        frame_map: NDArray[np.float32],
-        settings: ScoreSettings,
-    ) -> PairScore:
-        if query.period * _DENSER < target.period:
-            # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
-            # of the query.
-            result = _score(target, query, np.ascontiguousarray(frame_map.T), self.mirrored, settings)
-            segments = tuple(segment.swapped() for segment in result.segments)
-        else:
-            result = _score(query, target, frame_map, self.mirrored, settings)
-            segments = result.segments
-        ends = [math.inf if side.end is None else side.end for side in (query, target)]
-        placed = tuple(_placed(segment.cut(*ends), query, target) for segment in segments)
-        return PairScore(result.score, placed, frame_map)
 
     def _candidates(self) -> list[_ViewPair]:
         """Pairs of views worth aligning, each with its map: whole pictures first, then promising parts."""
@@ -253,6 +272,63 @@ class _ComparedPair:
         excess *= np.minimum(one.whole.information[one.described, None], other.whole.information)
         seconds = _least_seconds(excess, one.whole.period, other.whole.period)
         return np.asarray(seconds * np.float32(one.part_weight))
+
+
+def _one_pair_of_views(
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: NDArray[np.float32],
+    settings: ScoreSettings,
+    mirrored: bool,
+) -> PairScore:
+    """Score and segments of two views, with their boxes."""
+    if query.period * _DENSER < target.period:
+        # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
+        # of the query.
+        result = _score(target, query, np.ascontiguousarray(frame_map.T), mirrored, settings)
+        segments = tuple(segment.swapped() for segment in result.segments)
+    else:
+        result = _score(query, target, frame_map, mirrored, settings)
+        segments = result.segments
+    ends = [math.inf if side.end is None else side.end for side in (query, target)]
+    placed = tuple(_placed(segment.cut(*ends), query, target) for segment in segments)
+    return PairScore(result.score, placed, frame_map)
+
+
+def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) -> list[_ViewPair]:
+    """The most promising pairs of a part of one picture and a part of the other, with their maps.
+
+    Args:
+        query, target: The two videos.
+        threshold: Least similarity that counts.
+    """
+    stride = query.part_stride(_PARTS_A_SECOND)
+    rows, columns = query.described[::stride], target.described
+    first, second = query.part_values[:, ::stride], target.part_values
+    if not 0 < first.shape[0] * first.shape[1] * second.shape[0] * second.shape[1] <= _MOST_CELLS_OF_PARTS:
+        return []
+    distances = compare_parts(first, query.part_stretch[:, ::stride], second, target.part_stretch)
+    excess = 1 - threshold - distances
+    seconds = [
+        np.maximum(excess.max(axis), 0.0)  # [P, n, Pt] and [P, Pt, m]
+        for axis in (3, 1)
+    ]
+    weights = query.whole.information[rows], target.whole.information[columns]
+    of_rows = np.einsum("pnq,n->pq", seconds[0], weights[0]) * (query.part_period * stride)
+    of_columns = np.einsum("pqm,m->pq", seconds[1], weights[1]) * target.part_period
+    promise = np.minimum(of_rows, of_columns)
+    pairs = []
+    for place in np.argsort(-promise, axis=None, kind="stable")[:_PART_PAIRS_ALIGNED].tolist():
+        one, other = divmod(place, promise.shape[1])
+        if promise[one, other] > _LEAST_PROMISE_OF_PAIRS:
+            pairs.append(
+                _ViewPair(
+                    query.features.views([one + 1]).frames(rows),
+                    target.features.views([other + 1]).frames(columns),
+                    similarities_from(np.ascontiguousarray(distances[one, :, other])),
+                )
+            )
+    return pairs
 
 
 def _least_seconds(excess: NDArray[np.float32], period: float, other_period: float) -> NDArray[np.float32]:

@@ -362,6 +362,9 @@ _MOST_COSINES = 1 << 21
 # Similarity that two parts reach by chance, as the best of dozens of pairs of views counts.
 _PART_FLOOR = 0.15
 
+# The same for the best of hundreds of pairs of parts.
+_PAIR_FLOOR = 0.15
+
 
 class ComparedVideo:
     """One of two videos, with what every comparison of its views needs.
@@ -390,6 +393,15 @@ class ComparedVideo:
         stretch = (1.0 / (1.0 - features.baselines)).astype(np.float32)
         self.whole_stretch = stretch[:, 0]  # [T]
         self.part_stretch = stretch[self.described, parts].T  # [V - 1, n]
+
+    @property
+    def part_period(self) -> float:
+        """Seconds from one frame with described parts to the next."""
+        return self.whole.period * self.part_weight
+
+    def part_stride(self, rate: float) -> int:
+        """Take every so many of the described frames for about ``rate`` frames per second."""
+        return max(1, round(1.0 / (rate * self.part_period)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +444,28 @@ def compare_views(query: ComparedVideo, target: ComparedVideo, *, spatial_share:
             for one, other in ((query, target), (target, query))
         ),
     )
+
+
+def compare_parts(
+    query: NDArray[np.float32],
+    query_stretch: NDArray[np.float32],
+    target: NDArray[np.float32],
+    target_stretch: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Distances ``(1 - s) / (1 - b)`` [P, n, Pt, m] of every part of one video and every part of another.
+
+    As the best of hundreds of pairs counts, b is the larger baseline raised by .15 (1 - b).
+
+    Args:
+        query, target: [P, n, R, D] and [Pt, m, R, D], descriptors of the parts.
+        query_stretch, target_stretch: [P, n] and [Pt, m], ``1 / (1 - b)`` with the baselines b.
+    """
+    shape = (*query.shape[:2], *target.shape[:2])
+    rows, columns = (side.reshape(-1, *side.shape[2:]) for side in (query, target))
+    raised = np.float32(1.0 / (1.0 - _PAIR_FLOOR))
+    flat = _stretched(_compare(rows, columns, None), query_stretch.reshape(-1) * raised,
+                      target_stretch.reshape(-1) * raised)  # fmt: skip
+    return flat.reshape(shape)
 
 
 def similarities_from(distances: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -552,6 +586,9 @@ class ScoreSettings:
         evidence: Seconds of moving, informative, matching video that make a match credible by itself. A match that
             covers one of the two videos does not need this length.
         evidence_of_parts: The same for a part of one picture, which is the best of dozens of parts.
+        evidence_of_part_pairs: The same for a part of one picture in a part of the other.
+        threshold_of_part_pairs, doubt_of_part_pairs, doubt_of_plain_part_pairs: ``threshold``, ``doubt`` and
+            ``doubt_of_plain`` for these: their baselines are raised instead (`compare_parts`).
         still: Least value of one minus the cosine of two frames a second apart at which the second counts as new.
         change_energy: Mean squared change of the descriptors at which changes are half trusted: several times the
             change that noise and compression cause in a still picture, so it depends on the extractor.
@@ -570,6 +607,10 @@ class ScoreSettings:
     threshold: float = 0.3
     evidence: float = 2.0
     evidence_of_parts: float = 4.0
+    evidence_of_part_pairs: float = 4.0
+    threshold_of_part_pairs: float = 0.25
+    doubt_of_part_pairs: float = 0.3
+    doubt_of_plain_part_pairs: float = 0.2
     still: float = 0.15
     change_energy: float = 0.005
     change_share: float = 0.9

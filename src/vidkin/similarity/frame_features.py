@@ -225,6 +225,8 @@ class Segment(Result):
             sides without black bars.
         target_box: Left, top, right, bottom of the part of the target's picture that the query shows, in the same
             units.
+        turned: Degrees by which the query's picture has to be turned clockwise to match: 0, 90, 180 or 270. One that is
+            mirrored as well is turned first and then flipped. Its box is in the picture as it is.
     """
 
     query_start: float
@@ -236,6 +238,7 @@ class Segment(Result):
     mirrored: bool = False
     query_box: Box = WHOLE
     target_box: Box = WHOLE
+    turned: int = 0
 
     def __post_init__(self) -> None:
         if self.query_end < self.query_start or self.target_end < self.target_start:
@@ -253,6 +256,8 @@ class Segment(Result):
                 raise InvalidArgumentError(
                     f"{name} must be left < right and top < bottom in [0, 1], got {(left, top, right, bottom)}"
                 )
+        if self.turned not in (0, 90, 180, 270):
+            raise InvalidArgumentError(f"turned must be 0, 90, 180 or 270, got {self.turned}")
         if not self.speed > 0.0:
             raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
@@ -278,4 +283,6 @@ class Segment(Result):
             speed=1.0 / self.speed,
             query_box=self.target_box,
             target_box=self.query_box,
+            # What undoes a turn is the turn back; after a flip it is the same turn.
+            turned=self.turned if self.mirrored else -self.turned % 360,
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 
-SCORE_REVISION = 4
+SCORE_REVISION = 5
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""
 
@@ -108,6 +108,20 @@ class ScorerOfBest(Scorer, Protocol):
             targets: Features of the targets by the number of their video, most promising first.
             best: The best scores so far, to which those computed are added.
             mirrored: As for :meth:`Scorer.score`.
+        """
+
+
+@runtime_checkable
+class ScorerOfParts(Scorer, Protocol):
+    """A scorer that can compare parts of one picture with parts of the other, at a higher cost than :meth:`score`."""
+
+    def score_parts(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore | None]:
+        """One result for each target, in their order; None where no pair of parts is worth a look.
+
+        Args:
+            query, targets, mirrored: As for :meth:`Scorer.score`.
         """
 
 

@@ -99,7 +99,9 @@ class Search(SearchQuery):
 
 
 SegmentModel: Any = result_model(Segment, part=str)
-MatchModel: Any = result_model(Match, rank=int, mirrored=bool, segments=list[SegmentModel], video=VideoModel)
+MatchModel: Any = result_model(
+    Match, rank=int, mirrored=bool, turned=int, segments=list[SegmentModel], video=VideoModel
+)
 SearchResult: Any = answer_model(
     "SearchResult",
     "The matches of a search, best first; ``has_segments`` is false where scores order kinds of videos.",
@@ -385,5 +387,5 @@ def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> Sync
 
 def _segment(part: SyncPart) -> Segment:
     end = part.at + (part.end - part.start) * part.rate
-    boxes = {"query_box": part.leader_box, "target_box": part.box}
-    return Segment(part.start, part.end, part.at, end, 1.0, part.rate, part.mirrored, **boxes)
+    boxes = part.leader_box, part.box
+    return Segment(part.start, part.end, part.at, end, 1.0, part.rate, part.mirrored, *boxes)

@@ -68,6 +68,17 @@ def test_a_time_that_is_off_is_right_to_half_a_frame(
         assert found == pytest.approx(begin / RATE + time * float(speed), abs=0.5 / RATE)
 
 
+@pytest.mark.parametrize(("true", "said"), [(1.0, 1.25), (1.25, 1.17), (0.8, 0.86)])
+def test_an_unusual_speed_gives_way_to_a_usual_one(film: Path, tmp_path: Path, true: float, said: float) -> None:
+    pictures = list(frames())[50 : 50 + round(3 * RATE * true)]
+    copy = encode(tmp_path / "copy.mp4", pictures, rate=Fraction(RATE * Fraction(str(true))))
+    # Right in the middle of three seconds, at 2 s + 1.5 s of the film at this speed.
+    start = 2 + 1.5 * true - 1.4 * said
+    exact = refine_segment(copy, film, Segment(0.1, 2.9, start, start + 2.8 * said, 0.9, said))
+    assert exact.speed == pytest.approx(true, abs=0.004)
+    assert exact.target_start - true * exact.query_start == pytest.approx(2.0, abs=1 / RATE)
+
+
 def test_what_does_not_move_or_does_not_match_stays_as_it_was(film: Path, tmp_path: Path) -> None:
     still = encode(tmp_path / "still.mp4", [next(frames())] * 50, rate=RATE)
     other = encode(tmp_path / "other.mp4", pan("rocket", 100), rate=RATE)

@@ -33,3 +33,17 @@ def test_views_find_half_of_a_split_screen(halves: tuple[Path, Path], extractor:
 
 def test_the_whole_picture_alone_does_not(halves: tuple[Path, Path]) -> None:
     assert vidkin.compare(*halves, extractor="classical", mirrored=False).score < 0.2
+
+
+def test_what_is_visible_beside_a_cover_is_found(tmp_path: Path) -> None:
+    clip = encode(tmp_path / "clip.mp4", pan("coffee", 80, width=192, height=128), rate=10)
+    filler = encode(tmp_path / "filler.mp4", pan("rocket", 80, width=192, height=128), rate=10)
+    covered = tmp_path / "covered.mp4"
+    apply_edit(clip, covered, "covered_60", seed=0, filler=filler)
+    comparison = vidkin.compare(clip, covered, mirrored=False)
+    assert comparison.score > 0.9
+    # Other footage hides the right 60 %; neither picture shows the other as a whole.
+    assert comparison.segments[0].query_box == pytest.approx((0, 0, 1 / 3, 1), abs=0.01)
+    assert comparison.segments[0].target_box == pytest.approx((0, 0, 1 / 3, 1), abs=0.01)
+    other = encode(tmp_path / "other.mp4", pan("astronaut", 80, width=192, height=128), rate=10)
+    assert vidkin.compare(other, covered, mirrored=False).score < 0.1

@@ -25,6 +25,11 @@ _WINDOWS, _LENGTH = 6, 1.0
 # How far off a time may be, seconds, and by how much a speed, both ways; the steps of the search.
 _FARTHEST, _STEP = 0.75, 0.004
 _MOST_SPEED, _SPEEDS = 0.02, 41
+# Speeds that people and converters use: simple ones, and the ratios of 24, 25 and 30 frames per second. A segment of
+# another speed takes speed 1, or else the better of the two nearest of these, where that explains nearly as much.
+USUAL_SPEEDS = (0.5, 0.8, 5 / 6, 24 / 25, 1.0, 25 / 24, 1.2, 1.25, 1.5, 2.0)
+_FARTHEST_SPEED, _SAME_SPEED = 0.3, 0.002
+_LIKE_ANY, _LIKE_SIMPLE = 0.97, 0.99
 # Pixels of a side of the gray pictures that are compared.
 _SIDE = 24
 # Another speed than that of the segment must explain the frames better by this share.
@@ -55,7 +60,9 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
 
     Windows of a second along the segment are decoded whole, shrunk, and freed of what does not change, so that logos
     and bars do not count. The shift, and the speed where that is clearly another one, have the largest cosine of the
-    changes of both sides. Where too little moves, or the sides do not agree, the segment is returned as it is.
+    changes of both sides. A segment of an unusual speed, which two seconds of features easily get, takes speed 1 or a
+    simple ratio if that explains nearly as much. Where too little moves, or the sides do not agree, the segment is
+    returned as it is.
 
     Args:
         query, target: The files.
@@ -65,19 +72,61 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
     Returns:
         The segment; as it was where one of the files cannot be read.
     """
-    length = segment.query_end - segment.query_start
-    if length <= 0:
+    if segment.query_end <= segment.query_start:
         return segment
+    best, most = _refined(query, target, segment, threads)
+    for speed in _usual_speeds(segment):
+        other, evidence = _refined(query, target, _at_speed(segment, speed), threads, keep_speed=True)
+        if evidence >= max(_LEAST_EVIDENCE, most * (_LIKE_ANY if speed == 1.0 else _LIKE_SIMPLE)):
+            if speed == 1.0:
+                return other
+            best, most = other, max(most, evidence / _LIKE_SIMPLE)  # the next one must be better, not as good
+    return best
+
+
+def refine_segments(query: PathLike, target: PathLike, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Segments of one pair of files, each refined by :func:`refine_segment` with as many threads as decoders like."""
+    return tuple(refine_segment(query, target, segment, threads=0) for segment in segments)
+
+
+def _usual_speeds(segment: Segment) -> list[float]:
+    """Speed 1 and the two simple ratios next to that of the segment, unless it has speed 1 already."""
+    if abs(segment.speed - 1.0) < _SAME_SPEED:
+        return []
+    near = sorted(USUAL_SPEEDS, key=lambda speed: abs(speed / segment.speed - 1.0))
+    near = [speed for speed in near if abs(speed / segment.speed - 1.0) < _FARTHEST_SPEED]
+    return [speed for speed in near if speed == 1.0] + [speed for speed in near if speed != 1.0][:2]
+
+
+def _at_speed(segment: Segment, speed: float) -> Segment:
+    """The segment with another speed, in place at its middle."""
+    half = (segment.query_end - segment.query_start) / 2
+    middle = segment.target_start + half * segment.speed
+    start = middle - half * speed
+    begin = segment.query_start - min(0.0, start) / speed
+    return replace(
+        segment,
+        query_start=min(begin, segment.query_end),
+        target_start=max(0.0, start),
+        target_end=middle + half * speed,
+        speed=speed,
+    )
+
+
+def _refined(
+    query: PathLike, target: PathLike, segment: Segment, threads: int, *, keep_speed: bool = False
+) -> tuple[Segment, float]:
+    """The segment on the best line of about its speed, or of just its speed, and the evidence; 0 if there is none."""
     windows = [
         window
         for start in _starts(segment.query_start, segment.query_end)
         if (window := _look(query, target, segment, start, threads)) is not None
     ]
     if not windows:
-        return segment
-    shift, speed = _best_line(windows, segment)
+        return segment, 0.0
+    shift, speed, evidence = _best_line(windows, segment, keep_speed=keep_speed)
     if shift is None:
-        return segment
+        return segment, evidence
     middle = (segment.query_start + segment.query_end) / 2
     at_middle = segment.target_start + (middle - segment.query_start) * segment.speed + shift
     start = at_middle - (middle - segment.query_start) * speed
@@ -85,11 +134,12 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
     if start < 0:  # the line begins where the target does
         query_start, start = query_start - start / speed, 0.0
     if query_end <= query_start:
-        return segment
+        return segment, 0.0
     end = start + (query_end - query_start) * speed
-    return replace(
+    line = replace(
         segment, query_start=query_start, query_end=query_end, target_start=start, target_end=end, speed=speed
     )
+    return line, evidence
 
 
 def _starts(start: float, end: float) -> list[float]:
@@ -113,7 +163,7 @@ def _look(query: PathLike, target: PathLike, segment: Segment, start: float, thr
         return None  # a damaged part: the other windows tell
     if len(one) < 3 or len(other) < 3:
         return None
-    left = _gray(one, segment.query_box, mirrored=segment.mirrored)
+    left = _gray(one, segment.query_box, turned=segment.turned, mirrored=segment.mirrored)
     right = _gray(other, segment.target_box)
     left -= left.mean(axis=0)
     energy = float(np.sqrt((left**2).mean()))
@@ -143,8 +193,8 @@ def _shifts() -> NDArray[np.float64]:
     return np.arange(-count, count + 1, dtype=np.float64) * _STEP
 
 
-def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.floating]:
-    """Small gray pictures [T, pixels] of a part of the frames."""
+def _gray(frames: Frames, box: Box, *, turned: int = 0, mirrored: bool = False) -> NDArray[np.floating]:
+    """Small gray pictures [T, pixels] of a part of the frames, turned clockwise and then flipped."""
     from PIL import Image
 
     height, width = frames.images.shape[1:3]
@@ -153,12 +203,14 @@ def _gray(frames: Frames, box: Box, *, mirrored: bool = False) -> NDArray[np.flo
     for image in frames.images:
         part = Image.fromarray(image[top : max(bottom, top + 2), left : max(right, left + 2)]).convert("L")
         small = np.asarray(part.resize((_SIDE, _SIDE), Image.Resampling.BOX), np.float64)
+        small = np.rot90(small, -turned // 90)
         pictures.append((small[:, ::-1] if mirrored else small).ravel())
     return np.stack(pictures)
 
 
-def _best_line(windows: Sequence[_Window], segment: Segment) -> tuple[float | None, float]:
-    """The shift at the middle of the segment and the speed that explain the windows best; None if none does."""
+def _best_line(windows: Sequence[_Window], segment: Segment, *, keep_speed: bool) -> tuple[float | None, float, float]:
+    """The shift at the middle of the segment and the speed that explain the windows best, and their evidence; the shift
+    is None if none does."""
     shifts = _shifts()
     middle = (segment.query_start + segment.query_end) / 2
     weights = np.array([min(window.energy, 20.0) for window in windows])
@@ -172,15 +224,15 @@ def _best_line(windows: Sequence[_Window], segment: Segment) -> tuple[float | No
         return total
 
     best_turn, curve = 0.0, total(0.0)
-    if len(windows) > 2:
+    if len(windows) > 2 and not keep_speed:
         for turn in np.linspace(-_MOST_SPEED, _MOST_SPEED, _SPEEDS) * segment.speed:
             other = total(float(turn))
             if other.max() > curve.max() + (_BETTER if best_turn == 0.0 else 0.0):
                 best_turn, curve = float(turn), other
     if curve.max() < _LEAST_EVIDENCE:
-        return None, segment.speed
+        return None, segment.speed, float(curve.max())
     # Shifts within one frame explain the same; their middle is meant.
     top = np.flatnonzero(curve >= curve.max() - 1e-3)
     first = int(np.argmax(curve))
     run = [place for place in top if abs(place - first) * _STEP <= 0.05]
-    return float(shifts[run].mean()), segment.speed + best_turn
+    return float(shifts[run].mean()), segment.speed + best_turn, float(curve.max())

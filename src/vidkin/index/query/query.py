@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +25,7 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns
 from vidkin.features.describe import HANG_TIMEOUT, Silence
+from vidkin.features.turns import Turn
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale
 from vidkin.index.storage.contract import VectorStore
@@ -130,10 +132,46 @@ class Query:
     Attributes:
         plain: The frames as they are.
         mirrored: The frames flipped left to right; None if not requested or impossible.
+        turns: How it looks turned; None if nobody can tell, as for stored features.
     """
 
     plain: FrameFeatures
     mirrored: FrameFeatures | None = None
+    turns: QueryTurns | None = None
+
+    @property
+    def as_it_is(self) -> Query:
+        """The features alone, which can be sent to other processes."""
+        return self if self.turns is None else replace(self, turns=None)
+
+
+# Clockwise, in the order in which they are tried: pictures of phones held upright first.
+_TURNS: dict[int, Turn] = {90: "turned 90", 270: "turned 270", 180: "turned 180"}
+
+# Frames whose vectors are predicted: enough to tell which videos deserve a look.
+_PREDICTED_FRAMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTurns:
+    """A query turned by a quarter, a half and three quarters of a circle: predicted at once, exact by reading again.
+
+    Attributes:
+        predict: Features of the whole pictures of a few frames after a turn, about as the extractor would describe
+            them, from degrees clockwise and whether they are flipped afterwards; None if that is not asked for.
+        read: The query turned by so many degrees, described by reading its file again.
+    """
+
+    predict: Callable[[int, bool], FrameFeatures | None]
+    read: Callable[[int], Query]
+
+    def predicted(self) -> Iterator[tuple[int, FrameFeatures]]:
+        """Every turn that can be told, with a flip afterwards and without: degrees clockwise, and features."""
+        for degrees in _TURNS:
+            for mirrored in (False, True):
+                features = self.predict(degrees, mirrored)
+                if features is not None:
+                    yield degrees, features
 
 
 def describe_query(
@@ -146,6 +184,7 @@ def describe_query(
     start: float | None = None,
     end: float | None = None,
     mirrored: bool = True,
+    turned: int = 0,
     hang_timeout: float = HANG_TIMEOUT,
 ) -> Query:
     """Decode a query and extract its features.
@@ -158,6 +197,7 @@ def describe_query(
         start, end: Stretch of the file, seconds; default whole.
         mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored if the scorer has
             no segments.
+        turned: Degrees, 0, 90, 180 or 270, by which the frames are turned clockwise first.
         hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
             extractor.
 
@@ -170,14 +210,38 @@ def describe_query(
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
 
     def read(beat: Callable[[Phase], None]) -> Query:
-        parts, last = _read(path, extractor, rate, first, end, mirrored, beat)
+        parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat)
         described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
-        return Query(*(weigh_features(calibration.calibrate(view), common, last) for view in described))
+        plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
+        return Query(plain, flipped[0] if flipped else None)
 
     try:
-        return run_watched(read, hang_timeout=hang_timeout)
+        query = run_watched(read, hang_timeout=hang_timeout)
     except HangError as error:
         raise MediaError(path, str(error), temporary=True) from error
+    if turned or not isinstance(extractor, PredictsTurns):
+        return query
+    again = partial(
+        describe_query, path, extractor, calibration, common,
+        rate=rate, start=start, end=end, mirrored=mirrored, hang_timeout=hang_timeout,
+    )  # fmt: skip
+    predict = partial(_predict, query, extractor, calibration)
+    return replace(query, turns=QueryTurns(predict, lambda degrees: again(turned=degrees)))
+
+
+def _predict(
+    query: Query, extractor: PredictsTurns, calibration: Calibration, degrees: int, mirrored: bool
+) -> FrameFeatures | None:
+    """See :class:`QueryTurns`."""
+    # Turned and then flipped is flipped and then turned the other way.
+    view, turn = (query.mirrored, _TURNS[-degrees % 360]) if mirrored else (query.plain, _TURNS[degrees])
+    if view is None:
+        return None
+    told = np.flatnonzero(view.information > 0)
+    if len(told) > _PREDICTED_FRAMES:
+        told = told[np.linspace(0, len(told) - 1, _PREDICTED_FRAMES).astype(np.int64)]
+    predicted = extractor.predict_turned(view.frames(told), turn) if len(told) else None
+    return None if predicted is None else calibration.calibrate(predicted)
 
 
 def _read(
@@ -187,6 +251,7 @@ def _read(
     first: float,
     end: float | None,
     mirrored: bool,
+    turned: int,
     beat: Callable[[Phase], None],
 ) -> tuple[list[tuple[FrameFeatures, ...]], float]:
     """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
@@ -206,6 +271,7 @@ def _read(
                 end=end,
                 # For kinds, the mirror image is another view of the same thing, not an edit.
                 mirrors=(False, True) if mirrored and copies else (False,),
+                turned=turned,
                 views=extractor.views != "none",
                 part_rate=_PARTS_A_SECOND,
                 beat=beat,
@@ -552,7 +618,7 @@ class Readings:
         if _is_unchanged(record):
             parts = (self.extractor, self.calibration, self.common)
             try:
-                query = describe_query(record.path, *parts, rate=self.rate, mirrored=mirrored)
+                query = describe_query(record.path, *parts, rate=self.rate, mirrored=mirrored).as_it_is
             except MediaError as error:
                 _logger.warning("%s; it is compared by what the index holds of it", error)
         if query is None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result, fields_as_json
-from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.features import open_extractor
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import Query, describe_query, weigh_features
+from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, find_turned, is_promising, say_turned, score_of
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
@@ -29,7 +30,7 @@ from vidkin.similarity import (
     frame_similarity_many,
     scorer_of,
 )
-from vidkin.similarity.scorer import BestScores, ScorerOfBest
+from vidkin.similarity.scorer import BestScores, ScorerOfBest, ScorerOfParts
 
 _MOST_QUERY_VECTORS = 64
 
@@ -42,6 +43,8 @@ _MOST_SEARCHES = 5
 
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
+# Parts are compared with parts for the most promising unsure candidates only: a fifth of all, and at least so many.
+_SHARE_BY_PARTS, _LEAST_BY_PARTS = 5, 16
 
 
 class Ranker(Protocol):
@@ -96,19 +99,25 @@ def find_matches(
         raise InvalidArgumentError(f"limit and candidates must be at least 1, got {limit} and {candidates}")
     if not 0.0 <= threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
-    finds_moments = read is not None and is_picture(query) and scorer.has_segments
+
+    def score(query: Query, ids: Sequence[int], best: int | None = None) -> list[tuple[int, PairScore]]:
+        if read is not None and is_picture(query) and scorer.has_segments:
+            return find_moments(store, query, ids, common, scorer, read)
+        if rank is not None:
+            return rank(store, query, ids, common, scorer)
+        return score_candidates(store, query, ids, common, scorer, best=best)
+
+    def predicted(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
+        return score_candidates(store, query, ids, common, scorer)
+
     for attempt in range(1, _MOST_SEARCHES + 1):
         try:
-            ids = find_candidates(store, query, candidates)
-            if read is not None and finds_moments:
-                scored = find_moments(store, query, ids, common, scorer, read)
-            elif rank is not None:
-                scored = rank(store, query, ids, common, scorer)
-            else:
-                scored = score_candidates(store, query, ids, common, scorer, best=limit)
+            scored = dict(score(query.as_it_is, find_candidates(store, query, candidates), limit))
+            if query.turns is not None and scorer.has_segments:
+                scored |= find_turned(store, query.turns, scored, predicted, score)
             matches = [
                 _match(store.get(video_id), query, pair)
-                for video_id, pair in scored
+                for video_id, pair in scored.items()
                 if pair.score > 0 and pair.score >= threshold
             ]
             break
@@ -197,6 +206,14 @@ def score_candidates(
         for video_id, other in score(query.mirrored, unsure, True).items():
             if video_id not in scores or other.score > scores[video_id].score:
                 scores[video_id] = other
+    if isinstance(scorer, ScorerOfParts) and query.plain.values.shape[1] > 1:
+        # Each video for itself, so that a limit only cuts the list off.
+        most = max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)
+        first = [video for video in readable if score_of(scores, video) < SURE_ENOUGH][:most]
+        unsure = {video: targets[video] for video in first}
+        for video_id, by_parts in zip(unsure, scorer.score_parts(query.plain, list(unsure.values())), strict=True):
+            if by_parts is not None and by_parts.score > score_of(scores, video_id):
+                scores[video_id] = by_parts
     return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
 
 
@@ -484,9 +501,15 @@ class Match(Result):
         """Whether the best segment matches the query flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
 
+    @property
+    def turned(self) -> int:
+        """By how many degrees, clockwise, the query has to be turned for its best segment: 0, 90, 180 or 270."""
+        return self.segments[0].turned if self.segments else 0
+
     def to_dict(self) -> dict[str, Any]:
-        """The fields and ``mirrored`` as plain values, as ``vidkin search --json`` prints them beside the rank."""
-        return {**fields_as_json(self), "mirrored": self.mirrored}
+        """The fields, ``mirrored`` and ``turned`` as plain values, as ``vidkin search --json`` prints them beside the
+        rank."""
+        return {**fields_as_json(self), "mirrored": self.mirrored, "turned": self.turned}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -548,6 +571,24 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
         second: The target of these pairs.
         scorer: Scorer of the index.
     """
+    best = max(_all_scores(first, second, scorer), key=lambda result: result.score)
+    if best.score >= SURE_ENOUGH:
+        return best
+    if isinstance(scorer, ScorerOfParts):
+        by_parts = scorer.score_parts(first.plain, [second.plain])[0]
+        other_way = scorer.score_parts(second.plain, [first.plain])[0]
+        results = [best, by_parts, None if other_way is None else swap_sides(other_way)]
+        best = max((result for result in results if result is not None), key=lambda result: result.score)
+    turned = [
+        *_scores_of_turns(first, second, scorer),
+        *(swap_sides(result) for result in _scores_of_turns(second, first, scorer)),
+    ]
+    better = [result for result in turned if result.score > best.score + TURN_MARGIN]
+    return max(better, default=best, key=lambda result: result.score)
+
+
+def _all_scores(first: Query, second: Query, scorer: Scorer) -> list[PairScore]:
+    """Both directions, and the mirror images that were described."""
     results = [
         scorer.score(first.plain, [second.plain])[0],
         swap_sides(scorer.score(second.plain, [first.plain])[0]),
@@ -556,7 +597,27 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
         results.append(scorer.score(first.mirrored, [second.plain], mirrored=True)[0])
     if second.mirrored is not None:
         results.append(swap_sides(scorer.score(second.mirrored, [first.plain], mirrored=True)[0]))
-    return max(results, key=lambda result: result.score)
+    return results
+
+
+def _scores_of_turns(first: Query, second: Query, scorer: Scorer) -> list[PairScore]:
+    """Scores of the first, turned in the ways that its predicted vectors speak for, with the second."""
+    if first.turns is None or not scorer.has_segments:
+        return []
+    promising = {
+        degrees
+        for degrees, features in first.turns.predicted()
+        if is_promising(scorer.score(features, [second.plain])[0])
+    }
+    results = []
+    for degrees in sorted(promising):
+        try:
+            query = first.turns.read(degrees)
+        except MediaError:
+            continue
+        # A flip of the second is in its own mirrored features; those of the first are described after the turn.
+        results += [say_turned(result, degrees) for result in _all_scores(query, Query(second.plain), scorer)]
+    return results
 
 
 def swap_sides(result: PairScore) -> PairScore:

@@ -37,7 +37,7 @@ function showSegments(result) {
   const label = (segment) =>
     [`${clock(segment.query_start)} - ${clock(segment.query_end)} at ${clock(segment.target_start)} - ${clock(segment.target_end)}`,
       `score ${segment.score.toFixed(2)}`, segment.speed < 0.95 || segment.speed > 1.05 ? `speed ${segment.speed.toFixed(2)}` : "",
-      segment.mirrored ? "mirrored" : "", segment.part].filter(Boolean).join(", ");
+      segment.mirrored ? "mirrored" : "", segment.turned ? `turned ${segment.turned} degrees` : "", segment.part].filter(Boolean).join(", ");
   parts = result.segments.map(partOf);
   sync.followers[0].parts = parts;
   const play = (index, options) => {

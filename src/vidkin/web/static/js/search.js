@@ -96,6 +96,7 @@ function kindsOf(segment) {
   return [
     Math.abs(speed - 1) > 0.02 && (speed < 1 ? `${(1 / speed).toFixed(2)}x as fast as the query` : `${speed.toFixed(2)}x as slow as the query`),
     segment.mirrored && "mirrored",
+    segment.turned && `turned ${segment.turned} degrees`,
   ].filter(Boolean);
 }
 

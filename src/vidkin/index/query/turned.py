@@ -1,0 +1,104 @@
+"""Turned copies: the query's vectors after a turn are predicted; only where they point to a video is it read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vidkin.errors import MediaError
+from vidkin.index.query.query import Query, QueryTurns
+from vidkin.index.storage.contract import NO_WINDOW, VectorStore
+from vidkin.index.storage.records import frame_vectors
+from vidkin.similarity import FrameFeatures, PairScore
+
+SURE_ENOUGH = 0.5
+"""Below this score, parts of the query are compared with parts of the video, and the query is tried turned."""
+
+TURN_MARGIN = 0.05
+"""By how much a turned query must score more than the query as it is: many textures look the same turned."""
+
+# Least mean cosine of the predicted vectors with the most similar windows of a video; those of turned copies have .75
+# and more, those of other videos at most .63 in nine of ten cases.
+_LEAST_TURNED = 0.6
+# Windows looked up for each predicted vector, and videos of each turn that are scored with the prediction.
+_TURNED_WINDOWS, _MOST_TURNED = 64, 6
+# The query is read again if the predicted vectors score that much, or if half of its frames have a frame in the video
+# that is so similar (calibrated): footage with little detail scores nothing without its exact vectors.
+_LEAST_PREDICTED, _LEAST_SEEN = 0.05, 0.4
+ScoreQuery = Callable[[Query, Sequence[int]], list[tuple[int, PairScore]]]
+"""Scores of a query and some videos by their ids."""
+
+
+def find_turned(
+    store: VectorStore,
+    turns: QueryTurns,
+    scored: Mapping[int, PairScore],
+    score_predicted: ScoreQuery,
+    score: ScoreQuery,
+) -> dict[int, PairScore]:
+    """Videos that match the query turned by 90, 180 or 270 degrees clearly better than as it is.
+
+    Args:
+        store: Store of the index.
+        turns: The query, turned.
+        scored: Scores of the query as it is, by the id of the video.
+        score_predicted: Scores predicted vectors with stored features.
+        score: Scores what is read again.
+
+    Returns:
+        Scores by id; the segments state the turn.
+    """
+    looks = list(turns.predicted())
+    promising: dict[int, list[int]] = {}
+    for (degrees, features), ids in zip(looks, _similar_windows(store, looks), strict=True):
+        unsure = [video for video in ids if score_of(scored, video) < SURE_ENOUGH][:_MOST_TURNED]
+        for video, pair in score_predicted(Query(features), unsure):
+            if is_promising(pair):
+                promising.setdefault(degrees, []).append(video)
+    found: dict[int, PairScore] = {}
+    for degrees, videos in promising.items():
+        try:
+            query = turns.read(degrees)
+        except MediaError:
+            continue  # it was read a moment ago; what is known of it stays
+        for video, pair in score(query, list(dict.fromkeys(videos))):
+            if pair.score > max(score_of(scored, video) + TURN_MARGIN, score_of(found, video)):
+                found[video] = say_turned(pair, degrees)
+    return found
+
+
+def _similar_windows(store: VectorStore, looks: Sequence[tuple[int, FrameFeatures]]) -> list[list[int]]:
+    """For each turn the videos with windows like its predicted vectors, the most similar first."""
+    vectors = [frame_vectors(features.whole) for _, features in looks]
+    if not vectors:
+        return []
+    nearest = store.nearest(np.concatenate(vectors), _TURNED_WINDOWS)
+    result, first = [], 0
+    for rows in map(len, vectors):
+        cells = slice(first, first + rows)
+        first += rows
+        videos, columns = np.unique(nearest.video_ids[cells], return_inverse=True)
+        best = np.zeros((rows, len(videos)))
+        columns = columns.reshape(rows, -1)
+        np.maximum.at(best, (np.arange(rows)[:, None], columns), np.maximum(nearest.scores[cells], 0.0))
+        mean = np.where(videos != NO_WINDOW, best.mean(axis=0), 0.0)
+        ranked = np.argsort(-mean, kind="stable")
+        result.append([int(videos[place]) for place in ranked if mean[place] >= _LEAST_TURNED])
+    return result
+
+
+def is_promising(predicted: PairScore) -> bool:
+    """Whether the score with predicted vectors calls for exact ones."""
+    return predicted.score >= _LEAST_PREDICTED or float(np.median(predicted.map.max(axis=1))) >= _LEAST_SEEN
+
+
+def score_of(scored: Mapping[int, PairScore], video: int) -> float:
+    """Score of a video; 0 if it has none."""
+    return scored[video].score if video in scored else 0.0
+
+
+def say_turned(pair: PairScore, degrees: int) -> PairScore:
+    """The score of a query that was turned by so many degrees; its segments state it."""
+    return replace(pair, segments=tuple(replace(segment, turned=degrees) for segment in pair.segments))
