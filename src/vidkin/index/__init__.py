@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from vidkin.index.storage.decisions import Decision
     from vidkin.index.storage.files import is_gone
     from vidkin.index.storage.lance import LanceStore
+    from vidkin.index.storage.lists import SavedList
     from vidkin.index.storage.manifest import FolderRules, WorkerSpec
     from vidkin.index.storage.records import (
         Entry,
@@ -102,6 +103,7 @@ __all__ = [
     "Removal",
     "Removals",
     "RemovedFile",
+    "SavedList",
     "Scan",
     "SerialExecutor",
     "SharedStretch",

@@ -26,6 +26,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
     Decisions,
+    content_hash_of,
     decide_pair,
     find_records,
     forget_pair,
@@ -35,6 +36,7 @@ from vidkin.index.storage.decisions import (
 )
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import Manifest, WorkerSpec
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
@@ -553,6 +555,23 @@ class Index:
     def decisions(self) -> list[Decision]:
         """Confirmed and rejected pairs, with their files."""
         return list_decisions(self.place, self.store)
+
+    def lists(self) -> list[SavedList]:
+        """Lists of videos that people keep (favorites, tags), by name."""
+        return read_saved_lists(self.place, self.store)
+
+    def change_list(
+        self, name: str, *, add: Iterable[PathLike] = (), remove: Iterable[PathLike] = (), wait: float = 5.0
+    ) -> None:
+        """Add videos of the index to a list, which is made if there is none, and take others off it."""
+        self._check_writable()
+        hashes = [[content_hash_of(self.store, path) for path in paths] for paths in (add, remove)]
+        change_saved_list(self.place, name, add=hashes[0], remove=hashes[1], wait=wait)
+
+    def rename_list(self, name: str, new_name: str | None, *, wait: float = 5.0) -> None:
+        """Give a list another name; None drops it, its videos stay."""
+        self._check_writable()
+        rename_saved_list(self.place, name, new_name, wait=wait)
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""

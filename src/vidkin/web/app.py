@@ -25,6 +25,7 @@ from vidkin.errors import (
 )
 from vidkin.index.storage.opening import open_place
 from vidkin.rendering.text import printable
+from vidkin.web.adding import adding_page
 from vidkin.web.api import api_page
 from vidkin.web.duplicates import duplicates_page
 from vidkin.web.experiments import experiments_page
@@ -36,6 +37,7 @@ from vidkin.web.media import media_page
 from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
 from vidkin.web.search import search_page
+from vidkin.web.selection import selection_page
 from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
 
@@ -49,6 +51,8 @@ _PAGES = (
     experiments_page,
     media_page,
     removals_page,
+    adding_page,
+    selection_page,
     api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.

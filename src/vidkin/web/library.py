@@ -1,25 +1,22 @@
-"""The library: the videos of the index by name, sorted and filtered; a page for each; and folders added as a job."""
+"""The library: the videos of the index, filtered and sorted; and a page for each."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS
-from vidkin.errors import InvalidArgumentError
-from vidkin.index import Coverage, CoverStep, Progress, SharedStretch, VideoRecord, is_gone
+from vidkin.index import Coverage, CoverStep, SharedStretch, VideoRecord, is_gone
+from vidkin.index.storage.lists import FAVORITES
 from vidkin.rendering.coverage import describe_coverage, strip_of
 from vidkin.rendering.duplicates import describe_member
 from vidkin.web.duplicates import bring_up_to_date
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.filters import SORTS, FolderNode, LibraryFilter, Wish, choose_records, folder_tree
 from vidkin.web.media import source_item
 from vidkin.web.site import (
     CurrentSite,
@@ -35,18 +32,7 @@ from vidkin.web.site import (
 router = APIRouter(tags=["library"])
 library_page = Page(router, "Library", "/")
 
-Sort = Literal["name", "path", "duration", "size", "newest"]
-FileFilter = Literal["all", "ok", "broken", "stale"]
 _A_PAGE = 60
-# Causes that the result of a job holds; the library lists all broken files.
-_MOST_BROKEN = 500
-_SORTS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
-    "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
-    "path": lambda record: (record.path,),
-    "duration": lambda record: (-record.duration, record.path),
-    "size": lambda record: (-record.size, record.path),
-    "newest": lambda record: (-record.added_at, record.path),
-}
 
 
 # ``still``: a photograph; ``missing``: the file is gone; ``thumbnail``: address, ``&time=SECONDS`` for another moment.
@@ -80,18 +66,9 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
     }
 
 
-def _choose(
-    site: CurrentSite, query: str, sort: Sort, state: FileFilter, offset: int, limit: int
-) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
-    """The videos whose path holds every word of the query, and all records."""
-    words = query.casefold().split()
-    records = site.index.listing().records
-    chosen = [
-        record
-        for record in records
-        if state in ("all", record.status) and all(word in record.path.casefold() for word in words)
-    ]
-    chosen.sort(key=_SORTS[sort])
+def _choose(site: Site, wish: LibraryFilter, offset: int, limit: int) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
+    """The videos that fit, some of them with what a page shows, and all records."""
+    chosen, records = choose_records(site, wish)
     videos = [video_values(record) for record in chosen[offset : offset + limit]]
     return {"total": len(chosen), "videos": videos}, records
 
@@ -100,23 +77,16 @@ def _choose(
 async def show_library(
     request: Request,
     site: CurrentSite,
-    q: str = "",
-    sort: Sort = "name",
-    state: FileFilter = "all",
+    wish: Wish,
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """Page of the videos, some at a time, with a search by name."""
+    """Page of the videos, some at a time, with filters, a tree of folders, and lists."""
+    if wish.copies:
+        await bring_up_to_date(site)
 
     def prepare() -> dict[str, Any]:
-        listed, records = _choose(site, q, sort, state, (number - 1) * _A_PAGE, _A_PAGE)
-        pages = max(-(-listed["total"] // _A_PAGE), 1)
-
-        def address(of_page: int) -> str:
-            words = {"q": q, "sort": sort, "state": state, "page": of_page}
-            plain = {"q": "", "sort": "name", "state": "all", "page": 1}
-            rest = urlencode({name: value for name, value in words.items() if value != plain[name]})
-            return f"/?{rest}" if rest else "/"
-
+        listed, records = _choose(site, wish, (number - 1) * _A_PAGE, _A_PAGE)
+        lists = site.lists_of_videos().contents
         return {
             "videos": listed,
             "count": sum(record.status == "ok" for record in records),
@@ -125,30 +95,52 @@ async def show_library(
             "stale": sum(record.status == "stale" for record in records),
             "seconds": sum(record.duration for record in records),
             "bytes": sum(record.size for record in records),
-            "query": q,
-            "sort": sort,
-            "state": state,
+            "wish": wish,
+            "sorts": SORTS,
             "page": number,
-            "pages": pages,
-            "address": address,
-            "folders": sorted({os.path.dirname(record.path) for record in records})[:50],
+            "pages": max(-(-listed["total"] // _A_PAGE), 1),
+            "address": wish.address,
+            "knows_copies": site.groups.found is not None,
+            "tree": folder_tree(records, open_to=wish.folder),
+            "lists": {name: len(contents) for name, contents in sorted(lists.items())},
+            "tags": _tags(lists, {video["content_hash"] for video in listed["videos"]}),
+            "favorites": FAVORITES,
         }
 
     return site.page("library.html", request, await site.lists.run(prepare))
 
 
+def _tags(lists: Mapping[str, Mapping[str, None]], contents: set[str]) -> dict[str, list[str]]:
+    """The names of the lists that hold each of these contents."""
+    return {content: [name for name, listed in sorted(lists.items()) if content in listed] for content in contents}
+
+
 @router.get("/api/videos", response_model=VideoList)
 async def list_videos(
     site: CurrentSite,
-    q: str = "",
-    sort: Sort = "name",
-    state: FileFilter = "all",
+    wish: Wish,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
 ) -> ResultResponse:
-    """The videos of the index whose path holds every word of ``q``."""
-    listed, _ = await site.lists.run(partial(_choose, site, q, sort, state, offset, limit))
+    """The videos of the index that fit."""
+    if wish.copies:
+        await bring_up_to_date(site, wait=True)
+    listed, _ = await site.lists.run(partial(_choose, site, wish, offset, limit))
     return ResultResponse(listed)
+
+
+@router.get("/api/videos/numbers", response_model=list[int])
+async def list_numbers(site: CurrentSite, wish: Wish) -> ResultResponse:
+    """The numbers of all videos that fit, in their order."""
+    if wish.copies:
+        await bring_up_to_date(site, wait=True)
+    return ResultResponse(await site.lists.run(lambda: [record.id for record in choose_records(site, wish)[0]]))
+
+
+@router.get("/api/library/folders", response_model=list[FolderNode])
+async def list_folders(site: CurrentSite, under: str = "") -> ResultResponse:
+    """The folders of the index directly below a folder, with the numbers of videos in and below them."""
+    return ResultResponse(await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under)))
 
 
 @router.get("/api/videos/{video}", response_model=VideoModel)
@@ -211,55 +203,3 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
             }
         )
     return copies
-
-
-class Folders(BaseModel):
-    """Folders to add to the index."""
-
-    paths: list[str] = Field(min_length=1, max_length=100, description="Folders or files of the server's computer.")
-    images: bool | None = Field(None, description="Also take photographs; remembered. None leaves it as it was.")
-
-
-@router.post("/api/index", status_code=202)
-async def add_folders(site: CurrentSite, folders: Folders) -> JobState:
-    """Bring the index up to date with folders; answers at once with the job that does it."""
-    site.check_writable()
-    paths = await site.lists.run(partial(_check, folders.paths))
-    title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    return site.jobs.start("index", title, partial(_add, site, paths, folders.images)).state()
-
-
-def _check(names: Sequence[str]) -> list[Path]:
-    """Absolute paths, all of which exist."""
-    paths = []
-    for name in names:
-        try:
-            path = Path(name.strip()).expanduser()
-            os.fsencode(path)
-            is_there = "\0" not in name and os.path.exists(path)
-        except (ValueError, RuntimeError):  # no name of a file, or of a user that is not there
-            raise InvalidArgumentError(f"{name}: there is no such file or folder") from None
-        if not path.is_absolute():
-            raise InvalidArgumentError(f"{path}: name the whole path, for example {Path.home() / 'Videos'}")
-        if not is_there:
-            raise InvalidArgumentError(f"{path}: there is no such file or folder")
-        paths.append(path)
-    return paths
-
-
-def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> dict[str, Any]:
-    """The result of the job: numbers of files, and those that cannot be read."""
-
-    def report_progress(progress: Progress) -> None:
-        outcome = progress.outcome
-        if outcome is not None:
-            site.index.forget()
-            if outcome.kind == "broken":
-                job.note(f"{outcome.path}: {outcome.cause}")
-        job.report(progress.done, progress.total, base_name(progress.path))
-
-    job.report(0, 0, "looking for videos")
-    with site.index.writer() as index:
-        report = index.add(paths, images=images, on_progress=report_progress)
-    counts = {kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")}
-    return {**counts, "files": report.broken[:_MOST_BROKEN]}
