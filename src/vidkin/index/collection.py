@@ -41,6 +41,7 @@ from vidkin.index.storage.manifest import Manifest, WorkerSpec
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
+from vidkin.media.notebook import Results
 from vidkin.similarity import Scorer
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ class Index:
         threshold: float = 0.0,
         mirrored: bool = True,
         candidates: int = 100,
-    ) -> list[Match]:
+    ) -> Results[Match]:
         """The videos of the index that match a query, best first, and where.
 
         An index made with a trained model ranks by kind instead, with scores of its own and without segments
@@ -303,7 +304,7 @@ class Index:
             records = self._parts.records()
             if start is None and end is None:
                 matches = put_identical_first(matches, find_identical(records, path), most)
-        return [replace(match, missing=is_gone(match.path)) for match in matches[offset:]]
+        return Results(replace(match, missing=is_gone(match.path)) for match in matches[offset:])
 
     @one_blas_thread()
     def match(
@@ -354,7 +355,7 @@ class Index:
         read_files: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
         on_group: Callable[[DuplicateGroup], None] | None = None,
-    ) -> list[DuplicateGroup]:
+    ) -> Results[DuplicateGroup]:
         """Find groups of videos that hold the same material, without comparing all pairs.
 
         Pairs in doubt are read again and get the score of :func:`vidkin.compare`. What was compared is remembered in
@@ -401,7 +402,7 @@ class Index:
             self._parts.readings(),
             mirrored=mirrored,
         )
-        return find_duplicates(
+        groups = find_duplicates(
             files,
             search,
             Decisions.open(self.place),
@@ -414,6 +415,7 @@ class Index:
             on_progress=on_progress,
             on_group=on_group,
         )
+        return Results(groups)
 
     @one_blas_thread()
     def coverage(

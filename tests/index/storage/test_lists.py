@@ -21,7 +21,8 @@ from vidkin.index.storage.opening import open_place
 def test_a_list_keeps_the_order_and_names_its_files_with_all_their_copies(tmp_path: Path) -> None:
     place, store = open_place(tmp_path), MemoryStore()
     for path, content in (("/a.mp4", "11"), ("/b.mp4", "22"), ("/c.mp4", "11")):
-        store.append(VideoRecord(path=path, size=1, mtime_ns=1, content_hash=content))
+        record = VideoRecord(path=path, size=1, mtime_ns=1, content_hash=content, status="broken", cause="cut off")
+        store.append(record)
     change_saved_list(place, "to cut", add=["22", "11", "33"])
     change_saved_list(place, "to cut", add=["22"], remove=["99"])
     assert json.loads((tmp_path / "lists.json").read_text()) == {
