@@ -27,6 +27,7 @@ from vidkin.index.storage.opening import open_place
 from vidkin.rendering.text import printable
 from vidkin.web.adding import adding_page
 from vidkin.web.api import api_page
+from vidkin.web.clips import clips_page
 from vidkin.web.duplicates import duplicates_page
 from vidkin.web.experiments import experiments_page
 from vidkin.web.guard import Guard, Settings
@@ -40,6 +41,7 @@ from vidkin.web.search import search_page
 from vidkin.web.selection import selection_page
 from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
+from vidkin.web.video import video_page
 
 # In the order of the navigation.
 _PAGES = (
@@ -53,6 +55,8 @@ _PAGES = (
     removals_page,
     adding_page,
     selection_page,
+    video_page,
+    clips_page,
     api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.

@@ -67,6 +67,11 @@ class DiskCache:
                 self._account(path.stat().st_size)
         return path
 
+    def find(self, key: str, ending: str) -> Path | None:
+        """The file of a key, which counts as used; None if it is not there."""
+        path = self._path(key, ending)
+        return path if _touch(path) else None
+
     def has(self, key: str, ending: str) -> bool:
         """Whether the file of a key is there."""
         return self._path(key, ending).exists()

@@ -1,4 +1,4 @@
-"""The library: the videos of the index, filtered and sorted; and a page for each."""
+"""The library: the videos of the index, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from vidkin._base.files import IMAGE_EXTENSIONS
-from vidkin.index import Coverage, CoverStep, SharedStretch, VideoRecord, is_gone
+from vidkin.index import VideoRecord, is_gone
 from vidkin.index.storage.lists import FAVORITES
-from vidkin.rendering.coverage import describe_coverage, strip_of
-from vidkin.rendering.duplicates import describe_member
 from vidkin.web.duplicates import bring_up_to_date
 from vidkin.web.filters import SORTS, FolderNode, LibraryFilter, Wish, choose_records, folder_tree
-from vidkin.web.media import source_item
 from vidkin.web.site import (
     CurrentSite,
     Page,
@@ -39,19 +36,6 @@ _A_PAGE = 60
 VideoModel: Any = result_model(VideoRecord, name=str, still=bool, missing=bool, thumbnail=str)
 VideoList: Any = answer_model(
     "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
-)
-
-# ``words``: sentences about it; ``strip``: the parts of the video in order: start and end in shares of its length, and
-# whether another video shows the part, too.
-CoverageModel: Any = result_model(
-    Coverage,
-    share=float,
-    elsewhere=list[tuple[float, float]],
-    only_here=list[tuple[float, float]],
-    sources=list[SharedStretch],
-    fewest=list[CoverStep],
-    words=list[str],
-    strip=list[tuple[float, float, bool]],
 )
 
 
@@ -141,65 +125,3 @@ async def list_numbers(site: CurrentSite, wish: Wish) -> ResultResponse:
 async def list_folders(site: CurrentSite, under: str = "") -> ResultResponse:
     """The folders of the index directly below a folder, with the numbers of videos in and below them."""
     return ResultResponse(await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under)))
-
-
-@router.get("/api/videos/{video}", response_model=VideoModel)
-async def get_video(site: CurrentSite, video: int) -> ResultResponse:
-    """One video of the index."""
-    return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
-
-
-@router.get("/api/videos/{video}/coverage", response_model=CoverageModel)
-async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
-    """Which stretches of a video other videos of the index show, too, and what is only in it; reads the file."""
-
-    def work() -> dict[str, Any]:
-        path = site.index.record(video).path
-        with site.index.reader() as index:
-            found = index.coverage(path)
-        return {**found.to_dict(), "words": describe_coverage(found), "strip": strip_of(found)}
-
-    return ResultResponse(await site.searches.run(work))
-
-
-@router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
-async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
-    """Page of one video: its player and what is known of it."""
-    await bring_up_to_date(site)
-
-    def find() -> dict[str, Any]:
-        record = site.index.record(video)
-        found = site.groups.found
-        return {
-            "video": video_values(record),
-            "source": source_item(site, video=video),
-            "folder": os.path.dirname(record.path),
-            "copies": _copies(site, record),
-            "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
-        }
-
-    return site.page("video.html", request, await site.lists.run(find))
-
-
-def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
-    """The other files of the group of a video, with what each is, as far as groups are known."""
-    groups = () if site.groups.found is None else site.groups.found.groups
-    group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
-    if group is None:
-        return []
-    records = {each.path: each for each in site.index.listing().records}
-    copies = []
-    for member in group.members:
-        other = records.get(member.path)
-        if member.path == record.path:
-            continue
-        is_there = other is not None and not is_gone(member.path)
-        copies.append(
-            {
-                "id": other.id if other is not None and is_there else None,
-                "name": base_name(member.path),
-                "words": describe_member(member, group),
-                "picture": thumbnail_address(other) if other is not None and is_there else None,
-            }
-        )
-    return copies

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from vidkin.index.storage.lists import change_saved_list, rename_saved_list
 from vidkin.rendering.text import json_text, number, printable
 from vidkin.web.files import open_record
 from vidkin.web.jobs import Job, JobState
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name, safe_stem
 
 router = APIRouter(tags=["lists"])
 selection_page = Page(router)
@@ -199,6 +198,5 @@ def _listed(site: Site, name: str) -> tuple[list[VideoRecord], int]:
 
 
 def _download(content: bytes, name: str, ending: str, kind: str) -> Response:
-    stem = "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "_" for char in name)[:80]
-    disposition = f'attachment; filename="{os.path.basename(stem) or "list"}.{ending}"'
+    disposition = f'attachment; filename="{safe_stem(name)}.{ending}"'
     return Response(content, headers={"Content-Disposition": disposition}, media_type=kind)

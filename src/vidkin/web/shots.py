@@ -45,6 +45,7 @@ from vidkin.web.site import (
     Site,
     base_name,
     result_model,
+    safe_stem,
     shots_key,
     thumbnail_address,
 )
@@ -276,9 +277,13 @@ async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
             return path.read_bytes(), Path(record.path).stem
 
     content, stem = await (site.pictures if kind.reads_video else site.lists).run(work)
-    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in stem)
-    headers = {"Content-Disposition": f'attachment; filename="{name}{kind.suffix}"'}
+    headers = {"Content-Disposition": f'attachment; filename="{safe_stem(stem)}{kind.suffix}"'}
     return Response(content, media_type=kind.media_type, headers=headers)
+
+
+def stored_shots(site: Site, record: VideoRecord) -> ShotDetection:
+    """The shots of a video, as they were corrected if they were; answered with 404 until they are detected."""
+    return _open(site, record).detection
 
 
 def _as_json(detection: ShotDetection) -> dict[str, Any]:

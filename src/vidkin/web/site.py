@@ -169,6 +169,11 @@ def shorten_name(name: str, most: int = 48) -> str:
     return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
 
 
+def safe_stem(name: str) -> str:
+    """A name as the stem of a file that is downloaded: letters, digits and what every system takes."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)[:120]
+
+
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
     """Where the picture of a video at a time (default a third of it) is; the address changes with the file."""
     version = record.content_hash[-12:] or f"{record.mtime_ns:x}"
