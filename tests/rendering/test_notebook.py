@@ -99,7 +99,16 @@ def test_tables_have_a_row_a_result_and_of_groups_a_row_a_file(video: str, monke
         (2, True),
         (2, False),
     ]
-    shot = Shot(0.0, 2.0, 0, 20, "start", 1.0, 0.0, 0.0)
+    shot = Shot(
+        start=0.0,
+        end=2.0,
+        start_frame=0,
+        end_frame=20,
+        kind="start",
+        confidence=1.0,
+        transition_start=0.0,
+        transition_end=0.0,
+    )
     assert Results([shot]).to_pandas()[0]["end_frame"] == 20
 
 

@@ -47,10 +47,10 @@ class Showable(Protocol):
         """Plain values by name of the column."""
 
 
-_Item = TypeVar("_Item", bound=Showable)
+_Showable = TypeVar("_Showable", bound=Showable)
 
 
-class Results(list[_Item]):
+class Results(list[_Showable]):
     """A list of results that a notebook shows with pictures; otherwise a list like any other.
 
     Args:
@@ -58,7 +58,7 @@ class Results(list[_Item]):
         path: The video that they are from, where they do not say so themselves.
     """
 
-    def __init__(self, items: Iterable[_Item] = (), *, path: str = "") -> None:
+    def __init__(self, items: Iterable[_Showable] = (), *, path: str = "") -> None:
         super().__init__(items)
         self.path = path
 
@@ -148,7 +148,7 @@ def _poster(path: str, time: float | None, side: int, version: int) -> str:
     from PIL import Image
 
     from vidkin.media.decode import thumbnail
-    from vidkin.media.probe import probe
+    from vidkin.media.probing import probe
 
     try:
         seconds = time if time is not None else _SHARE * probe(path).duration

@@ -25,7 +25,6 @@ from vidkin.errors import (
 )
 from vidkin.index.storage.opening import open_place
 from vidkin.rendering.text import printable
-from vidkin.web.adding import adding_page
 from vidkin.web.api import api_page
 from vidkin.web.clips import clips_page
 from vidkin.web.duplicates import duplicates_page
@@ -53,7 +52,6 @@ _PAGES = (
     experiments_page,
     media_page,
     removals_page,
-    adding_page,
     selection_page,
     video_page,
     clips_page,

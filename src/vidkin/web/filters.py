@@ -19,7 +19,7 @@ from vidkin.web.site import Site
 
 Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"]
 FileFilter = Literal["all", "ok", "broken", "stale", "damaged"]
-Known = Literal["", "yes", "no"]
+KnownFilter = Literal["", "yes", "no"]
 # What a form sends for a field that is not filled in.
 Bound = Annotated[
     Annotated[float, Field(ge=0, le=1e15)] | None,
@@ -82,8 +82,8 @@ class LibraryFilter:
     min_megabytes: Bound = None
     max_megabytes: Bound = None
     added_days: Bound = None
-    copies: Known = ""
-    shots: Known = ""
+    copies: KnownFilter = ""
+    shots: KnownFilter = ""
 
     @property
     def has_more(self) -> bool:
@@ -112,7 +112,7 @@ class LibraryFilter:
         return f"/?{rest}" if rest else "/"
 
 
-Wish = Annotated[LibraryFilter, Depends()]
+ChosenFilter = Annotated[LibraryFilter, Depends()]
 """A parameter of a page's function: the filter that its address names."""
 
 

@@ -43,8 +43,8 @@ _HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
 # What recurs is kept under a name in the cache; so is what is similar to a video.
 _RECURRING_FILE = "recurring.json"
 
-Neighbor: Any = answer_model(
-    "Neighbor", "A video that is similar to another one.", score=float, at=float | None, video=VideoModel
+SimilarVideo: Any = answer_model(
+    "SimilarVideo", "A video that is similar to another one.", score=float, at=float | None, video=VideoModel
 )
 RecurringPart: Any = answer_model(
     "RecurringPart",
@@ -134,7 +134,7 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
     return copies
 
 
-@router.get("/api/videos/{video}/neighbors", response_model=list[Neighbor] | None)
+@router.get("/api/videos/{video}/neighbors", response_model=list[SimilarVideo] | None)
 async def get_neighbors(site: CurrentSite, video: int) -> ResultResponse:
     """The most similar videos, if they were looked for since the index changed last; null otherwise."""
 
@@ -145,7 +145,7 @@ async def get_neighbors(site: CurrentSite, video: int) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
-@router.post("/api/videos/{video}/neighbors", response_model=list[Neighbor])
+@router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo])
 async def find_neighbors(site: CurrentSite, video: int) -> ResultResponse:
     """The most similar videos, best first; reads the file, and keeps the answer until the index changes."""
 
@@ -235,7 +235,7 @@ def _recurring_key(site: Site) -> str:
     return f"recurring\0{len(records)}\0{newest}\0{site.index.place.version(_RECURRING_FILE)}"
 
 
-class Moment(BaseModel):
+class PlayerMoment(BaseModel):
     """A time in a video."""
 
     time: float = Field(0.0, ge=0, le=1e6, description="Seconds.")
@@ -248,7 +248,7 @@ class OpenedVideo(BaseModel):
 
 
 @router.post("/api/videos/{video}/open")
-async def open_video(request: Request, site: CurrentSite, video: int, moment: Moment) -> OpenedVideo:
+async def open_video(request: Request, site: CurrentSite, video: int, moment: PlayerMoment) -> OpenedVideo:
     """Show a video in the system's player, on the computer of the server; only for pages that are open on it."""
     site.check_writable()
     if not _is_here(request):
