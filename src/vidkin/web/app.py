@@ -33,6 +33,7 @@ from vidkin.web.guard import Guard, Settings
 from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
 from vidkin.web.library import library_page
+from vidkin.web.map import map_page
 from vidkin.web.media import media_page
 from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
@@ -46,6 +47,7 @@ from vidkin.web.video import video_page
 _PAGES = (
     library_page,
     search_page,
+    map_page,
     duplicates_page,
     shots_page,
     review_page,

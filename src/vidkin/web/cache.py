@@ -67,6 +67,15 @@ class DiskCache:
                 self._account(path.stat().st_size)
         return path
 
+    def put(self, key: str, ending: str, content: bytes) -> None:
+        """Keep something under a key, instead of what was there."""
+        path = self._path(key, ending)
+        with self._one_at_a_time(path.name):
+            path.parent.mkdir(exist_ok=True)
+            with replace_file(path, sync=False) as partial:
+                partial.write_bytes(content)
+            self._account(len(content))
+
     def find(self, key: str, ending: str) -> Path | None:
         """The file of a key, which counts as used; None if it is not there."""
         path = self._path(key, ending)
