@@ -64,9 +64,7 @@ def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address
         expect(page.locator("#legend")).to_contain_text(re.compile(r"videos \(3\)"))
 
 
-def test_twenty_thousand_points_are_drawn_in_less_than_a_frame_and_zoomed_by_key(
-    browser: Browser, address: str
-) -> None:
+def test_twenty_thousand_points_are_drawn_within_a_frame_and_zoomed_by_key(browser: Browser, address: str) -> None:
     draw = np.random.default_rng(0)
     places = draw.random((20_000, 2)).round(4)
     cluster = draw.integers(0, 24, 20_000)

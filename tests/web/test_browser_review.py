@@ -186,7 +186,7 @@ def test_both_clips_of_a_pair_play_muted_in_sync_and_a_verdict_is_taken_back(bro
         index.add([tmp_path / "coffee.mp4", tmp_path / "part.mp4"], executor=SerialExecutor(index.worker_spec))
     with served(tmp_path / "i.vidkin") as address, new_page(browser) as page:
         page.goto(f"{address}review")
-        page.wait_for_selector("#pair[data-synced] figure:nth-child(2)")
+        page.wait_for_selector("#pair[data-synced] figure")
         assert page.evaluate("[...document.querySelectorAll('#pair video')].every(video => video.muted)")
         page.wait_for_function("() => [...document.querySelectorAll('#pair video')].every(video => !video.paused)")
         page.wait_for_timeout(1000)

@@ -20,7 +20,7 @@ from vidkin.cli.options import (
     extractor_name,
     parse_moment,
 )
-from vidkin.cli.paths import open_index
+from vidkin.cli.paths import check_inputs, open_index
 from vidkin.errors import MediaError, NotIndexedError
 from vidkin.rendering.players import find_player
 from vidkin.rendering.text import clock, command_line, print_json
@@ -59,6 +59,7 @@ def open_match(
     """Show a match of QUERY in the system's video player, at the time where it matches."""
     program = find_player(player)
     path = os.path.abspath(query.expanduser())
+    check_inputs(path)
     if at is not None:
         from vidkin.media import time_in
 
@@ -75,13 +76,14 @@ def open_match(
     if not os.path.exists(path):
         raise MediaError(path, "the file is gone; if it was moved, index the folder it is in now")
     command = program.command(path, start)
-    if not dry_run:
-        program.show(path, start)
+    is_shown = dry_run or program.show(path, start)
     if json:
         print_json({"path": path, "start": start, "player": program.name, "command": command})
     elif dry_run:
         say(Text(command_line(command)))  # one line, to be copied
     else:
         say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
+    if not is_shown and program.takes_time:  # what the desktop opens files with only starts another program
+        note(f"{program.name} ended at once; run it with the file to see why, or name another player (--player)")
     if start > 0 and not program.takes_time:
         note(f"{program.name} cannot start at a time; go to {clock(start)} in the video. mpv and vlc can.")

@@ -58,8 +58,8 @@ class Player:
         # An absolute path is never taken for an option.
         return [*filter(None, [self.program]), *times, os.path.abspath(path)]
 
-    def show(self, path: str, start: float) -> None:
-        """Start the player, and leave it running.
+    def show(self, path: str, start: float) -> bool:
+        """Start the player, and leave it running; False if it ended at once, without an error.
 
         Raises:
             MissingPartError: It cannot be started, or ends at once with an error.
@@ -67,7 +67,7 @@ class Player:
         try:
             if not self.program:
                 getattr(os, "startfile")(os.path.abspath(path))  # noqa: B009 - only Windows has it
-                return
+                return True
             process = subprocess.Popen(
                 self.command(path, start),
                 stdin=subprocess.DEVNULL,
@@ -83,9 +83,10 @@ class Player:
         try:
             status = process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            return
+            return True
         if status != 0:
             raise MissingPartError(f"{self.program} ended with status {status}; name another player (--player)")
+        return False
 
 
 def find_player(name: str | None = None) -> Player:

@@ -87,7 +87,7 @@ function side(video, player) {
   );
   const link = make("a", { href: `/videos/${video.id}` }, video.name);
   const facts = make("span", { class: "facts" }, ` ${clock(video.duration)}`);
-  return make("figure", {}, player.element, make("div", { class: "frames" }, ...frames), make("figcaption", {}, link, facts));
+  return make("div", { class: "side" }, player.element, make("div", { class: "frames" }, ...frames), make("p", { class: "caption" }, link, facts));
 }
 
 async function show() {
