@@ -35,16 +35,15 @@ def test_clusters_are_what_lies_together_and_the_largest_comes_first() -> None:
 
 
 def test_points_fill_a_square_and_typical_videos_are_named() -> None:
-    vectors = np.zeros((4, 8), dtype=np.float32)
-    vectors[:, 0] = [0, 1, 2, 10]
-    made = lay_out(np.array([11, 12, 13, 14]), vectors, method="pca")
+    vectors = np.zeros((8, 8), dtype=np.float32)
+    vectors[:, 0] = [0, 1, 2, 3, 4, 20, 21, 22]
+    made = lay_out(np.arange(11, 19), vectors, method="pca")
     assert made.method == "pca"
-    assert sorted(made.points[:, 0].tolist()) == pytest.approx([0.0, 0.1, 0.2, 1.0])
-    assert made.points[:, 1] == pytest.approx([0.5] * 4)
-    # Two clusters: the three that are together, the middle one first, and the one that is far.
-    assert made.clusters.tolist() == [0, 0, 0, 1]
-    assert made.central[0][0] == 12
-    assert made.central[1] == (14,)
+    assert made.points[:, 0] == pytest.approx(vectors[:, 0] / 22)
+    assert made.points[:, 1] == pytest.approx([0.5] * 8)
+    # Two clusters, the square root of half of eight: five that are together, the middle one first, and three.
+    assert made.clusters.tolist() == [0] * 5 + [1] * 3
+    assert (made.central[0][0], made.central[1][0]) == (13, 17)
 
 
 def test_an_index_without_videos_or_with_equal_ones_has_a_map(tmp_path: Path) -> None:

@@ -20,9 +20,7 @@ def classify(
     model: Annotated[
         Path, typer.Argument(help="Folder of a model that `vidkin train two-head` made.", metavar="MODEL")
     ],
-    files: Annotated[
-        list[Path], typer.Argument(help="Images or videos, or folders with such files.", metavar="FILES")
-    ],
+    files: Annotated[list[Path], typer.Argument(help="Images or videos, or folders with such files.", metavar="FILES")],
     classes: Annotated[int, typer.Option("--classes", min=1, help="Most likely classes to show.")] = 3,
     neighbors: Annotated[int, typer.Option("--neighbors", min=0, help="Training items to show.")] = 3,
     json: JsonOption = False,

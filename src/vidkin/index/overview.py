@@ -131,7 +131,9 @@ def cluster_vectors(vectors: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
 
     K is the square root of half of the number of vectors, at most 24.
     """
-    count = min(max(round((len(vectors) / 2) ** 0.5), 1), _MOST_CLUSTERS, max(len(vectors), 1))
+    if not len(vectors):
+        return np.zeros(0, dtype=np.int64), vectors
+    count = min(max(round((len(vectors) / 2) ** 0.5), 1), _MOST_CLUSTERS)
     draw = np.random.default_rng(_SEED)
     centers = vectors[:1].copy()
     while len(centers) < count:  # k-means++: far from those that there are
@@ -140,9 +142,9 @@ def cluster_vectors(vectors: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
             break
         centers = np.concatenate([centers, vectors[draw.choice(len(vectors), p=nearest / nearest.sum())][None]])
     clusters = np.zeros(len(vectors), dtype=np.int64)
-    for _ in range(_ROUNDS if len(vectors) else 0):
+    for number_of_round in range(_ROUNDS):
         chosen = _distances(vectors, centers).argmin(1)
-        if (chosen == clusters).all() and _:
+        if number_of_round and (chosen == clusters).all():
             break
         clusters = chosen
         for number in range(len(centers)):
@@ -152,7 +154,7 @@ def cluster_vectors(vectors: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
     order = [number for number in np.argsort(-sizes, kind="stable") if sizes[number]]
     renumbered = np.zeros(len(centers), dtype=np.int64)
     renumbered[order] = np.arange(len(order))
-    return renumbered[clusters] if len(vectors) else clusters, centers[order]
+    return renumbered[clusters], centers[order]
 
 
 def _distances(vectors: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArray[np.float64]:
