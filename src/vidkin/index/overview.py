@@ -170,4 +170,5 @@ def _into_square(points: NDArray[np.float64]) -> NDArray[np.float32]:
         return np.zeros((0, 2), dtype=np.float32)
     low, high = points.min(0), points.max(0)
     width = max(float((high - low).max()), 1e-12)
-    return ((points - (low + high) / 2) / width + 0.5).astype(np.float32)
+    scaled: NDArray[np.float32] = ((points - (low + high) / 2) / width + 0.5).astype(np.float32)
+    return scaled

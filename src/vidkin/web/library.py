@@ -221,7 +221,8 @@ def _list_folders(site: Site, path: str) -> FolderChoice:
     folder = os.path.realpath(path) if os.path.isabs(path) and "\0" not in path else ""
     if not any(_is_in(folder, root) for root in roots) or not os.path.isdir(folder):
         raise InvalidArgumentError(f"{printable(path)} cannot be shown here; type the path of a folder to add it")
-    found, is_complete = [], True
+    found: list[tuple[str, str]] = []
+    is_complete = True
     try:
         with os.scandir(folder) as entries:
             for looked, entry in enumerate(entries):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -221,8 +220,7 @@ async def find_recurring(site: CurrentSite) -> JobState:
                         "others": [base_name(path) for path in others[:3]],
                     }
                 )
-        key = _recurring_key(site)
-        site.cache.get(key, ".json", lambda path: path.write_text(json.dumps(parts), encoding="ascii") and None)
+        site.cache.put(_recurring_key(site), ".json", json_text(parts).encode("ascii"))
         return {"groups": len(groups)}
 
     return site.jobs.start("recurring parts", "Find what recurs", work).state()
