@@ -195,10 +195,11 @@ async def get_recurring(site: CurrentSite, video: int) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
-@router.post("/api/recurring", status_code=202)
-async def find_recurring(site: CurrentSite) -> JobState:
+@router.post("/api/videos/{video}/recurring", status_code=202)
+async def find_recurring(site: CurrentSite, video: int) -> JobState:
     """Find what recurs in the videos of the index, as a job; what earlier runs found is not sought again."""
     site.check_writable()
+    await site.lists.run(lambda: site.index.record(video))
     if not site.index.has_segments:
         raise CollectionMismatchError(
             "the scores of this index order kinds of videos and do not tell what recurs; serve another index"
