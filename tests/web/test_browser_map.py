@@ -58,9 +58,9 @@ def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address
         page.reload()
         expect(canvas).to_be_visible()
         expect(page.locator("#find")).to_be_hidden()
-        page.get_by_label("Color", exact=True).select_option("seen on the map")
+        page.get_by_label("Color").select_option("seen on the map")
         expect(page.locator("#legend")).to_contain_text("seen on the map (3)")
-        page.get_by_label("Color", exact=True).select_option("by folder")
+        page.get_by_label("Color").select_option("by folder")
         expect(page.locator("#legend")).to_contain_text(re.compile(r"videos \(3\)"))
 
 
