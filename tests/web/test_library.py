@@ -129,6 +129,8 @@ def test_videos_are_filtered_by_length_size_folder_and_when_they_were_added(tmp_
     assert names(client, sort="shortest", limit=2) == ["video 00000.mp4", "video 00600.mp4"]
     assert client.get("/api/videos?min_seconds=-1").status_code == 422
     assert len(client.get("/api/videos/numbers?folder=/videos/07").json()) == 7
+    folders = client.get("/api/library/folders?under=/videos").json()
+    assert (len(folders), folders[7]["path"], folders[7]["count"]) == (100, "/videos/07", 7)
 
 
 def test_the_tree_of_folders_opens_on_the_way_to_the_one_that_is_shown() -> None:

@@ -126,10 +126,10 @@ async def list_numbers(site: CurrentSite, wish: ChosenFilter) -> ResultResponse:
     return ResultResponse(await site.lists.run(lambda: [record.id for record in choose_records(site, wish)[0]]))
 
 
-@router.get("/api/library/folders", response_model=list[FolderNode])
-async def list_folders(site: CurrentSite, under: str = "") -> ResultResponse:
+@router.get("/api/library/folders")
+async def list_folders(site: CurrentSite, under: str = "") -> list[FolderNode]:
     """The folders of the index directly below a folder, with the numbers of videos in and below them."""
-    return ResultResponse(await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under)))
+    return await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under))
 
 
 # Folders that are added as a job, and chosen from the folders of the server's computer.
