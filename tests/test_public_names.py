@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import vidkin
@@ -14,3 +16,11 @@ import vidkin
 def test_what_a_caller_unpacks_or_catches_is_public(name: str) -> None:
     assert name in vidkin.__all__
     assert getattr(vidkin, name).__name__ == name
+
+
+def test_what_a_notebook_shows_loads_no_notebook_and_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``show`` and ``Results`` are public; neither IPython nor pandas is needed for them."""
+    for name in ("IPython", "pandas"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert {"Results", "show"} <= set(vidkin.__all__)
+    assert vidkin.show(vidkin.Results()).html.startswith("<p><strong>0 results")

@@ -10,6 +10,8 @@ from vidkin._version import __version__
 if TYPE_CHECKING:
     from vidkin.errors import CollectionNotFoundError, InvalidArgumentError, MediaError, VidkinError
     from vidkin.index import Comparison, DuplicateGroup, DuplicateMember, Index, IngestReport, Match, compare
+    from vidkin.media.notebook import Results
+    from vidkin.rendering.notebook import show
     from vidkin.shots import Shot, ShotDetection, detect_shots
     from vidkin.shots.training.train import ShotTrainingReport, train_shots
     from vidkin.similarity import Segment
@@ -26,6 +28,7 @@ __all__ = [
     "InvalidArgumentError",
     "Match",
     "MediaError",
+    "Results",
     "Segment",
     "Shot",
     "ShotDetection",
@@ -36,6 +39,7 @@ __all__ = [
     "compare",
     "detect_shots",
     "evaluate",
+    "show",
     "train",
     "train_shots",
 ]
@@ -53,6 +57,7 @@ _HOMES = {
     "InvalidArgumentError": "vidkin.errors",
     "Match": "vidkin.index",
     "MediaError": "vidkin.errors",
+    "Results": "vidkin.media.notebook",
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
@@ -62,6 +67,7 @@ _HOMES = {
     "compare": "vidkin.index",
     "detect_shots": "vidkin.shots",
     "evaluate": "vidkin.training",
+    "show": "vidkin.rendering.notebook",
     "train": "vidkin.training",
     "train_shots": "vidkin.shots.training.train",
 }

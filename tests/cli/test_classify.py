@@ -60,3 +60,11 @@ def test_the_evaluation_of_a_classifier(data: Path, model: Path, tmp_path: Path)
     for title in ("macro accuracy", "recall@16", "NMI of k-means", "penultimate layer", "green"):
         assert title in outcome.out
     assert (tmp_path / "pictures" / "misclassified.png").is_file()
+
+
+def test_a_folder_stands_for_the_files_in_it(data: Path, model: Path, tmp_path: Path) -> None:
+    found = run("classify", model, data / "test" / "red", "--json").json
+    assert [entry["label"] for entry in found["files"]] == ["red"] * 4
+    (tmp_path / "notes.txt").write_text("no picture")
+    error = run("classify", model, tmp_path, status=2).err
+    assert "there are no images and no videos in this folder" in " ".join(error.split())

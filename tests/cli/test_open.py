@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import Library, run
-from tests.cli.test_open_players import make_player
+from tests.rendering.test_players import make_player
 
 
 @pytest.fixture
@@ -62,3 +62,9 @@ def test_a_file_that_is_gone_is_not_opened(library: Library, tmp_path: Path, mpv
     outcome = run("open", library.folder / "rocket.mp4", "--index", tmp_path / "i", status=3)
     assert "rocket.mp4: the file is gone" in outcome.err
     assert not mpv.exists()
+
+
+def test_a_player_that_ends_at_once_is_told(library: Library, tmp_path: Path, mpv: Path) -> None:
+    """The player of these tests ends at once, as one without a screen does."""
+    outcome = run("open", library.clip, "--at", "1", "--index", library.index)
+    assert "mpv ended at once; run it with the file to see why" in " ".join((outcome.out + outcome.err).split())

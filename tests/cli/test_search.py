@@ -263,3 +263,17 @@ def test_decisions_are_remembered(library: Library, tmp_path: Path) -> None:
     assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
     outcome = run("duplicates", "--index", index, "--not-a-match", pair[0], tmp_path / "new.mp4", status=3)
     assert "new.mp4" in outcome.err
+
+
+def test_a_file_that_is_not_there_is_refused_before_the_index_is_opened(tmp_path: Path) -> None:
+    """There is no index either, and nothing says so: it was not asked for."""
+    for command in (("search", "gone.mp4"), ("match", "gone.mp4", "gone.mp4"), ("coverage", "gone.mp4")):
+        assert "gone.mp4: there is no such file" in run(*command, "--index", tmp_path / "none.vidkin", status=3).err
+
+
+def test_info_says_what_scores_tell_and_leaves_out_what_only_programs_compare(library: Library) -> None:
+    words = " ".join(run("info", "--index", library.index).out.split())
+    assert "identify copies and where they match" in words
+    assert "fingerprint" not in words
+    assert "windows" not in words
+    assert {"fingerprint", "windows", "measure"} <= set(run("info", "--index", library.index, "--json").json)

@@ -15,9 +15,9 @@ import torch
 from PIL import Image
 
 from tests.cli.conftest import Library, run
-from tests.cli.test_open_players import make_player
 from tests.documentation.blocks import PAGES, Block, execute, read_blocks
 from tests.features.onnx_files import mean_colors
+from tests.rendering.test_players import make_player
 from tests.review.synthetic import fill, judge, judge_pairs
 from tests.support.colors import write_colors
 from tests.support.training import write_pictures

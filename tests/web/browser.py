@@ -155,4 +155,4 @@ def new_page(
         finally:
             if browser.is_connected():
                 context.close()
-    assert problems == []
+    assert problems == [], problems

@@ -175,3 +175,39 @@ def test_runs_are_compared_while_one_is_at_work(browser: Browser, tmp_path: Path
         with (tmp_path / "runs" / "second" / "run.jsonl").open("a", encoding="utf-8") as log:
             log.write('{"step": 2, "kind": "step", "loss": 0.5}\n')
         expect(row).to_contain_text("0.5000")
+
+
+def test_both_clips_of_a_pair_play_muted_in_sync_and_a_verdict_is_taken_back(browser: Browser, tmp_path: Path) -> None:
+    """``part.mp4`` is seconds 3 to 8 of ``coffee.mp4``: where one of them is, tells where the other one should be."""
+    frames = list(pan("coffee", 120))
+    encode(tmp_path / "coffee.mp4", frames)
+    encode(tmp_path / "part.mp4", frames[30:80])
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add([tmp_path / "coffee.mp4", tmp_path / "part.mp4"], executor=SerialExecutor(index.worker_spec))
+    with served(tmp_path / "i.vidkin") as address, new_page(browser) as page:
+        page.goto(f"{address}review")
+        page.wait_for_selector("#pair[data-synced] figure")
+        assert page.evaluate("[...document.querySelectorAll('#pair video')].every(video => video.muted)")
+        page.wait_for_function("() => [...document.querySelectorAll('#pair video')].every(video => !video.paused)")
+        page.wait_for_timeout(1000)
+        page.keyboard.press("p")
+        page.wait_for_function("() => [...document.querySelectorAll('#pair video')].every(video => video.paused)")
+        page.wait_for_timeout(400)
+        times = page.evaluate("[...document.querySelectorAll('#pair video')].map(video => video.currentTime)")
+        assert abs(abs(times[0] - times[1]) - 3.0) < 0.25
+        # A verdict by key, undone by key; the message is a line of the page.
+        expect(page.get_by_role("button", name="undo")).to_be_disabled()
+        page.keyboard.press("1")
+        expect(page.get_by_text("1 verdict: 1 same")).to_be_visible()
+        expect(page.locator("#history li")).to_contain_text("coffee.mp4")
+        page.keyboard.press("u")
+        expect(page.get_by_text("0 verdicts: 0 same")).to_be_visible()
+        expect(page.locator("#told")).to_have_text("The last verdict is taken back.")
+        expect(page.locator("#messages p")).to_have_count(0)
+        expect(page.locator("#pair figure")).to_have_count(2)
+        # By mouse, and changed in the history.
+        page.get_by_role("button", name="different").click()
+        page.locator("#history select").select_option("same kind")
+        expect(page.get_by_text("1 verdict: 0 same, 1 same kind, 0 different.")).to_be_visible()
+        expect(page.get_by_role("button", name="Train on the verdicts")).to_be_disabled()
+        expect(page.get_by_text("1 of 30 verdicts; needed: verdicts of at least two kinds.")).to_be_visible()

@@ -59,6 +59,8 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
 
 def open_folder_form(page: Page) -> None:
     page.locator("#adding summary").click()
+    page.get_by_text("More filters").click()
+    page.locator("[data-pick]").first.check()
 
 
 def mark_a_stretch(page: Page) -> None:
@@ -124,6 +126,12 @@ def choose_all_runs(page: Page) -> None:
     expect(page.locator("#legend li")).to_have_count(2)
 
 
+def compute_the_map(page: Page) -> None:
+    page.get_by_role("button", name="Compute the map").click()
+    expect(page.locator("#points")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Select cluster 1").click()
+
+
 def nothing(page: Page) -> None:
     pass
 
@@ -143,6 +151,7 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "shots of a video": ("videos/{coffee.mp4}/shots", find_shots),
     "review": ("review", wait_for_a_pair),
     "experiments": ("experiments", choose_all_runs),
+    "map": ("map", compute_the_map),
     "API": ("api", show_the_keys),
 }
 

@@ -11,8 +11,9 @@ from starlette.testclient import TestClient
 from tests.web.conftest import Connect, Library, number_of
 from tests.web.synthetic import fill
 from vidkin.errors import CollectionNotFoundError
-from vidkin.index import Index, SerialExecutor
+from vidkin.index import Index, SerialExecutor, VideoRecord
 from vidkin.web import create_app
+from vidkin.web.filters import folder_tree
 
 
 def test_the_page_shows_every_video_and_what_is_broken(client: TestClient) -> None:
@@ -105,3 +106,52 @@ def test_the_coverage_of_a_video_says_which_others_show_it(client: TestClient) -
     assert found["share"] == pytest.approx(1.0, abs=0.02)
     assert (found["only_here"], found["strip"]) == ([], [[0.0, 1.0, True]])
     assert found["words"][0].endswith("of this video: copy.mp4")
+
+
+def test_videos_are_filtered_by_length_size_folder_and_when_they_were_added(tmp_path: Path, connect: Connect) -> None:
+    """Video N is in folder N % 100, lasts N % 600 + 1 s and was added in second N of 1970."""
+    fill(tmp_path / "many.vidkin", 700)
+    client = connect(tmp_path / "many.vidkin")
+
+    def total(**words: object) -> int:
+        number: int = client.get("/api/videos", params={**words, "limit": 1}).json()["total"]  # type: ignore[dict-item]
+        return number
+
+    assert total(min_seconds=599) == 2  # 598 and 599
+    assert total(max_seconds=2) == 4  # 0, 1, 600 and 601
+    assert total(min_seconds="", max_seconds="") == 700  # as a form sends fields that are not filled in
+    assert total(folder="/videos/07") == 7
+    assert total(folder="/videos/0") == 0
+    assert total(folder="/videos/07", q="00307") == 1
+    assert total(added_days=30) == 0
+    assert total(min_megabytes=1.0, max_megabytes=1.0) == 1
+    assert names(client, sort="oldest", limit=1) == ["video 00000.mp4"]
+    assert names(client, sort="shortest", limit=2) == ["video 00000.mp4", "video 00600.mp4"]
+    assert client.get("/api/videos?min_seconds=-1").status_code == 422
+    assert len(client.get("/api/videos/numbers?folder=/videos/07").json()) == 7
+    folders = client.get("/api/library/folders?under=/videos").json()
+    assert (len(folders), folders[7]["path"], folders[7]["count"]) == (100, "/videos/07", 7)
+
+
+def test_the_tree_of_folders_opens_on_the_way_to_the_one_that_is_shown() -> None:
+    records = [
+        VideoRecord(path=f"/videos/{name}", size=1, mtime_ns=1, content_hash="")
+        for name in ("a/x/1.mp4", "a/x/2.mp4", "a/y/3.mp4", "b/4.mp4", "5.mp4")
+    ]
+    (top,) = folder_tree(records)
+    assert (top.path, top.count) == ("/videos", 5)
+    assert [(node.name, node.count, node.has_folders, node.folders) for node in top.folders or ()] == [
+        ("a", 3, True, None),
+        ("b", 1, False, None),
+    ]
+    (top,) = folder_tree(records, open_to="/videos/a/y")
+    assert [node.path for node in (top.folders or ())[0].folders or ()] == ["/videos/a/x", "/videos/a/y"]
+    assert [node.name for node in folder_tree(records, under="/videos/a")] == ["x", "y"]
+
+
+def test_ten_thousand_folders_are_shown_to_a_bound() -> None:
+    records = [
+        VideoRecord(path=f"/videos/{number:05d}/1.mp4", size=1, mtime_ns=1, content_hash="") for number in range(10_000)
+    ]
+    (top,) = folder_tree(records)
+    assert (len(top.folders or ()), top.more, top.count) == (500, 9500, 10_000)

@@ -13,6 +13,7 @@ from tests.review.synthetic import fill, judge, judge_pairs
 from tests.web.conftest import Connect, finish_job
 from vidkin.index import Index
 from vidkin.review import Labels
+from vidkin.web.review import describe_run
 
 
 @pytest.fixture
@@ -77,3 +78,56 @@ def test_training_without_verdicts_and_verdicts_on_unknown_videos_fail_with_a_re
         ("use", {"what": "measure", "use": True}),
     ):
         assert "--read-only" in closed.post(f"/api/review/{address}", json=body).json()["detail"]
+
+
+def test_a_verdict_is_taken_back_and_the_history_has_the_newest_first(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    one, other = client.get("/api/review/pairs?limit=2").json()
+    for pair, verdict in ((one, "same"), (other, "different"), (one, "same kind")):
+        body = {"first": pair["first"]["id"], "second": pair["second"]["id"], "verdict": verdict}
+        state = client.post("/api/review/pairs", json=body).json()
+    assert state["pairs"] == {"given": 2, "wanted": 30, "missing": state["pairs"]["missing"]}
+    past = client.get("/api/review/history").json()
+    assert [each["verdict"] for each in past] == ["same kind", "different"]
+    assert past[0]["first"]["id"] == one["first"]["id"]
+    gone = {"first": one["second"]["id"], "second": one["first"]["id"], "verdict": "forget"}
+    assert client.post("/api/review/pairs", json=gone).json()["same_kind"] == 0
+    assert "no verdict on these two videos to take back" in client.post("/api/review/pairs", json=gone).json()["detail"]
+
+
+def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect: Connect) -> None:
+    client = connect(index)
+    with Index.open(index, read_only=True) as opened:
+        hashes = sorted(record.content_hash for record in opened.videos())
+    pairs = list(combinations(hashes, 2))
+    for one, other in pairs[:29]:
+        Labels.judge_pair(index, one, other, "same", source="test")
+    page = client.get("/review").text
+    assert "29 of 30 verdicts; needed: verdicts of at least two kinds." in page
+    assert 'data-train="measure" disabled' in page
+    for one, other in pairs[:20]:
+        Labels.judge_pair(index, one, other, "different", source="test")
+    assert 'data-train="measure" disabled' in client.get("/review").text  # of 29 one is missing
+    Labels.judge_pair(index, *pairs[29], "same kind", source="test")
+    page = client.get("/review").text
+    assert "Enough for a training." in page
+    assert 'data-train="measure">' in page
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (
+            {"kind": "measure", "before": 0.84, "after": 0.91, "held_back": 12, "judgment": "better"},
+            "The trained measure puts 91 % of pairs of verdicts in the right order, 84 % before, on 12 verdicts that "
+            "it did not see: it is better.",
+        ),
+        (
+            {"kind": "cuts", "before": 0.9, "after": 0.9, "held_back": 1, "judgment": "no clear difference"},
+            "The trained threshold reaches an F1 of 90 % on cuts, 90 % before, on 1 verdict that it did not see: that "
+            "may be chance.",
+        ),
+    ],
+)
+def test_what_a_training_changed_is_told_in_a_sentence(run: dict[str, Any], words: str) -> None:
+    assert describe_run(run) == words

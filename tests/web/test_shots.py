@@ -123,7 +123,7 @@ def test_a_detection_at_work_is_found_and_not_begun_twice(
         raise InvalidArgumentError("enough")
 
     monkeypatch.setattr("vidkin.web.shots.detect", wait)
-    monkeypatch.setattr("vidkin.web.shots._name", lambda record, detector: "not detected yet")
+    monkeypatch.setattr("vidkin.web.shots.shots_key", lambda record, detector: "not detected yet")
     first = client.post(f"/api/videos/{number}/shots").json()
     assert (first["kind"], first["video"], first["state"]) == ("shots", number, "running")
     assert client.post(f"/api/videos/{number}/shots").json()["id"] == first["id"]

@@ -1,10 +1,14 @@
-"""The page of one video."""
+"""The page of one video, and what it finds with one click."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from starlette.testclient import TestClient
 
-from tests.web.conftest import number_of
+from tests.rendering.test_players import make_player
+from tests.web.conftest import Connect, Library, finish_job, number_of
 
 
 def test_a_video_is_shown_with_what_is_known_of_it(client: TestClient) -> None:
@@ -16,3 +20,56 @@ def test_a_video_is_shown_with_what_is_known_of_it(client: TestClient) -> None:
     assert '<p class="error">' in broken
     assert "<video" not in broken
     assert client.get("/videos/999999").status_code == 404
+
+
+def test_neighbors_are_found_once_and_known_from_then_on(library: Library, connect: Connect) -> None:
+    client = connect(library.index)
+    address = f"/api/videos/{number_of(client, 'coffee.mp4')}/neighbors"
+    found = client.post(address).json()
+    assert found[0]["video"]["name"] == "copy.mp4"
+    assert found[0]["score"] > 0.7
+    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert client.get(address).json() == found
+    # Another server knows it, too.
+    assert connect(library.index).get(address).json() == found
+
+
+def test_what_recurs_is_found_by_a_job_and_known_from_then_on(library: Library, connect: Connect) -> None:
+    client = connect(library.index)
+    address = f"/api/videos/{number_of(client, 'coffee.mp4')}/recurring"
+    assert client.get(address).json() is None
+    ended = finish_job(client, client.post(address).json())
+    assert ended["state"] == "done", ended
+    # The whole video is a copy of another one.
+    (part,) = client.get(address).json()
+    assert (part["kind"], part["files"], part["others"]) == ("copy", 2, ["copy.mp4"])
+    assert (part["start"], round(part["end"])) == (0.0, 12)
+    assert client.get(f"/api/videos/{number_of(client, 'rocket & <b>.mp4')}/recurring").json() == []
+
+
+def test_a_video_is_opened_in_the_player_of_this_computer(
+    library: Library, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    player = make_player(tmp_path, "mpv")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    client = connect(library.index)
+    number = number_of(client, "coffee.mp4")
+    assert 'id="open"' in client.get(f"/videos/{number}").text
+    opened = client.post(f"/api/videos/{number}/open", json={"time": 2.5})
+    assert opened.json() == {"player": "mpv"}
+    assert Path(f"{player}.txt").read_text().split("\n") == ["--start=2.500", str(library.folder / "coffee.mp4")]
+    assert client.post(f"/api/videos/{number_of(client, 'broken.mp4')}/open", json={"time": -1}).status_code == 422
+
+
+def test_a_page_on_another_computer_opens_no_player(
+    library: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.web.video._HERE", frozenset({"127.0.0.1"}))  # the client of the tests is another one
+    client = connect(library.index)
+    number = number_of(client, "coffee.mp4")
+    assert 'id="open"' not in client.get(f"/videos/{number}").text
+    refused = client.post(f"/api/videos/{number}/open", json={})
+    assert refused.status_code == 403
+    assert "open the page there" in refused.json()["detail"]
+    only_shows = connect(library.index, read_only=True)
+    assert "--read-only" in only_shows.post(f"/api/videos/{number}/open", json={}).json()["detail"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, table
 from vidkin.cli.options import JsonOption
+from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import print_json
 
 
@@ -17,7 +20,7 @@ def classify(
     model: Annotated[
         Path, typer.Argument(help="Folder of a model that `vidkin train two-head` made.", metavar="MODEL")
     ],
-    files: Annotated[list[Path], typer.Argument(help="Images or videos.", metavar="FILES", dir_okay=False)],
+    files: Annotated[list[Path], typer.Argument(help="Images or videos, or folders with such files.", metavar="FILES")],
     classes: Annotated[int, typer.Option("--classes", min=1, help="Most likely classes to show.")] = 3,
     neighbors: Annotated[int, typer.Option("--neighbors", min=0, help="Training items to show.")] = 3,
     json: JsonOption = False,
@@ -26,6 +29,7 @@ def classify(
 
     A model of images takes the middle frame of a video.
     """
+    files = _expand(files)
     with meter("starting"):
         from vidkin.training import classify as classify_files
 
@@ -57,3 +61,22 @@ def classify(
         error_line(str(error))
     if broken:
         raise typer.Exit(Status.SOME_FAILED if done else Status.NOTHING_USABLE)
+
+
+def _expand(files: Sequence[Path]) -> list[Path]:
+    """The files, with the images and videos in each folder and below in its place, by name.
+
+    Raises:
+        InvalidArgumentError: There is none in a folder.
+    """
+    expanded: list[Path] = []
+    for file in files:
+        if not file.is_dir():
+            expanded.append(file)
+            continue
+        media = IMAGE_EXTENSIONS | VIDEO_EXTENSIONS
+        inside = sorted(each for each in file.rglob("*") if each.suffix.lower() in media and each.is_file())
+        if not inside:
+            raise InvalidArgumentError(f"{file}: there are no images and no videos in this folder")
+        expanded += inside
+    return expanded

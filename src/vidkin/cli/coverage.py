@@ -13,7 +13,7 @@ from rich.text import Text
 
 from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
-from vidkin.cli.paths import check_output_path, has_index, open_index
+from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
 from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import NotIndexedError
 from vidkin.rendering.text import clock_range, print_json
@@ -55,6 +55,7 @@ def coverage(
     Of a compilation these are its sources; of a film, the excerpts of it that there are.
     """
     form = choose_format(format, json=json)
+    check_inputs(film)
     if output is not None:
         from vidkin.rendering.coverage import find_coverage_format
 

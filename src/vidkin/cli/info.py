@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -51,7 +51,7 @@ def info(
     if form is not OutputFormat.TABLE:
         _print_lines(facts, records, missing, form)
         return
-    print_facts(facts)
+    print_facts(_facts_for_people(facts))
     if records is not None:
         rows: list[list[str | Text]] = []
         for record in records:
@@ -64,6 +64,20 @@ def info(
                 cells = [clock(record.duration), f"{record.width}x{record.height}", record.codec]
                 rows.append([*cells, printable(record.damage), name])
         table(None, _COLUMNS, rows)
+
+
+def _facts_for_people(facts: IndexInfo) -> dict[str, Any]:
+    """What a person asks: without what only programs compare, and scores in words. ``--json`` has all."""
+    table_of = {name: value for name, value in facts.to_dict().items() if name not in ("fingerprint", "windows")}
+    meanings = {
+        "copies": "identify copies and where they match",
+        "kinds": "order videos by kind; they do not tell copies",
+    }
+    scores = table_of.pop("measure")
+    return {name: value for name, value in table_of.items() if name != "frames"} | {
+        "frames with features": table_of["frames"],
+        "scores": meanings.get(scores, scores),
+    }
 
 
 def _print_lines(

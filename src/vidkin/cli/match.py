@@ -22,7 +22,7 @@ from vidkin.cli.options import (
     WhiteningOption,
     extractor_name,
 )
-from vidkin.cli.paths import check_output_path, has_index, open_index
+from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
 from vidkin.cli.tables import (
     FormatOption,
     OutputFormat,
@@ -63,6 +63,7 @@ def match(
     If there is an index, its extractor is used, and the stored features of B if B is in it. Options --extractor and
     --model compare the files without an index.
     """
+    check_inputs(first, second)
     from vidkin.index.query.exact_times import refine_segments
     from vidkin.rendering.matches import frame_pairs
 

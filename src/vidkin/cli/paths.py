@@ -15,7 +15,7 @@ import typer
 
 from vidkin.cli.console import meter
 from vidkin.cli.tables import OutputFormat
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import printable
 
 if TYPE_CHECKING:
@@ -111,6 +111,17 @@ def open_csv(path: Path) -> Iterator[IO[str]]:
     else:
         yield sys.stdout
     sys.stdout.flush()
+
+
+def check_inputs(*paths: PathLike) -> None:
+    """Raise an error before anything is loaded if an input is not there: loading takes longer than to say so.
+
+    Raises:
+        MediaError: There is no such file.
+    """
+    for path in paths:
+        if not os.path.exists(path):
+            raise MediaError(os.fspath(path), "there is no such file", temporary=True)
 
 
 def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:

@@ -22,7 +22,7 @@ from vidkin.cli.options import (
     extractor_name,
     parse_moment,
 )
-from vidkin.cli.paths import open_index
+from vidkin.cli.paths import check_inputs, open_index
 from vidkin.cli.tables import (
     FormatOption,
     OutputFormat,
@@ -76,6 +76,8 @@ def search(
 
     A picture is found at the moment of the video that it is from; it has no times of its own.
     """
+    if len(queries) == 1:  # of several, each that cannot be read costs itself only
+        check_inputs(*queries)
     from vidkin.media import time_in
 
     form = choose_format(format, json=json)

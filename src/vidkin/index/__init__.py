@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.processes import ProcessExecutor
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
     from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
+    from vidkin.index.overview import CollectionMap, map_collection
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
     from vidkin.index.recurring.companions import Companion, write_companions
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from vidkin.index.storage.decisions import Decision
     from vidkin.index.storage.files import is_gone
     from vidkin.index.storage.lance import LanceStore
+    from vidkin.index.storage.lists import SavedList
     from vidkin.index.storage.manifest import FolderRules, WorkerSpec
     from vidkin.index.storage.records import (
         Entry,
@@ -62,6 +64,7 @@ __all__ = [
     "NO_WINDOW",
     "PHOTOGRAPH",
     "Advanced",
+    "CollectionMap",
     "Companion",
     "Comparison",
     "CoverStep",
@@ -102,6 +105,7 @@ __all__ = [
     "Removal",
     "Removals",
     "RemovedFile",
+    "SavedList",
     "Scan",
     "SerialExecutor",
     "SharedStretch",
@@ -117,6 +121,7 @@ __all__ = [
     "describe_video",
     "is_gone",
     "key_of_plan",
+    "map_collection",
     "plan_removal",
     "query_rate",
     "read_plan",

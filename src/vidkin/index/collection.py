@@ -26,6 +26,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
     Decisions,
+    content_hash_of,
     decide_pair,
     find_records,
     forget_pair,
@@ -35,10 +36,12 @@ from vidkin.index.storage.decisions import (
 )
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import Manifest, WorkerSpec
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
+from vidkin.media.notebook import Results
 from vidkin.similarity import Scorer
 
 if TYPE_CHECKING:
@@ -257,7 +260,7 @@ class Index:
         threshold: float = 0.0,
         mirrored: bool = True,
         candidates: int = 100,
-    ) -> list[Match]:
+    ) -> Results[Match]:
         """The videos of the index that match a query, best first, and where.
 
         An index made with a trained model ranks by kind instead, with scores of its own and without segments
@@ -301,7 +304,7 @@ class Index:
             records = self._parts.records()
             if start is None and end is None:
                 matches = put_identical_first(matches, find_identical(records, path), most)
-        return [replace(match, missing=is_gone(match.path)) for match in matches[offset:]]
+        return Results(replace(match, missing=is_gone(match.path)) for match in matches[offset:])
 
     @one_blas_thread()
     def match(
@@ -352,7 +355,7 @@ class Index:
         read_files: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
         on_group: Callable[[DuplicateGroup], None] | None = None,
-    ) -> list[DuplicateGroup]:
+    ) -> Results[DuplicateGroup]:
         """Find groups of videos that hold the same material, without comparing all pairs.
 
         Pairs in doubt are read again and get the score of :func:`vidkin.compare`. What was compared is remembered in
@@ -401,7 +404,7 @@ class Index:
             self._parts.readings(),
             mirrored=mirrored,
         )
-        return find_duplicates(
+        groups = find_duplicates(
             files,
             search,
             Decisions.open(self.place),
@@ -414,6 +417,7 @@ class Index:
             on_progress=on_progress,
             on_group=on_group,
         )
+        return Results(groups)
 
     @one_blas_thread()
     def coverage(
@@ -586,6 +590,23 @@ class Index:
     def decisions(self) -> list[Decision]:
         """Confirmed and rejected pairs, with their files."""
         return list_decisions(self.place, self.store)
+
+    def lists(self) -> list[SavedList]:
+        """Lists of videos that people keep (favorites, tags), by name."""
+        return read_saved_lists(self.place, self.store)
+
+    def change_list(
+        self, name: str, *, add: Iterable[PathLike] = (), remove: Iterable[PathLike] = (), wait: float = 5.0
+    ) -> None:
+        """Add videos of the index to a list, which is made if there is none, and take others off it."""
+        self._check_writable()
+        hashes = [[content_hash_of(self.store, path) for path in paths] for paths in (add, remove)]
+        change_saved_list(self.place, name, add=hashes[0], remove=hashes[1], wait=wait)
+
+    def rename_list(self, name: str, new_name: str | None, *, wait: float = 5.0) -> None:
+        """Give a list another name; None drops it, its videos stay."""
+        self._check_writable()
+        rename_saved_list(self.place, name, new_name, wait=wait)
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""

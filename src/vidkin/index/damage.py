@@ -14,6 +14,7 @@ from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
+from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location
@@ -62,6 +63,7 @@ def repair(
     Manifest.read(place)
     with place.exclusive(wait):
         Decisions.open(place)
+        SavedLists.open(place)
         LanceTable(place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
         rebuilt = (
@@ -120,7 +122,11 @@ def check_files(location: Location) -> None:
         CollectionDamagedError: One of them is there and cannot be read.
     """
     place = open_place(location)
-    for read in (Calibration.read, CommonFrames.open, LearnedScale.open, Decisions.open, RemovedPaths.open):
+    readers = (
+        *(Calibration.read, CommonFrames.open, LearnedScale.open),
+        *(Decisions.open, SavedLists.open, RemovedPaths.open),
+    )
+    for read in readers:
         read(place)
 
 

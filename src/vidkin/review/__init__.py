@@ -9,7 +9,7 @@ from vidkin.review.cuts import (
     use_detector,
     write_corrected,
 )
-from vidkin.review.labels import CutLabel, Labels, PairLabel
+from vidkin.review.labels import CutLabel, Labels, PairLabel, Readiness, readiness_of_cuts, readiness_of_pairs
 from vidkin.review.measure import (
     MeasureReview,
     SuggestedPair,
@@ -25,11 +25,14 @@ __all__ = [
     "Labels",
     "MeasureReview",
     "PairLabel",
+    "Readiness",
     "SuggestedPair",
     "forget_corrected",
     "read_corrected",
     "read_detector",
     "read_reviews",
+    "readiness_of_cuts",
+    "readiness_of_pairs",
     "suggest_pairs",
     "train_cuts",
     "train_measure",

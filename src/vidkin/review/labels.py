@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from hashlib import sha256
@@ -123,6 +123,22 @@ class Labels(Result):
         return label
 
     @staticmethod
+    def forget_pair(index: Path, one: str, other: str, *, wait: float = 5.0) -> None:
+        """Drop the verdict on two videos, given by content hash.
+
+        Raises:
+            InvalidArgumentError: There is none.
+            CollectionLockedError: Another process is writing.
+        """
+        first, second = sorted((one, other))
+        with open_place(index).exclusive(wait):
+            labels = Labels.open(index)
+            kept = tuple(old for old in labels.pairs if (old.first, old.second) != (first, second))
+            if len(kept) == len(labels.pairs):
+                raise InvalidArgumentError("there is no verdict on these two videos to take back")
+            Labels(kept, labels.cuts)._write(index)
+
+    @staticmethod
     def judge_cuts(
         index: Path,
         video: str,
@@ -169,3 +185,56 @@ def _known(kind: type[Any], row: dict[str, Any]) -> dict[str, Any]:
 
 def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+# How far the verdicts of an index are from what a training needs.
+
+WANTED_PAIRS, WANTED_CUTS = 30, 20
+"""Verdicts from which on a training is offered: of fewer too few are held back to tell better from worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness(Result):
+    """Whether verdicts are enough for a training.
+
+    Attributes:
+        given: Number of verdicts on videos that are in the index.
+        wanted: Number from which on a training is offered.
+        missing: What else is needed, in a few words; empty if nothing is.
+    """
+
+    given: int
+    wanted: int
+    missing: str
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a training can begin."""
+        return self.given >= self.wanted and not self.missing
+
+
+def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
+    """Whether the verdicts on pairs are enough for :func:`vidkin.review.train_measure`.
+
+    Args:
+        labels: Labels of the index.
+        contents: Content hashes of its videos that have features.
+    """
+    usable = [label for label in labels.pairs if label.first in contents and label.second in contents]
+    parts = [(is_held_back(label.first, label.second), label.verdict) for label in usable]
+    return Readiness(len(usable), WANTED_PAIRS, _missing(parts, "verdicts of at least two kinds"))
+
+
+def readiness_of_cuts(labels: Labels, contents: Collection[str]) -> Readiness:
+    """Whether the verdicts on cuts are enough for :func:`vidkin.review.train_cuts`; arguments as before."""
+    usable = [label for label in labels.cuts if label.video in contents]
+    parts = [(is_held_back(label.video, label.frame), label.verdict) for label in usable]
+    return Readiness(len(usable), WANTED_CUTS, _missing(parts, "both cuts and frames that are no cut"))
+
+
+def _missing(parts: Sequence[tuple[bool, Hashable]], words: str) -> str:
+    """What is needed, if a part of the verdicts, trained on or held back, has them of one kind only."""
+    kinds = [{verdict for is_back, verdict in parts if is_back is back} for back in (False, True)]
+    if len(kinds[0] | kinds[1]) < 2:
+        return words
+    return f"{words}, also among the third that is held back: more verdicts" if min(map(len, kinds)) < 2 else ""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.values import Result, as_json, check_at_least, check_choice, check_share, fields_as_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.shots.timecode import timeline_rate
 
 if TYPE_CHECKING:
@@ -278,6 +279,15 @@ class Shot(Result):
         """Whether the detector judges that something happens at the shot's end, with a score of at least 0.5."""
         return self.critical is not None and self.critical >= _CRITICAL
 
+    def cards(self, path: str = "") -> list[Card]:
+        """The middle of the shot, for a notebook; ``path`` is its video."""
+        words = self.kind if self.critical is None else f"{self.kind}, critical {self.critical:.2f}"
+        return [Card(path, (self.start + self.end) / 2, f"{self.start:.2f} - {self.end:.2f} s", words)]
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row: what :meth:`to_dict` gives."""
+        return [self.to_dict()]
+
     def to_dict(self) -> dict[str, Any]:
         """The fields and ``is_critical`` as plain values, as ``vidkin shots --json`` prints them."""
         return {**fields_as_json(self), "is_critical": self.is_critical}
@@ -342,6 +352,21 @@ class ShotDetection(Result):
             "cuts": as_json(self.cuts),
         }
         return described if not curve or self.curve is None else {**described, "curve": self.curve.to_dict()}
+
+    def cards(self, path: str = "") -> list[Card]:
+        """A picture of each shot, for a notebook."""
+        return [card for shot in self.shots for card in shot.cards(path or self.path)]
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row a shot."""
+        return [row for shot in self.shots for row in shot.table_rows()]
+
+    def to_pandas(self) -> Any:
+        """The shots as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame(self.table_rows())
+
+    def _repr_html_(self) -> str:
+        return cards_html(self.cards(), f"{shown_name(self.path)}: {len(self.shots):,} shots")
 
 
 # A detector with given cuts, for tests and for cuts known from elsewhere.

@@ -21,6 +21,7 @@ from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features.sessions import set_threads
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
+from vidkin.media.notebook import Results
 from vidkin.media.time import SAME_TIME, is_before
 from vidkin.shots.contract import (
     TRANSITIONS,
@@ -99,9 +100,9 @@ def detect(
     )
 
 
-def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> list[Shot]:
-    """Detect the shots of a video: only the shots from `detect`."""
-    return list(detect(path, detector).shots)
+def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> Results[Shot]:
+    """Detect the shots of a video: only the shots from `detect`, as a list."""
+    return Results(detect(path, detector).shots, path=os.fspath(path))
 
 
 def build_detection(

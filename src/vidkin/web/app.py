@@ -26,24 +26,29 @@ from vidkin.errors import (
 from vidkin.index.storage.opening import open_place
 from vidkin.rendering.text import printable
 from vidkin.web.api import api_page
+from vidkin.web.clips import clips_page
 from vidkin.web.duplicates import duplicates_page
 from vidkin.web.experiments import experiments_page
 from vidkin.web.guard import Guard, Settings
 from vidkin.web.jobs import JobRunningError
 from vidkin.web.lanes import BusyError, StuckError
 from vidkin.web.library import library_page
+from vidkin.web.map import map_page
 from vidkin.web.media import media_page
 from vidkin.web.recurring import recurring_page
 from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
 from vidkin.web.search import search_page
+from vidkin.web.selection import selection_page
 from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
+from vidkin.web.video import video_page
 
 # In the order of the navigation.
 _PAGES = (
     library_page,
     search_page,
+    map_page,
     duplicates_page,
     recurring_page,
     shots_page,
@@ -51,6 +56,9 @@ _PAGES = (
     experiments_page,
     media_page,
     removals_page,
+    selection_page,
+    video_page,
+    clips_page,
     api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.

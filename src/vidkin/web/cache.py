@@ -58,8 +58,7 @@ class DiskCache:
             ending: Ending of the file's name, including the dot.
             make: Writes it, if it is not there; its errors go to the caller, and nothing is kept.
         """
-        name = hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-        path = self._folder / name[:2] / f"{name}{ending}"
+        path = self._path(key, ending)
         with self._one_at_a_time(path.name):
             if not _touch(path):
                 path.parent.mkdir(exist_ok=True)
@@ -67,6 +66,28 @@ class DiskCache:
                     make(partial)
                 self._account(path.stat().st_size)
         return path
+
+    def put(self, key: str, ending: str, content: bytes) -> None:
+        """Keep something under a key, instead of what was there."""
+        path = self._path(key, ending)
+        with self._one_at_a_time(path.name):
+            path.parent.mkdir(exist_ok=True)
+            with replace_file(path, sync=False) as partial:
+                partial.write_bytes(content)
+            self._account(len(content))
+
+    def find(self, key: str, ending: str) -> Path | None:
+        """The file of a key, which counts as used; None if it is not there."""
+        path = self._path(key, ending)
+        return path if _touch(path) else None
+
+    def has(self, key: str, ending: str) -> bool:
+        """Whether the file of a key is there."""
+        return self._path(key, ending).exists()
+
+    def _path(self, key: str, ending: str) -> Path:
+        name = hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        return self._folder / name[:2] / f"{name}{ending}"
 
     def close(self) -> None:
         """Delete the folder if it is a temporary one."""

@@ -1,13 +1,12 @@
-"""The library: the videos of the index by name, sorted and filtered; a page for each; and folders added as a job."""
+"""The library: the videos of the index, filtered and sorted; and folders added as a job."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -15,12 +14,12 @@ from pydantic import BaseModel, Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Coverage, CoverStep, Progress, SharedStretch, VideoRecord, is_gone
-from vidkin.rendering.coverage import describe_coverage, strip_of
-from vidkin.rendering.duplicates import describe_member
+from vidkin.index import Progress, VideoRecord, is_gone
+from vidkin.index.storage.lists import FAVORITES
+from vidkin.rendering.text import printable
 from vidkin.web.duplicates import bring_up_to_date
+from vidkin.web.filters import SORTS, ChosenFilter, FolderNode, LibraryFilter, choose_records, folder_tree
 from vidkin.web.jobs import Job, JobState
-from vidkin.web.media import source_item
 from vidkin.web.site import (
     CurrentSite,
     Page,
@@ -35,37 +34,13 @@ from vidkin.web.site import (
 router = APIRouter(tags=["library"])
 library_page = Page(router, "Library", "/")
 
-Sort = Literal["name", "path", "duration", "size", "newest"]
-FileFilter = Literal["all", "ok", "broken", "stale"]
 _A_PAGE = 60
-# Causes that the result of a job holds; the library lists all broken files.
-_MOST_BROKEN = 500
-_SORTS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
-    "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
-    "path": lambda record: (record.path,),
-    "duration": lambda record: (-record.duration, record.path),
-    "size": lambda record: (-record.size, record.path),
-    "newest": lambda record: (-record.added_at, record.path),
-}
 
 
 # ``still``: a photograph; ``missing``: the file is gone; ``thumbnail``: address, ``&time=SECONDS`` for another moment.
 VideoModel: Any = result_model(VideoRecord, name=str, still=bool, missing=bool, thumbnail=str)
 VideoList: Any = answer_model(
     "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
-)
-
-# ``words``: sentences about it; ``strip``: the parts of the video in order: start and end in shares of its length, and
-# whether another video shows the part, too.
-CoverageModel: Any = result_model(
-    Coverage,
-    share=float,
-    elsewhere=list[tuple[float, float]],
-    only_here=list[tuple[float, float]],
-    sources=list[SharedStretch],
-    fewest=list[CoverStep],
-    words=list[str],
-    strip=list[tuple[float, float, bool]],
 )
 
 
@@ -80,18 +55,9 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
     }
 
 
-def _choose(
-    site: CurrentSite, query: str, sort: Sort, state: FileFilter, offset: int, limit: int
-) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
-    """The videos whose path holds every word of the query, and all records."""
-    words = query.casefold().split()
-    records = site.index.listing().records
-    chosen = [
-        record
-        for record in records
-        if state in ("all", record.status) and all(word in record.path.casefold() for word in words)
-    ]
-    chosen.sort(key=_SORTS[sort])
+def _choose(site: Site, wish: LibraryFilter, offset: int, limit: int) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
+    """The videos that fit, some of them with what a page shows, and all records."""
+    chosen, records = choose_records(site, wish)
     videos = [video_values(record) for record in chosen[offset : offset + limit]]
     return {"total": len(chosen), "videos": videos}, records
 
@@ -100,23 +66,16 @@ def _choose(
 async def show_library(
     request: Request,
     site: CurrentSite,
-    q: str = "",
-    sort: Sort = "name",
-    state: FileFilter = "all",
+    wish: ChosenFilter,
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """Page of the videos, some at a time, with a search by name."""
+    """Page of the videos, some at a time, with filters, a tree of folders, and lists."""
+    if wish.copies:
+        await bring_up_to_date(site)
 
     def prepare() -> dict[str, Any]:
-        listed, records = _choose(site, q, sort, state, (number - 1) * _A_PAGE, _A_PAGE)
-        pages = max(-(-listed["total"] // _A_PAGE), 1)
-
-        def address(of_page: int) -> str:
-            words = {"q": q, "sort": sort, "state": state, "page": of_page}
-            plain = {"q": "", "sort": "name", "state": "all", "page": 1}
-            rest = urlencode({name: value for name, value in words.items() if value != plain[name]})
-            return f"/?{rest}" if rest else "/"
-
+        listed, records = _choose(site, wish, (number - 1) * _A_PAGE, _A_PAGE)
+        lists = site.lists_of_videos().contents
         return {
             "videos": listed,
             "count": sum(record.status == "ok" for record in records),
@@ -125,92 +84,62 @@ async def show_library(
             "stale": sum(record.status == "stale" for record in records),
             "seconds": sum(record.duration for record in records),
             "bytes": sum(record.size for record in records),
-            "query": q,
-            "sort": sort,
-            "state": state,
+            "wish": wish,
+            "sorts": SORTS,
             "page": number,
-            "pages": pages,
-            "address": address,
-            "folders": sorted({os.path.dirname(record.path) for record in records})[:50],
+            "pages": max(-(-listed["total"] // _A_PAGE), 1),
+            "address": wish.address,
+            "knows_copies": site.groups.found is not None,
+            "tree": folder_tree(records, open_to=wish.folder),
+            "lists": {name: len(contents) for name, contents in sorted(lists.items())},
+            "tags": _tags(lists, {video["content_hash"] for video in listed["videos"]}),
+            "favorites": FAVORITES,
         }
 
     return site.page("library.html", request, await site.lists.run(prepare))
 
 
+def _tags(lists: Mapping[str, Mapping[str, None]], contents: set[str]) -> dict[str, list[str]]:
+    """The names of the lists that hold each of these contents."""
+    return {content: [name for name, listed in sorted(lists.items()) if content in listed] for content in contents}
+
+
 @router.get("/api/videos", response_model=VideoList)
 async def list_videos(
     site: CurrentSite,
-    q: str = "",
-    sort: Sort = "name",
-    state: FileFilter = "all",
+    wish: ChosenFilter,
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
 ) -> ResultResponse:
-    """The videos of the index whose path holds every word of ``q``."""
-    listed, _ = await site.lists.run(partial(_choose, site, q, sort, state, offset, limit))
+    """The videos of the index that fit."""
+    if wish.copies:
+        await bring_up_to_date(site, wait=True)
+    listed, _ = await site.lists.run(partial(_choose, site, wish, offset, limit))
     return ResultResponse(listed)
 
 
-@router.get("/api/videos/{video}", response_model=VideoModel)
-async def get_video(site: CurrentSite, video: int) -> ResultResponse:
-    """One video of the index."""
-    return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
+@router.get("/api/videos/numbers", response_model=list[int])
+async def list_numbers(site: CurrentSite, wish: ChosenFilter) -> ResultResponse:
+    """The numbers of all videos that fit, in their order."""
+    if wish.copies:
+        await bring_up_to_date(site, wait=True)
+    return ResultResponse(await site.lists.run(lambda: [record.id for record in choose_records(site, wish)[0]]))
 
 
-@router.get("/api/videos/{video}/coverage", response_model=CoverageModel)
-async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
-    """Which stretches of a video other videos of the index show, too, and what is only in it; reads the file."""
-
-    def work() -> dict[str, Any]:
-        path = site.index.record(video).path
-        with site.index.reader() as index:
-            found = index.coverage(path)
-        return {**found.to_dict(), "words": describe_coverage(found), "strip": strip_of(found)}
-
-    return ResultResponse(await site.searches.run(work))
+@router.get("/api/library/folders")
+async def list_folders(site: CurrentSite, under: str = "") -> list[FolderNode]:
+    """The folders of the index directly below a folder, with the numbers of videos in and below them."""
+    return await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under))
 
 
-@router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
-async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
-    """Page of one video: its player and what is known of it."""
-    await bring_up_to_date(site)
+# Folders that are added as a job, and chosen from the folders of the server's computer.
 
-    def find() -> dict[str, Any]:
-        record = site.index.record(video)
-        found = site.groups.found
-        return {
-            "video": video_values(record),
-            "source": source_item(site, video=video),
-            "folder": os.path.dirname(record.path),
-            "copies": _copies(site, record),
-            "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
-        }
-
-    return site.page("video.html", request, await site.lists.run(find))
-
-
-def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
-    """The other files of the group of a video, with what each is, as far as groups are known."""
-    groups = () if site.groups.found is None else site.groups.found.groups
-    group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
-    if group is None:
-        return []
-    records = {each.path: each for each in site.index.listing().records}
-    copies = []
-    for member in group.members:
-        other = records.get(member.path)
-        if member.path == record.path:
-            continue
-        is_there = other is not None and not is_gone(member.path)
-        copies.append(
-            {
-                "id": other.id if other is not None and is_there else None,
-                "name": base_name(member.path),
-                "words": describe_member(member, group),
-                "picture": thumbnail_address(other) if other is not None and is_there else None,
-            }
-        )
-    return copies
+# Causes that the result of a job holds; the library lists all broken files.
+_MOST_BROKEN = 500
+# Folders that the picker lists of one folder, and entries of it that are looked at.
+_MOST_FOLDERS, _MOST_ENTRIES = 500, 20_000
+# Where systems mount other disks.
+_MOUNTS = ("/media", "/mnt", "/run/media", "/Volumes")
 
 
 class Folders(BaseModel):
@@ -263,3 +192,63 @@ def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> di
         report = index.add(paths, images=images, on_progress=report_progress)
     counts = {kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")}
     return {**counts, "files": report.broken[:_MOST_BROKEN]}
+
+
+class FolderChoice(BaseModel):
+    """Folders of the server's computer that can be chosen."""
+
+    path: str = Field(description="The folder whose folders these are; empty: where a choice begins.")
+    parent: str | None = Field(description="The folder above, empty for the begin of a choice; None there.")
+    folders: list[tuple[str, str]] = Field(description="Name and path of each folder.")
+    complete: bool = Field(description="False if there are more than are listed.")
+
+
+@router.get("/api/computer/folders")
+async def choose_folder(site: CurrentSite, path: str = "") -> FolderChoice:
+    """The folders in a folder of the server's computer, for choosing one to add.
+
+    Only the home folder, mounted disks, the folders of indexed videos, and what is below them can be shown; hidden
+    folders and links to elsewhere are not.
+    """
+    site.check_writable()
+    return await site.lists.run(partial(_list_folders, site, path))
+
+
+def _list_folders(site: Site, path: str) -> FolderChoice:
+    roots = _roots(site)
+    if not path:
+        return FolderChoice(path="", parent=None, folders=[(printable(root), root) for root in roots], complete=True)
+    folder = os.path.realpath(path) if os.path.isabs(path) and "\0" not in path else ""
+    if not any(_is_in(folder, root) for root in roots) or not os.path.isdir(folder):
+        raise InvalidArgumentError(f"{printable(path)} cannot be shown here; type the path of a folder to add it")
+    found: list[tuple[str, str]] = []
+    is_complete = True
+    try:
+        with os.scandir(folder) as entries:
+            for looked, entry in enumerate(entries):
+                if looked >= _MOST_ENTRIES or len(found) >= _MOST_FOLDERS:
+                    is_complete = False
+                    break
+                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                    found.append((printable(entry.name), entry.path))
+    except OSError as error:
+        raise InvalidArgumentError(f"{printable(folder)}: {(error.strerror or 'cannot be read').lower()}") from error
+    above = os.path.dirname(folder)
+    parent = above if folder not in roots and any(_is_in(above, root) for root in roots) else ""
+    return FolderChoice(
+        path=folder, parent=parent, folders=sorted(found, key=lambda each: each[0].casefold()), complete=is_complete
+    )
+
+
+def _roots(site: Site) -> list[str]:
+    """The folders where a choice begins: no one of them lies in another one."""
+    named = [os.path.expanduser("~"), *_MOUNTS, *{os.path.dirname(each.path) for each in site.index.listing().records}]
+    found: list[str] = []
+    for folder in sorted({os.path.realpath(each) for each in named}, key=lambda each: (len(each), each)):
+        if len(found) < _MOST_FOLDERS and not any(_is_in(folder, root) for root in found) and os.path.isdir(folder):
+            found.append(folder)
+    return sorted(found)
+
+
+def _is_in(folder: str, root: str) -> bool:
+    return folder == root or folder.startswith(os.path.join(root, ""))

@@ -54,7 +54,7 @@ async def remove_files(site: CurrentSite, removing: Removing) -> JobState:
     site.check_writable()
     await bring_up_to_date(site, wait=True)
     groups = await site.lists.run(partial(_choose, site, removing.videos))
-    folder = None if removing.folder is None else await site.lists.run(partial(_check_folder, removing.folder))
+    folder = None if removing.folder is None else await site.lists.run(partial(check_folder, removing.folder))
     count = len(removing.videos)
     words = f"Move {count} {'file' if count == 1 else 'files'} to {'the trash' if folder is None else folder}"
 
@@ -128,7 +128,7 @@ def _choose(site: Site, videos: list[int]) -> list[DuplicateGroup]:
     return chosen
 
 
-def _check_folder(name: str) -> str:
+def check_folder(name: str) -> str:
     """An absolute path of a folder, which may not exist yet.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -11,12 +12,16 @@ from fastapi.responses import HTMLResponse
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index
 from vidkin.index.storage.manifest import Manifest
+from vidkin.rendering.text import number
 from vidkin.review import (
     CutReview,
     Labels,
     MeasureReview,
+    Readiness,
     read_detector,
     read_reviews,
+    readiness_of_cuts,
+    readiness_of_pairs,
     suggest_pairs,
     train_cuts,
     train_measure,
@@ -33,8 +38,16 @@ review_page = Page(router, "Review", "/review")
 _SOURCE = "review page"
 
 
+# Verdicts that the history shows.
+_MOST_PAST = 50
+
 PairToJudge: Any = answer_model(
     "PairToJudge", "Two videos that nobody judged yet.", first=VideoModel, second=VideoModel
+)
+
+
+PastVerdict: Any = answer_model(
+    "PastVerdict", "A verdict that was given.", first=VideoModel, second=VideoModel, verdict=str, given=str
 )
 
 
@@ -44,16 +57,18 @@ class JudgedPair:
 
     Attributes:
         first, second: Numbers of the two videos.
-        verdict: How alike they are.
+        verdict: How alike they are; ``forget`` takes an earlier verdict back.
     """
 
     first: int
     second: int
-    verdict: Literal["same", "same kind", "different"]
+    verdict: Literal["same", "same kind", "different", "forget"]
 
 
 _MeasureRun: Any = result_model(MeasureReview, kind=Literal["measure"])
 _CutRun: Any = result_model(CutReview, kind=Literal["cuts"])
+_ReadinessModel: Any = result_model(Readiness)
+# ``pairs``, ``cuts``: how far the verdicts are from a training.
 # ``same``, ``same_kind``, ``different``, ``cut``, ``no_cut``: numbers of verdicts; ``runs``: the last one first;
 # ``measure_in_use``: searches use the trained measure; ``detector``: what the shots page uses.
 ReviewState: Any = answer_model(
@@ -67,6 +82,8 @@ ReviewState: Any = answer_model(
     runs=list[_MeasureRun | _CutRun],
     measure_in_use=bool,
     detector=str,
+    pairs=_ReadinessModel,
+    cuts=_ReadinessModel,
 )
 
 
@@ -100,6 +117,7 @@ async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
     values = {
         "state": await site.lists.run(lambda: _state(site)),
         "is_empty": await site.lists.run(site.is_empty),
+        "describe_run": describe_run,
     }
     return site.page("review.html", request, values)
 
@@ -132,10 +150,19 @@ async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
         one, other = (site.index.record(video).content_hash for video in (verdict.first, verdict.second))
         if not (one and other):
             raise NotIndexedError("a video changed while it was being read; index it again")
-        Labels.judge_pair(site.index.folder, one, other, verdict.verdict, source=_SOURCE)
+        if verdict.verdict == "forget":
+            Labels.forget_pair(site.index.folder, one, other)
+        else:
+            Labels.judge_pair(site.index.folder, one, other, verdict.verdict, source=_SOURCE)
         return _state(site)
 
     return ResultResponse(await site.lists.run(work))
+
+
+@router.get("/api/review/history", response_model=list[PastVerdict])
+async def list_history(site: CurrentSite) -> ResultResponse:
+    """The last verdicts on pairs, the newest first; those on videos that are not in the index any more are left out."""
+    return ResultResponse(await site.lists.run(lambda: _history(site)))
 
 
 @router.post("/api/review/train")
@@ -167,12 +194,46 @@ async def switch(site: CurrentSite, switch: Switch) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
+def _history(site: Site) -> list[dict[str, Any]]:
+    records = {record.content_hash: record for record in site.index.listing().records if record.status == "ok"}
+    labels = [
+        label
+        for label in reversed(Labels.open(site.index.folder).pairs)
+        if label.first in records and label.second in records
+    ]
+    return [
+        {
+            "first": video_values(records[label.first]),
+            "second": video_values(records[label.second]),
+            "verdict": label.verdict,
+            "given": label.given,
+        }
+        for label in labels[:_MOST_PAST]
+    ]
+
+
+def describe_run(run: Mapping[str, Any]) -> str:
+    """What a training changed, in a sentence."""
+    before, after = 100 * run["before"], 100 * run["after"]
+    if run["kind"] == "measure":
+        what = f"puts {after:.0f} % of pairs of verdicts in the right order, {before:.0f} % before"
+    else:
+        what = f"reaches an F1 of {after:.0f} % on cuts, {before:.0f} % before"
+    words = {"better": "it is better", "worse": "it is worse: keep what you have"}
+    judgment = words.get(run["judgment"], "that may be chance")
+    trained = "measure" if run["kind"] == "measure" else "threshold"
+    return f"The trained {trained} {what}, on {number(run['held_back'], 'verdict')} that it did not see: {judgment}."
+
+
 def _state(site: Site) -> dict[str, Any]:
     path = site.index.folder
     labels = Labels.open(path)
     pairs = [label.verdict for label in labels.pairs]
     cuts = [label.verdict for label in labels.cuts]
+    contents = {record.content_hash for record in site.index.listing().records if record.status == "ok"}
     return {
+        "pairs": readiness_of_pairs(labels, contents),
+        "cuts": readiness_of_cuts(labels, contents),
         "same": pairs.count("same"),
         "same_kind": pairs.count("same kind"),
         "different": pairs.count("different"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import read_json
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
-from vidkin.review import forget_corrected, read_corrected, read_detector, write_corrected
+from vidkin.rendering.text import printable
+from vidkin.review import forget_corrected, read_corrected, write_corrected
 from vidkin.shots import (
     Curve,
     Cut,
@@ -43,6 +45,8 @@ from vidkin.web.site import (
     Site,
     base_name,
     result_model,
+    safe_stem,
+    shots_key,
     thumbnail_address,
 )
 
@@ -148,6 +152,33 @@ async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLRes
     return site.page("video_shots.html", request, await site.lists.run(find))
 
 
+class Videos(BaseModel):
+    """Videos of the index."""
+
+    videos: list[int] = Field(min_length=1, max_length=100_000, description="Numbers of the videos.")
+
+
+@router.post("/api/shots", status_code=202)
+async def detect_all_shots(site: CurrentSite, chosen: Videos) -> JobState:
+    """Find the shots of several videos, one after the other, as a job; those that are known are not sought again."""
+    records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
+
+    def work(job: Job) -> dict[str, Any]:
+        failed = []
+        for done, record in enumerate(records):
+            job.report(done, len(records), base_name(record.path))
+            try:
+                # Each frame is a moment at which the work can be stopped.
+                _detect(site, record, lambda *_, done=done: job.report(done, len(records), job.state().detail))
+            except VidkinError as error:
+                failed.append({"path": printable(record.path), "cause": printable(str(error))})
+                job.note(f"{record.path}: {error}")
+        return {"videos": len(records) - len(failed), "failed": failed}
+
+    words = base_name(records[0].path) + (f" and {len(records) - 1} more" if len(records) > 1 else "")
+    return site.jobs.start("shots", f"Shots of {words}", work).state()
+
+
 @router.post("/api/videos/{video}/shots")
 async def detect_shots(site: CurrentSite, video: int) -> JobState:
     """Find the shots of a video, as a job; they are kept until the file or the detector changes.
@@ -157,18 +188,7 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
     record = await site.lists.run(lambda: site.index.record(video))
 
     def work(job: Job) -> dict[str, int]:
-        name = read_detector(site.index.folder)
-
-        def make(path: Path) -> None:
-            open_record(record).close()  # what is not the file that was indexed is not looked at
-            detection = detect(
-                record.path,
-                name,
-                on_progress=lambda done, total: job.report(int(done), int(total or 0), "frames"),
-            )
-            path.write_text(json.dumps(_as_json(detection)), encoding="utf-8")
-
-        site.cache.get(_name(record, name), ".json", make)
+        _detect(site, record, lambda done, total: job.report(int(done), int(total or 0), "frames"))
         return {"video": video}
 
     try:
@@ -177,6 +197,18 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
         if error.job.video != video:
             raise
         return error.job.state()
+
+
+def _detect(site: Site, record: VideoRecord, on_progress: Callable[..., None]) -> None:
+    """Find the shots of a video and keep them, unless they are known."""
+    name = site.detector()
+
+    def make(path: Path) -> None:
+        open_record(record).close()  # what is not the file that was indexed is not looked at
+        detection = detect(record.path, name, on_progress=on_progress)
+        path.write_text(json.dumps(_as_json(detection)), encoding="utf-8")
+
+    site.cache.get(shots_key(record, name), ".json", make)
 
 
 @router.get("/api/videos/{video}/shots", response_model=ShotList | None)
@@ -245,13 +277,13 @@ async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
             return path.read_bytes(), Path(record.path).stem
 
     content, stem = await (site.pictures if kind.reads_video else site.lists).run(work)
-    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in stem)
-    headers = {"Content-Disposition": f'attachment; filename="{name}{kind.suffix}"'}
+    headers = {"Content-Disposition": f'attachment; filename="{safe_stem(stem)}{kind.suffix}"'}
     return Response(content, media_type=kind.media_type, headers=headers)
 
 
-def _name(record: VideoRecord, detector: str) -> str:
-    return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
+def stored_shots(site: Site, record: VideoRecord) -> ShotDetection:
+    """The shots of a video, as they were corrected if they were; answered with 404 until they are detected."""
+    return _open(site, record).detection
 
 
 def _as_json(detection: ShotDetection) -> dict[str, Any]:
@@ -283,7 +315,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     def refuse(_: Path) -> None:
         raise _NotDetectedError
 
-    path = site.cache.get(_name(record, read_detector(site.index.folder)), ".json", refuse)
+    path = site.cache.get(shots_key(record, site.detector()), ".json", refuse)
     try:
         table = read_json(path, LONG_JSON_LIMITS)
         detected = tuple(DetectedCut(**row) for row in table["cuts"])

@@ -20,8 +20,10 @@ from vidkin._base.values import as_json, describe_settings
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
+from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.place import Place
 from vidkin.rendering.text import clock, file_size, json_text, number, printable
+from vidkin.review import read_detector
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
 from vidkin.web.found_recurring import ShownRecurring
@@ -75,6 +77,7 @@ class Site:
         self.uploads = Uploads(settings)
         self.groups = ShownGroups(self.index)
         self.recurring = ShownRecurring(self.index)
+        self._saved: tuple[object, SavedLists] | None = None
         lane = partial(Lane, seconds=settings.request_seconds)
         self.lists = lane("lists", workers=4, waiting=64)
         self.pictures = lane("pictures", workers=4, waiting=256)
@@ -97,6 +100,7 @@ class Site:
             base_name=base_name,
             middle=shorten_name,
             folder=lambda path: base_name(os.path.dirname(path)),
+            plain=lambda value: "" if value is None else f"{value:g}",
         )
         self._templates.globals.update(
             version=__version__,
@@ -115,6 +119,21 @@ class Site:
         """Whether the index has no videos; reads it."""
         return not self.index.listing().records
 
+    def lists_of_videos(self) -> SavedLists:
+        """The lists that people keep; not to be changed. They are read again when another program wrote them."""
+        version = self.index.place.version(SavedLists.FILE)
+        if self._saved is None or self._saved[0] != version:
+            self._saved = (version, SavedLists.open(self.index.place))
+        return self._saved[1]
+
+    def detector(self) -> str:
+        """Name of the detector that finds shots."""
+        return read_detector(self.index.folder)
+
+    def has_shots(self, record: VideoRecord, detector: str) -> bool:
+        """Whether the shots of a video were found by this detector, as the file is now."""
+        return self.cache.has(shots_key(record, detector), ".json")
+
     def check_writable(self) -> None:
         """Raise InvalidArgumentError if this server only shows."""
         if self.settings.read_only:
@@ -126,6 +145,11 @@ class Site:
         self.uploads.close()
         self.cache.close()
         self.index.close()
+
+
+def shots_key(record: VideoRecord, detector: str) -> str:
+    """The name of the shots of a video in the cache."""
+    return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
 
 
 def _section_of(path: str) -> str:
@@ -146,6 +170,11 @@ def shorten_name(name: str, most: int = 48) -> str:
         return name
     end = most // 2
     return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
+
+
+def safe_stem(name: str) -> str:
+    """A name as the stem of a file that is downloaded: letters, digits and what every system takes."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)[:120]
 
 
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
@@ -180,7 +209,7 @@ class ResultResponse(JSONResponse):
         return json_text(content).encode("ascii")
 
 
-def answer_model(name: str, about: str, **fields: Any) -> type[BaseModel]:
+def answer_model(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
     """Description of an answer for ``/api/openapi.json``.
 
     Args:

@@ -19,6 +19,7 @@ from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.storage.decisions import Decisions
+from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import Segment
 
 _logger = logging.getLogger(__name__)
@@ -125,6 +126,28 @@ class DuplicateGroup(Result):
     def to_dict(self) -> dict[str, Any]:
         """The fields and ``savings`` as plain values, as ``vidkin duplicates --json`` prints them."""
         return {**fields_as_json(self), "savings": self.savings}
+
+    def cards(self, path: str = "") -> list[Card]:
+        """A picture of each file, for a notebook."""
+        return [
+            Card(member.path, None, shown_name(member.path), f"best: {self.reason}" if member.best else _facts(member))
+            for member in self.members
+        ]
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row a file."""
+        return [member.to_dict() for member in self.members]
+
+    def to_pandas(self) -> Any:
+        """The files as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame(self.table_rows())
+
+    def _repr_html_(self) -> str:
+        return cards_html(self.cards())
+
+
+def _facts(member: DuplicateMember) -> str:
+    return f"{member.relation}, score {member.score:.2f}{', ' + member.doubt if member.doubt else ''}"
 
 
 # Group copies by the scores of pairs, without chains of weak links and without pairs that the user rejected.

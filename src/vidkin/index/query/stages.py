@@ -20,6 +20,7 @@ from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, find_turned, is_
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
+from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import (
     FrameFeatures,
     PairScore,
@@ -510,6 +511,28 @@ class Match(Result):
         """The fields, ``mirrored`` and ``turned`` as plain values, as ``vidkin search --json`` prints them beside the
         rank."""
         return {**fields_as_json(self), "mirrored": self.mirrored, "turned": self.turned}
+
+    def cards(self, path: str = "") -> list[Card]:
+        """The moment at which the best segment begins, for a notebook."""
+        best = self.segments[0] if self.segments else None
+        words = [f"score {self.score:.2f}"]
+        if best is not None:
+            words.append(f"{best.target_start:.1f} - {best.target_end:.1f} s{', mirrored' if best.mirrored else ''}")
+        time = None if best is None else (best.target_start + best.target_end) / 2
+        return [Card(path or self.path, time, shown_name(self.path), ", ".join(words))]
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row: what :meth:`to_dict` gives, with the number of segments and the best one in columns."""
+        row = self.to_dict()
+        segments = row.pop("segments")
+        return [{**row, "segments": len(segments), **(segments[0] if segments else {}), "score": self.score}]
+
+    def to_pandas(self) -> Any:
+        """The segments as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame([segment.to_dict() for segment in self.segments])
+
+    def _repr_html_(self) -> str:
+        return cards_html(self.cards())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -236,7 +236,7 @@ def decide_pair(
         NotIndexedError: One of the files is not in the index, or its content is not known.
         CollectionLockedError: Another process is writing.
     """
-    hashes = _content_hash(store, first), _content_hash(store, second)
+    hashes = content_hash_of(store, first), content_hash_of(store, second)
     with changing(place, wait) as decisions:
         decisions.decide(*hashes, verdict)
 
@@ -247,7 +247,7 @@ def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathL
     Raises:
         InvalidArgumentError: There is none.
     """
-    hashes = _content_hash(store, first), _content_hash(store, second)
+    hashes = content_hash_of(store, first), content_hash_of(store, second)
     with changing(place, wait) as decisions:
         decisions.forget(*hashes)
 
@@ -268,8 +268,8 @@ def prefer_copy(
         NotIndexedError: One of the files is not in the index, or its content is not known.
         CollectionLockedError: Another process is writing.
     """
-    others = {_content_hash(store, other) for other in instead_of}
-    content, record = _content_hash(store, path), find_records(store, path)[0]
+    others = {content_hash_of(store, other) for other in instead_of}
+    content, record = content_hash_of(store, path), find_records(store, path)[0]
     with changing(place, wait) as decisions:
         for other in others:
             decisions.preferred.pop(other, None)
@@ -297,15 +297,6 @@ def changing(place: Place, wait: float) -> Iterator[Decisions]:
         decisions.save(place)
 
 
-def _content_hash(store: VectorStore, path: PathLike) -> str:
-    records = find_records(store, path)
-    if len(records) > 1:
-        raise CollectionError(f"{os.fspath(path)} is a folder with {len(records)} videos; name one file")
-    if not records[0].content_hash:
-        raise NotIndexedError(f"{records[0].path} changed while it was being read; index it again")
-    return records[0].content_hash
-
-
 # Look up records by a path from the user: a file, or a folder for all files below it.
 
 
@@ -328,6 +319,21 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
     if not records:
         raise NotIndexedError(f"{name} is not in the index; `vidkin info --videos` lists the videos that are")
     return records
+
+
+def content_hash_of(store: VectorStore, path: PathLike) -> str:
+    """The hash of the bytes of one video of an index; names as in :func:`find_records`.
+
+    Raises:
+        NotIndexedError: There is no such record, or its content is not known.
+        CollectionError: The path is a folder with several videos.
+    """
+    records = find_records(store, path)
+    if len(records) > 1:
+        raise CollectionError(f"{os.fspath(path)} is a folder with {len(records)} videos; name one file")
+    if not records[0].content_hash:
+        raise NotIndexedError(f"{records[0].path} changed while it was being read; index it again")
+    return records[0].content_hash
 
 
 def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:

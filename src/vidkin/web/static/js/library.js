@@ -1,11 +1,14 @@
 // The library: results that follow the filter while it is typed, and keys to walk through the videos.
-import { say } from "./base.js";
+import { api, make, say } from "./base.js";
 import "./adding.js";
+import "./picker.js";
+import { selectionKey, selectStep, showSelection } from "./selection.js";
 
 const form = document.getElementById("filter");
 let results = document.getElementById("results");
 let latest = 0;
 let timer = 0;
+document.body.classList.add("enhanced"); // results follow the form, so it needs no button
 
 async function show(address, { push = true } = {}) {
   const turn = ++latest;
@@ -19,19 +22,58 @@ async function show(address, { push = true } = {}) {
     if (found === null) throw new Error(page.querySelector(".error")?.textContent ?? "The server refused.");
     results.replaceWith(found);
     results = found;
-    document.getElementById("facts").replaceWith(page.getElementById("facts"));
+    for (const id of ["facts", "tree", "lists", "list-names"]) document.getElementById(id)?.replaceWith(page.getElementById(id));
+    showSelection();
     if (push) history.pushState(null, "", address);
   } catch (error) {
     say(error.message);
   }
 }
 
+// What the address leaves out.
+const PLAIN = { sort: "name", state: "all" };
+
 function address() {
-  const words = new URLSearchParams(new FormData(form));
-  for (const [name, plain] of [["q", ""], ["sort", "name"], ["state", "all"]]) {
-    if (words.get(name) === plain) words.delete(name);
-  }
+  const words = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value !== (PLAIN[name] ?? "")) words.set(name, value);
   return words.size ? `/?${words}` : "/";
+}
+
+function fillForm(words) {
+  for (const field of form.elements) if (field.name) field.value = words.get(field.name) ?? PLAIN[field.name] ?? "";
+}
+
+document.getElementById("clear-filter").addEventListener("click", () => {
+  fillForm(new URLSearchParams());
+  show(address());
+});
+
+// A folder of the tree shows its folders.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest(".unfold");
+  if (button === null) return;
+  const item = button.closest("li");
+  const open = button.getAttribute("aria-expanded") === "true";
+  button.setAttribute("aria-expanded", String(!open));
+  const list = item.querySelector(":scope > ul");
+  if (list !== null) list.hidden = open;
+  else {
+    try {
+      const folders = await api(`/api/library/folders?${new URLSearchParams({ under: button.dataset.under })}`);
+      item.append(make("ul", {}, ...folders.map(branch)));
+    } catch (error) {
+      say(error.message);
+    }
+  }
+});
+
+function branch({ path, name, count, has_folders: hasFolders }) {
+  const words = new URLSearchParams(location.search);
+  words.delete("page");
+  words.set("folder", path);
+  const link = make("a", { href: `/?${words}` }, make("span", { class: "folder-name" }, name), " ", make("span", { class: "count" }, String(count)));
+  const unfold = make("button", { type: "button", class: "unfold", "data-under": path, "aria-expanded": "false", "aria-label": `Folders in ${name}` });
+  return make("li", {}, make("span", { class: "node" }, ...(hasFolders ? [unfold, link] : [link])));
 }
 
 form.addEventListener("submit", (event) => {
@@ -40,22 +82,24 @@ form.addEventListener("submit", (event) => {
 });
 form.addEventListener("input", (event) => {
   clearTimeout(timer);
-  timer = setTimeout(() => show(address()), event.target.type === "search" ? 250 : 0);
+  timer = setTimeout(() => show(address()), ["search", "number"].includes(event.target.type) ? 250 : 0);
 });
 document.addEventListener("click", (event) => {
-  const link = event.target.closest(".pages a");
+  const link = event.target.closest(".pages a, #tree a, #lists a, .chips .tag a, .card .tag");
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
+  fillForm(new URL(link.href).searchParams);
+  if (!link.matches(".pages a")) {
+    show(link.getAttribute("href"));
+    return;
+  }
   show(link.getAttribute("href")).then(() => {
     window.scrollTo(0, 0);
     results.querySelector(".card a")?.focus({ preventScroll: true });
   });
 });
 window.addEventListener("popstate", () => {
-  const words = new URLSearchParams(location.search);
-  form.elements.q.value = words.get("q") ?? "";
-  form.elements.sort.value = words.get("sort") ?? "name";
-  form.elements.state.value = words.get("state") ?? "all";
+  fillForm(new URLSearchParams(location.search));
   show(location.pathname + location.search, { push: false });
 });
 
@@ -68,7 +112,9 @@ document.addEventListener("keydown", (event) => {
     form.elements.q.focus();
     return;
   }
+  if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
   const card = event.target.closest(".card");
+  if (selectionKey(event, card)) return;
   if (card === null || event.altKey || event.ctrlKey || event.metaKey) return;
   const cards = [...results.querySelectorAll(".card")];
   const columns = cards.filter((other) => other.offsetTop === cards[0].offsetTop).length;
@@ -76,6 +122,7 @@ document.addEventListener("keydown", (event) => {
   const next = cards[cards.indexOf(card) + (step ?? 0)];
   if (step === undefined || next === undefined) return;
   event.preventDefault();
+  if (event.shiftKey) selectStep(card, next);
   next.querySelector("a").focus();
 });
 
@@ -98,3 +145,7 @@ document.addEventListener("pointerout", (event) => {
   const image = event.target.closest?.(".card .picture")?.querySelector("img");
   if (image?.dataset.plain) image.src = image.dataset.plain;
 });
+
+// On a wide screen folders and lists are open from the begin.
+if (matchMedia("(min-width: 60rem)").matches) for (const panel of document.querySelectorAll("#side details")) panel.open = true;
+showSelection();

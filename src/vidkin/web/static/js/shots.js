@@ -15,6 +15,7 @@ let shown = null;
 let cuts = [];
 let chosen = null;
 let changed = false;
+const picked = new Set();
 
 const percent = (time) => `${(100 * time) / shown.duration}%`;
 const frame = () => 1 / shown.frame_rate;
@@ -30,6 +31,8 @@ function accept(list) {
   cuts = list.cuts.map((cut) => ({ ...cut }));
   changed = false;
   chosen = null;
+  picked.clear();
+  showPicked();
   byId("find").hidden = true;
   byId("editor").hidden = false;
   draw();
@@ -96,7 +99,82 @@ function item(index, start, end) {
     make("span", { class: "picture" }, picture),
     make("span", { class: "name" }, `${index + 1}: ${clock(start)} - ${clock(end)}`),
     make("span", { class: "facts" }, words));
-  return make("li", { class: words === kind ? "card" : "card critical" }, card);
+  const box = make("input", { type: "checkbox", "aria-label": `Select shot ${index + 1}`, onchange: (event) => pickShot(index + 1, event.target.checked) });
+  box.checked = picked.has(index + 1);
+  return make("li", { class: words === kind ? "card" : "card critical" }, card, make("label", { class: "pick-shot" }, box, " select"));
+}
+
+// Shots that are selected for a clip, by number from 1.
+
+function pickShot(number, on) {
+  if (on) picked.add(number);
+  else picked.delete(number);
+  showPicked();
+}
+
+function showPicked() {
+  const count = picked.size;
+  byId("picked").textContent = count ? `${count} ${count === 1 ? "shot" : "shots"} selected` : "Select shots to make a clip of them.";
+  byId("pick-all").textContent = count ? "Select none" : "Select all";
+  byId("join").disabled = count === 0;
+  byId("clip").hidden = true;
+}
+
+function pickAll() {
+  const boxes = [...byId("list").querySelectorAll("input")];
+  const on = picked.size === 0;
+  for (const [index, box] of boxes.entries()) {
+    box.checked = on;
+    pickShot(index + 1, on);
+  }
+}
+
+/** Write the selected shots, as one clip or into a folder; resolves with the result of the job. */
+async function makeClips(folder) {
+  if (changed) return say("Save first: clips have the cuts that are saved.");
+  const panel = byId("making");
+  try {
+    const job = await api(`/api/videos/${video}/clips`, { method: "POST", body: { shots: [...picked].sort((a, b) => a - b), folder } });
+    panel.hidden = false;
+    const ended = await watchJob(job.id, (state) => showProgress(panel, state));
+    if (ended.state !== "done") throw new Error(ended.error || "Stopped.");
+    return ended.result;
+  } catch (error) {
+    say(error.message);
+  } finally {
+    panel.hidden = true;
+  }
+}
+
+async function join() {
+  const made = await makeClips(null);
+  if (!made) return;
+  byId("clip").href = made.address;
+  byId("clip").hidden = false;
+  byId("clip").focus();
+}
+
+async function split() {
+  const dialog = byId("splitting");
+  dialog.returnValue = "";
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+  if (dialog.returnValue !== "split") return;
+  const made = await makeClips(dialog.querySelector("input").value);
+  if (made) say(`${made.files.length} ${made.files.length === 1 ? "file" : "files"} in ${made.folder}.`, { seconds: 12 });
+}
+
+// What is at a moment of the timeline is shown above it.
+function peek(event) {
+  const box = timeline.getBoundingClientRect();
+  const time = Math.min(Math.max(((event.clientX - box.left) / box.width) * shown.duration, 0), shown.duration);
+  const panel = byId("peek");
+  const half = 80;
+  panel.hidden = false;
+  panel.style.left = `${Math.min(Math.max(event.clientX - box.left, half), box.width - half)}px`;
+  panel.querySelector("span").textContent = clock(time);
+  clearTimeout(peek.timer);
+  peek.timer = setTimeout(() => (panel.querySelector("img").src = `/videos/${video}/thumbnail?time=${time.toFixed(1)}`), 60);
 }
 
 function drawCurve() {
@@ -232,6 +310,11 @@ timeline.addEventListener("click", (event) => {
   const box = timeline.getBoundingClientRect();
   seek(((event.clientX - box.left) / box.width) * shown.duration);
 });
+timeline.addEventListener("pointermove", (event) => shown !== null && event.pointerType === "mouse" && peek(event));
+timeline.addEventListener("pointerleave", () => (byId("peek").hidden = true));
+byId("pick-all").addEventListener("click", pickAll);
+byId("join").addEventListener("click", join);
+byId("split")?.addEventListener("click", split);
 player.addEventListener("time", () => {
   if (shown !== null) byId("now").style.left = percent(Math.min(player.time, shown.duration));
 });
@@ -258,7 +341,7 @@ window.addEventListener("beforeunload", (event) => {
   if (changed) event.preventDefault();
 });
 document.addEventListener("keydown", (event) => {
-  if (shown === null || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;
+  if (shown === null || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const onCut = event.target.closest("#cuts button") !== null;
   const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
@@ -274,6 +357,7 @@ document.addEventListener("keydown", (event) => {
     focusChosen();
     seek(chosen.time);
   } else if (editable && (key === "Delete" || key === "Backspace") && onCut) remove();
+  else if (key === "x" && event.target.closest("#list li")) event.target.closest("li").querySelector("input").click();
   else if (editable && key === "a") add();
   else if (editable && key === "s" && changed) store("PUT");
   else return;

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.cli.open import _INSTALLED, find_player
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.rendering.players import _INSTALLED, find_player
 
 
 def make_player(folder: Path, name: str, *, status: int = 0) -> Path:

@@ -1,0 +1,92 @@
+"""A match, a group or shots in a notebook, larger than as a result of a cell; or as a file to open in a browser."""
+
+from __future__ import annotations
+
+import html
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from vidkin._base.files import write_text
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import Match
+from vidkin.media.notebook import picture_html, shown_name
+from vidkin.rendering.text import clock
+from vidkin.similarity import Segment
+
+# Segments of a match, moments of each, and the height of their pictures in pixels.
+_MOST_SEGMENTS, _MOMENTS, _SIDE = 4, 4, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What :func:`show` returns: a notebook shows it.
+
+    Attributes:
+        html: HTML with its pictures inside; it loads nothing.
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a page that any browser opens."""
+        write_text(path, f"<!doctype html><meta charset=utf-8><title>vidkin</title>{self.html}\n")
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def show(result: Any, *, query: str | os.PathLike[str] | None = None) -> Shown:
+    """Show a match moment by moment, the query above the video that matches; or any result with its pictures.
+
+    Args:
+        result: A :class:`vidkin.Match`, or what else has pictures: a group, shots, a list of them.
+        query: The video that was searched for; without it only the match is shown.
+
+    Returns:
+        An object that a notebook shows; ``save`` writes it as a page.
+
+    Raises:
+        InvalidArgumentError: There is nothing to show of such a value.
+    """
+    if isinstance(result, Match) and result.segments:
+        return Shown(_match_html(result, None if query is None else os.fspath(query)))
+    as_html = getattr(result, "_repr_html_", None)
+    if as_html is None:
+        raise InvalidArgumentError(
+            f"result must be a match, a group, shots or a list of them, got {type(result).__name__}"
+        )
+    return Shown(as_html())
+
+
+def _match_html(match: Match, query: str | None) -> str:
+    title = f"{shown_name(match.path)}: score {match.score:.2f}"
+    parts = [f"<p><strong>{html.escape(title)}</strong></p>"]
+    parts += [_segment_html(match.path, segment, query) for segment in match.segments[:_MOST_SEGMENTS]]
+    if len(match.segments) > _MOST_SEGMENTS:
+        parts.append(f"<p>and {len(match.segments) - _MOST_SEGMENTS} more segments</p>")
+    return "".join(parts)
+
+
+def _segment_html(path: str, segment: Segment, query: str | None) -> str:
+    words = [
+        f"{clock(segment.query_start)} - {clock(segment.query_end)} of the query at "
+        f"{clock(segment.target_start)} - {clock(segment.target_end)}",
+        f"score {segment.score:.2f}",
+    ]
+    if not 0.95 <= segment.speed <= 1.05:
+        words.append(f"speed {segment.speed:.2f}")
+    if segment.mirrored:
+        words.append("mirrored")
+    shares = [(index + 0.5) / _MOMENTS for index in range(_MOMENTS)]
+    rows = [(path, [segment.target_start + share * (segment.target_end - segment.target_start) for share in shares])]
+    if query is not None:
+        times = [segment.query_start + share * (segment.query_end - segment.query_start) for share in shares]
+        rows.insert(0, (query, times))
+    table = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(shown_name(name))}</th>"
+        + "".join(f"<td>{picture_html(name, time, side=_SIDE)}{clock(time)}</td>" for time in times)
+        + "</tr>"
+        for name, times in rows
+    )
+    return f"<p>{html.escape(', '.join(words))}</p><table>{table}</table>"

@@ -1,0 +1,152 @@
+"""Shots as files: chosen ones joined to a new clip, or each as a file of its own in a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import VideoRecord
+from vidkin.media import iter_frames, split_exactly, write_video
+from vidkin.shots import Shot, ShotDetection
+from vidkin.web.files import open_record, stream_path
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.removals import check_folder
+from vidkin.web.shots import stored_shots
+from vidkin.web.site import CurrentSite, Page, Site, base_name, safe_stem
+
+router = APIRouter(tags=["shots"])
+clips_page = Page(router)
+
+_MOST_SHOTS, _CRF = 5000, 20
+
+ShotNumbers = Annotated[list[int], Field(max_length=_MOST_SHOTS)]
+
+
+class ShotChoice(BaseModel):
+    """Shots of a video."""
+
+    shots: ShotNumbers = Field(default_factory=list, description="Numbers of shots from 1; empty for all of them.")
+    folder: str | None = Field(
+        None, max_length=4096, description="Folder of the server's computer for a file of each; None for one new clip."
+    )
+
+
+@router.post("/api/videos/{video}/clips", status_code=202)
+async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobState:
+    """Write shots, as a job: each as a file into a folder, exact to the frame and with sound; or one after the other as
+    one new clip without sound, whose address is in the result. The video itself stays as it is."""
+    if choice.folder is not None:
+        site.check_writable()
+    record, shots, detection = await site.lists.run(partial(_choose, site, video, choice.shots))
+    count = f"{len(shots)} {'shot' if len(shots) == 1 else 'shots'} of {base_name(record.path)}"
+    if choice.folder is None:
+        address = f"/videos/{video}/clip?{'&'.join(f'shot={number}' for number in choice.shots)}"
+
+        def join(job: Job) -> dict[str, Any]:
+            _make_clip(site, record, shots, job)
+            return {"address": address}
+
+        return site.jobs.start("clips", f"Clip of {count}", join, video=video).state()
+    folder = await site.lists.run(partial(_check_empty, choice.folder))
+
+    def split(job: Job) -> dict[str, Any]:
+        open_record(record).close()
+        report = split_exactly(
+            record.path,
+            folder,
+            shots,
+            times=detection.frame_times,
+            on_progress=lambda done, total: job.report(int(done), int(total or 0), "frames"),
+        )
+        return {"folder": folder, "files": [base_name(str(piece.path)) for piece in report.pieces]}
+
+    return site.jobs.start("clips", f"Split {count}", split, video=video).state()
+
+
+@router.get("/videos/{video}/clip", response_class=Response)
+async def get_clip(
+    request: Request, site: CurrentSite, video: int, shot: Annotated[list[int], Query(default_factory=list)]
+) -> Response:
+    """A clip of chosen shots that was made before, as a file."""
+
+    def find() -> tuple[Path, VideoRecord]:
+        record, shots, _ = _choose(site, video, shot)
+        path = site.cache.find(_key(record, shots), ".mp4")
+        if path is None:
+            raise HTTPException(404, "there is no such clip (any more); make it on the page of the shots")
+        return path, record
+
+    path, record = await site.lists.run(find)
+    answer = await stream_path(request, site.streams, path)
+    name = f"{safe_stem(Path(record.path).stem)}-shots.mp4"
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def _check_empty(name: str) -> str:
+    """An absolute path of a folder that is new or empty: files with the names of shots would be replaced.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    folder = check_folder(name)
+    if os.path.isdir(folder) and os.listdir(folder):
+        raise InvalidArgumentError(f"{name}: there are files in it; name a new folder, or an empty one")
+    return folder
+
+
+def _choose(site: Site, video: int, numbers: Sequence[int]) -> tuple[VideoRecord, list[Shot], ShotDetection]:
+    """The record, the chosen shots in order, and all shots as they were corrected.
+
+    Raises:
+        InvalidArgumentError: There is no such shot.
+    """
+    record = site.index.record(video)
+    detection = stored_shots(site, record)
+    count = len(detection.shots)
+    if wrong := [number for number in numbers if not 1 <= number <= count]:
+        raise InvalidArgumentError(f"shots of this video are numbered from 1 to {count}, got {wrong[0]}")
+    chosen = sorted(set(numbers)) or range(1, count + 1)
+    return record, [detection.shots[number - 1] for number in chosen], detection
+
+
+def _key(record: VideoRecord, shots: Sequence[Shot]) -> str:
+    spans = ",".join(f"{shot.start_frame}-{shot.end_frame}" for shot in shots)
+    return f"clip\0{record.path}\0{record.size}\0{record.mtime_ns}\0{spans}"
+
+
+def _make_clip(site: Site, record: VideoRecord, shots: Sequence[Shot], job: Job) -> None:
+    open_record(record).close()
+    times: list[float] = []
+
+    def frames() -> Iterator[Any]:
+        written = 0.0  # seconds of the shots before this one
+        for done, shot in enumerate(shots):
+            # Half a frame early and late: times of files are rounded, and no frame is to be lost or taken twice.
+            half = 0.5 * (shot.end - shot.start) / (shot.end_frame - shot.start_frame)
+            for piece in iter_frames(
+                record.path, rate=None, start=max(shot.start - half, 0.0), end=shot.end - half, batch=8
+            ):
+                job.report(done, len(shots), f"shot {done + 1}")
+                for image, time in zip(piece.images, piece.timestamps, strict=True):
+                    times.append(written + max(float(time) - shot.start, 0.0))
+                    yield image
+            written += shot.end - shot.start
+
+    def clock() -> Iterator[float]:
+        while True:
+            yield times.pop(0)
+
+    def make(path: Path) -> None:
+        rate = min(record.frame_rate or 25.0, 240.0)
+        write_video(path, frames(), rate=rate, times=clock(), crf=_CRF)
+
+    site.cache.get(_key(record, shots), ".mp4", make)

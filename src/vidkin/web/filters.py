@@ -1,0 +1,248 @@
+"""Which videos the library shows and in which order, and the tree of their folders."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, BeforeValidator, Field
+
+from vidkin.index import VideoRecord
+from vidkin.rendering.text import printable
+from vidkin.web.site import Site
+
+Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"]
+FileFilter = Literal["all", "ok", "broken", "stale", "damaged"]
+KnownFilter = Literal["", "yes", "no"]
+# What a form sends for a field that is not filled in.
+Bound = Annotated[
+    Annotated[float, Field(ge=0, le=1e15)] | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+    Query(),
+]
+
+SORTS: dict[Sort, str] = {
+    "name": "name",
+    "path": "path",
+    "duration": "longest",
+    "shortest": "shortest",
+    "size": "largest",
+    "smallest": "smallest",
+    "newest": "added last",
+    "oldest": "added first",
+}
+"""The words of each order."""
+
+_KEYS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
+    "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
+    "path": lambda record: (record.path,),
+    "duration": lambda record: (-record.duration, record.path),
+    "shortest": lambda record: (record.duration, record.path),
+    "size": lambda record: (-record.size, record.path),
+    "smallest": lambda record: (record.size, record.path),
+    "newest": lambda record: (-record.added_at, record.path),
+    "oldest": lambda record: (record.added_at, record.path),
+}
+_DAY, _MEGABYTE = 86_400.0, 1e6
+# Folders of one folder that a page shows.
+_MOST_FOLDERS = 500
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFilter:
+    """Which videos to show.
+
+    Attributes:
+        q: Words that the path holds, all of them.
+        sort: Order.
+        state: ``damaged``: a part of the video cannot be read.
+        folder: Only files in this folder and below.
+        list: Only videos of this list.
+        min_seconds, max_seconds: Bounds of the duration; None for none.
+        min_megabytes, max_megabytes: Bounds of the size, in millions of bytes.
+        added_days: Only what was added in so many days until now.
+        copies: Whether copies of it are known.
+        shots: Whether its shots were found by a page.
+    """
+
+    q: str = ""
+    sort: Sort = "name"
+    state: FileFilter = "all"
+    folder: str = ""
+    list: str = ""
+    min_seconds: Bound = None
+    max_seconds: Bound = None
+    min_megabytes: Bound = None
+    max_megabytes: Bound = None
+    added_days: Bound = None
+    copies: KnownFilter = ""
+    shots: KnownFilter = ""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a filter is set that the page shows only on request."""
+        return bool(
+            self.copies
+            or self.shots
+            or any(
+                bound is not None
+                for bound in (
+                    self.min_seconds,
+                    self.max_seconds,
+                    self.min_megabytes,
+                    self.max_megabytes,
+                    self.added_days,
+                )
+            )
+        )
+
+    def address(self, page: int = 1, **changes: object) -> str:
+        """The address of a page of the library with this filter, or with some of its fields changed."""
+        plain = {field.name: field.default for field in fields(self)}
+        values = {**asdict(self), **changes}
+        chosen = {name: _as_text(value) for name, value in values.items() if value != plain[name]}
+        rest = urlencode(chosen | ({"page": str(page)} if page > 1 else {}))
+        return f"/?{rest}" if rest else "/"
+
+
+ChosenFilter = Annotated[LibraryFilter, Depends()]
+"""A parameter of a page's function: the filter that its address names."""
+
+
+class FolderNode(BaseModel):
+    """A folder of the index."""
+
+    path: str = Field(description="Path of the folder.")
+    name: str = Field(description="Last part of the path; at the top all of it.")
+    count: int = Field(description="Number of files of the index in it and below.")
+    has_folders: bool = Field(description="Whether there are folders of the index in it.")
+    folders: list[FolderNode] | None = Field(None, description="Those folders, where they are shown.")
+    more: int = Field(0, description="Number of those that are too many to show.")
+
+
+def choose_records(site: Site, wish: LibraryFilter) -> tuple[list[VideoRecord], Sequence[VideoRecord]]:
+    """The records that fit, in their order; and all of them."""
+    records = site.index.listing().records
+    checks = _checks(site, wish)
+    chosen = [record for record in records if all(check(record) for check in checks)]
+    chosen.sort(key=_KEYS[wish.sort])
+    return chosen, records
+
+
+def _checks(site: Site, wish: LibraryFilter) -> list[Callable[[VideoRecord], bool]]:
+    """A function for each part of the filter that is set; the quick ones first."""
+    checks: list[Callable[[VideoRecord], bool]] = []
+    if wish.state == "damaged":
+        checks.append(lambda record: bool(record.damage))
+    elif wish.state != "all":
+        checks.append(lambda record: record.status == wish.state)
+    for low, high, measure in (
+        (wish.min_seconds, wish.max_seconds, lambda record: record.duration),
+        (wish.min_megabytes, wish.max_megabytes, lambda record: record.size / _MEGABYTE),
+    ):
+        if low is not None or high is not None:
+            checks.append(_within(low, high, measure))
+    if wish.added_days is not None:
+        checks.append(_within(time.time() - wish.added_days * _DAY, None, lambda record: record.added_at))
+    if wish.folder:
+        checks.append(_in_folder(wish.folder))
+    if words := wish.q.casefold().split():
+        checks.append(lambda record: all(word in record.path.casefold() for word in words))
+    if wish.list:
+        listed = site.lists_of_videos().contents.get(wish.list, {})
+        checks.append(lambda record: record.content_hash in listed)
+    if wish.copies:
+        found = site.groups.found
+        known = {member.path for group in (found.groups if found else ()) for member in group.members}
+        checks.append(lambda record: (record.path in known) == (wish.copies == "yes"))
+    if wish.shots:
+        detector = site.detector()
+        checks.append(lambda record: site.has_shots(record, detector) == (wish.shots == "yes"))
+    return checks
+
+
+def _within(
+    low: float | None, high: float | None, measure: Callable[[VideoRecord], float]
+) -> Callable[[VideoRecord], bool]:
+    least, most = -1.0 if low is None else low, float("inf") if high is None else high
+    return lambda record: least <= measure(record) <= most
+
+
+def _in_folder(folder: str) -> Callable[[VideoRecord], bool]:
+    inside = folder.rstrip(os.sep) + os.sep
+    if _REPLACED in folder:  # a name that is not valid Unicode, as pages show it
+        return lambda record: printable(record.path).startswith(inside)
+    return lambda record: record.path.startswith(inside)
+
+
+def folder_tree(records: Sequence[VideoRecord], *, under: str = "", open_to: str = "") -> list[FolderNode]:
+    """The folders of the index directly below a folder.
+
+    Args:
+        records: All records.
+        under: The folder; empty: the top, which is the folder that all files are in.
+        open_to: Folders on the way to this one have theirs, too.
+    """
+    files = Counter(os.path.dirname(record.path) for record in records)
+    if not files:
+        return []
+    if under:
+        return _children(_in_letters(files, under), files, open_to)[0]
+    top = os.path.commonpath(files) if all(map(os.path.isabs, files)) else os.sep
+    inside, more = _children(top, files, open_to or top)
+    count = sum(files.values())
+    return [
+        FolderNode(
+            path=printable(top), name=printable(top), count=count, has_folders=bool(inside), folders=inside, more=more
+        )
+    ]
+
+
+def _children(path: str, files: Counter[str], open_to: str) -> tuple[list[FolderNode], int]:
+    """The folders in a folder, by name, and the number of those that are too many to show."""
+    inside = os.path.join(path, "")
+    counts: Counter[str] = Counter()
+    deeper = set()
+    for folder, count in files.items():
+        if folder.startswith(inside):
+            name, _, rest = folder[len(inside) :].partition(os.sep)
+            counts[name] += count
+            if rest:
+                deeper.add(name)
+    names = sorted(counts, key=lambda name: (name.casefold(), name))
+    nodes = []
+    for name in names[:_MOST_FOLDERS]:
+        own = inside + name
+        is_open = name in deeper and (open_to == own or open_to.startswith(own + os.sep))
+        below, more = _children(own, files, open_to) if is_open else (None, 0)
+        nodes.append(
+            FolderNode(
+                path=printable(own),
+                name=printable(name),
+                count=counts[name],
+                has_folders=name in deeper,
+                folders=below,
+                more=more,
+            )
+        )
+    return nodes, max(len(names) - _MOST_FOLDERS, 0)
+
+
+def _in_letters(files: Counter[str], shown: str) -> str:
+    """The folder that a page shows as ``shown``: the same but for letters that cannot be shown."""
+    if _REPLACED not in shown:
+        return shown.rstrip(os.sep) or os.sep
+    length = shown.rstrip(os.sep).count(os.sep)
+    ways = {os.sep.join(folder.split(os.sep)[: length + 1]) for folder in files}
+    return next((way for way in ways if printable(way) == shown), shown)
+
+
+def _as_text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

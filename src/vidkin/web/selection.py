@@ -1,0 +1,202 @@
+"""What is done with several videos at once: lists of them, copies found, records removed from the index."""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from vidkin._base.values import write_csv_rows
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError, NotIndexedError
+from vidkin.index import VideoRecord
+from vidkin.index.storage.lists import change_saved_list, rename_saved_list
+from vidkin.rendering.text import json_text, number, printable
+from vidkin.web.files import open_record
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name, safe_stem
+
+router = APIRouter(tags=["lists"])
+selection_page = Page(router)
+
+# Videos of one request, and of those whose copies are sought: each is read.
+_MOST, _MOST_SOUGHT = 100_000, 1000
+# Score from which on a match counts as a copy, and copies of one video that are answered.
+_COPY, _MOST_COPIES = 0.7, 20
+
+ListSummary: Any = answer_model(
+    "ListSummary",
+    "A list of videos; ``absent``: contents of it that the index has no file of now.",
+    name=str,
+    videos=list[int],
+    absent=int,
+)
+
+
+class ListChange(BaseModel):
+    """Videos to add to a list and to take off it."""
+
+    name: str = Field(max_length=200, description="Name of the list; it is made if there is none.")
+    add: list[int] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
+    remove: list[int] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
+
+
+class NewName(BaseModel):
+    """Another name for a list."""
+
+    name: str = Field(max_length=200, description="Name of the list.")
+    new_name: str | None = Field(max_length=200, description="Its name from now on; None drops the list.")
+
+
+class SomeVideos(BaseModel):
+    """Videos of the index."""
+
+    videos: list[int] = Field(min_length=1, max_length=_MOST, description="Numbers of the videos.")
+
+
+@router.get("/api/lists", response_model=list[ListSummary])
+async def get_lists(site: CurrentSite) -> ResultResponse:
+    """The lists of the index, by name."""
+    return ResultResponse(await site.lists.run(partial(_summaries, site)))
+
+
+@router.post("/api/lists", response_model=list[ListSummary])
+async def change_list(site: CurrentSite, change: ListChange) -> ResultResponse:
+    """Add videos to a list and take others off it; answers with all lists."""
+    site.check_writable()
+
+    def work() -> list[dict[str, Any]]:
+        add, remove = ([_content(site, video) for video in videos] for videos in (change.add, change.remove))
+        change_saved_list(site.index.place, change.name.strip(), add=add, remove=remove)
+        return _summaries(site)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.post("/api/lists/rename", response_model=list[ListSummary])
+async def rename_list(site: CurrentSite, name: NewName) -> ResultResponse:
+    """Rename a list, or drop it; its videos stay."""
+    site.check_writable()
+
+    def work() -> list[dict[str, Any]]:
+        rename_saved_list(site.index.place, name.name, None if name.new_name is None else name.new_name.strip())
+        return _summaries(site)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.get("/api/lists.json", responses={200: {"content": {"application/json": {}}}})
+async def export_list(site: CurrentSite, name: str) -> Response:
+    """The videos of a list with all that the index knows of them, as a file."""
+
+    def work() -> bytes:
+        records, absent = _listed(site, name)
+        return json_text({"name": name, "videos": records, "absent": absent}, indent=1).encode("ascii")
+
+    return _download(await site.lists.run(work), name, "json", "application/json")
+
+
+@router.get("/api/lists.csv", responses={200: {"content": {"text/csv": {}}}})
+async def export_list_table(site: CurrentSite, name: str) -> Response:
+    """The videos of a list as a table: path, seconds, bytes, width, height, codec, content hash."""
+
+    def work() -> bytes:
+        records, _ = _listed(site, name)
+        table = io.StringIO(newline="")
+        columns = ("path", "duration", "size", "width", "height", "codec", "content_hash")
+        write_csv_rows(table, [columns, *([getattr(record, each) for each in columns] for record in records)])
+        return table.getvalue().encode("utf-8", "surrogateescape")
+
+    return _download(await site.lists.run(work), name, "csv", "text/csv")
+
+
+@router.post("/api/videos/copies", status_code=202)
+async def find_copies(site: CurrentSite, chosen: SomeVideos) -> JobState:
+    """Find copies of some videos in the index, as a job; its result has the matches of each, best first."""
+    if not site.index.has_segments:
+        raise CollectionMismatchError(
+            "the scores of this index order kinds of videos and do not tell copies; serve another index"
+        )
+    if len(chosen.videos) > _MOST_SOUGHT:
+        raise InvalidArgumentError(
+            f"copies of at most {_MOST_SOUGHT:,} videos can be sought at a time, got {len(chosen.videos):,}; the page "
+            "Duplicates compares all videos"
+        )
+    records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
+    title = f"Find copies of {number(len(records), 'video')}"
+    return site.jobs.start("copies", title, partial(_find_copies, site, records)).state()
+
+
+@router.post("/api/videos/remove", status_code=202)
+async def remove_videos(site: CurrentSite, chosen: SomeVideos) -> JobState:
+    """Remove videos from the index, as a job; their files stay where they are. Adding a file by its name brings it
+    back; adding its folder does not."""
+    site.check_writable()
+    records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
+
+    def work(job: Job) -> dict[str, Any]:
+        job.report(0, 0, "removing records")
+        with site.index.writer() as index:
+            removed = index.remove([record.path for record in records])
+        return {"removed": removed, "paths": [printable(record.path) for record in records[:100]]}
+
+    return site.jobs.start("remove", f"Remove {number(len(records), 'video')} from the index", work).state()
+
+
+def _find_copies(site: Site, records: list[VideoRecord], job: Job) -> dict[str, Any]:
+    found, failed = [], []
+    for done, record in enumerate(records):
+        job.report(done, len(records), base_name(record.path))
+        try:
+            open_record(record).close()
+            with site.index.reader() as index:
+                matches = index.search(record.path, limit=_MOST_COPIES + 1, threshold=_COPY)
+        except MediaError as error:
+            failed.append({"path": printable(record.path), "cause": printable(error.cause)})
+            continue
+        others = [match for match in matches if match.video_id != record.id]
+        if others:
+            copies = [
+                {"id": match.video_id, "name": base_name(match.path), "score": round(match.score, 3)}
+                for match in others[:_MOST_COPIES]
+            ]
+            found.append({"id": record.id, "name": base_name(record.path), "copies": copies})
+    return {"videos": len(records), "found": found, "failed": failed}
+
+
+def _content(site: Site, video: int) -> str:
+    record = site.index.record(video)
+    if not record.content_hash:
+        raise NotIndexedError(f"{printable(record.path)} changed while it was being read; index it again")
+    return record.content_hash
+
+
+def _summaries(site: Site) -> list[dict[str, Any]]:
+    numbers: dict[str, list[int]] = {}
+    for record in site.index.listing().records:
+        numbers.setdefault(record.content_hash, []).append(record.id)
+    return [
+        {
+            "name": name,
+            "videos": [video for content in listed for video in numbers.get(content, ())],
+            "absent": sum(content not in numbers for content in listed),
+        }
+        for name, listed in sorted(site.lists_of_videos().contents.items())
+    ]
+
+
+def _listed(site: Site, name: str) -> tuple[list[VideoRecord], int]:
+    """The records of a list, and the number of its contents that have none."""
+    listed = site.lists_of_videos().contents.get(name)
+    if listed is None:
+        raise NotIndexedError(f"there is no list {printable(name)!r}")
+    records = [record for record in site.index.listing().records if record.content_hash in listed]
+    return records, len(listed.keys() - {record.content_hash for record in records})
+
+
+def _download(content: bytes, name: str, ending: str, kind: str) -> Response:
+    disposition = f'attachment; filename="{safe_stem(name)}.{ending}"'
+    return Response(content, headers={"Content-Disposition": disposition}, media_type=kind)

@@ -1,0 +1,319 @@
+// The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
+import { api, make, runningJob, say, showProgress, watchJob } from "./base.js";
+
+// Told apart also by people who see red and green alike; each is readable on light and on dark.
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b35c95", "#8a6d00", "#2f86c9", "#c0392b", "#6a51a3", "#1b7f79", "#a0522d", "#5f7f1f", "#7b6f8f"];
+const OTHERS = "#7d858f";
+const MOST_POSTERS = 12;
+const byId = (id) => document.getElementById(id);
+const canvas = byId("points");
+const pen = canvas?.getContext("2d");
+let map = null;
+let lists = [];
+let view = { x: 0.5, y: 0.5, scale: 0.92 }; // the middle of what is shown, and canvas widths per map width
+let selected = new Set(); // positions in the map
+let groups = []; // {name, positions, color}
+let lasso = null;
+let asked = 0;
+
+const size = () => Math.min(canvas.clientWidth, canvas.clientHeight) * view.scale;
+const toScreen = (position) => [(map.x[position] - view.x) * size() + canvas.clientWidth / 2, (map.y[position] - view.y) * size() + canvas.clientHeight / 2];
+const toMap = (x, y) => [(x - canvas.clientWidth / 2) / size() + view.x, (y - canvas.clientHeight / 2) / size() + view.y];
+
+function group() {
+  const by = byId("color").value;
+  const positions = new Map();
+  const add = (key, position) => (positions.get(key) ?? positions.set(key, []).get(key)).push(position);
+  if (by === "cluster" || by === "folder") {
+    for (const [position, key] of map[by].entries()) add(key, position);
+  } else {
+    const listed = new Set(lists.find((list) => list.name === by)?.videos);
+    for (const [position, video] of map.videos.entries()) add(listed.has(video) ? 0 : -1, position);
+  }
+  const name = (key) => (key < 0 ? "others" : by === "cluster" ? `cluster ${key + 1}` : by === "folder" ? map.folders[key] : by);
+  groups = [...positions].sort(([one], [other]) => (one < 0) - (other < 0) || one - other).map(([key, held]) => ({ name: name(key), positions: held, color: key < 0 ? OTHERS : COLORS[key % COLORS.length] }));
+  byId("legend").replaceChildren(...groups.slice(0, 24).map(({ name: words, color, positions: held }) => make("li", {}, swatch(color), `${words} (${held.length})`)));
+}
+
+function swatch(color) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const circle = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+  svg.setAttribute("viewBox", "0 0 10 10");
+  svg.setAttribute("aria-hidden", "true");
+  for (const [name, value] of Object.entries({ cx: 5, cy: 5, r: 5, fill: color })) circle.setAttribute(name, value);
+  svg.append(circle);
+  return svg;
+}
+
+let drawing = 0;
+function draw() {
+  drawing ||= requestAnimationFrame(() => {
+    drawing = 0;
+    paint();
+  });
+}
+
+function paint() {
+  const began = performance.now();
+  const ratio = devicePixelRatio;
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  const side = Math.min(Math.max(120 / Math.sqrt(map.videos.length) + view.scale, 2), 14);
+  const [wide, left, top] = [size(), width / 2 - view.x * size(), height / 2 - view.y * size()];
+  for (const { color, positions } of groups) {
+    pen.fillStyle = color;
+    pen.globalAlpha = selected.size ? 0.35 : 0.85;
+    for (const position of positions) {
+      const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
+      if (x > -side && y > -side && x < width + side && y < height + side) pen.fillRect(x - side / 2, y - side / 2, side, side);
+    }
+  }
+  pen.globalAlpha = 1;
+  pen.strokeStyle = getComputedStyle(document.body).color;
+  pen.lineWidth = 1.5;
+  for (const position of selected) {
+    const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
+    pen.fillStyle = colorOf(position);
+    pen.fillRect(x - side / 2, y - side / 2, side, side);
+    if (selected.size < 2000) pen.strokeRect(x - side / 2 - 1, y - side / 2 - 1, side + 2, side + 2);
+  }
+  if (lasso?.length > 1) {
+    pen.setLineDash([5, 4]);
+    pen.beginPath();
+    for (const point of lasso) pen.lineTo(...point);
+    pen.closePath();
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+  canvas.dataset.took = (performance.now() - began).toFixed(1);
+}
+
+const colors = new Map();
+function colorOf(position) {
+  if (colors.groups !== groups) {
+    colors.clear();
+    colors.groups = groups;
+    for (const { color, positions } of groups) for (const each of positions) colors.set(each, color);
+  }
+  return colors.get(position);
+}
+
+function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
+  const before = toMap(x, y);
+  view.scale = Math.min(Math.max(view.scale * factor, 0.5), 400);
+  const after = toMap(x, y);
+  view.x += before[0] - after[0];
+  view.y += before[1] - after[1];
+  draw();
+}
+
+function showAll() {
+  view = { x: 0.5, y: 0.5, scale: 0.92 };
+  draw();
+}
+
+/** The point nearest to a place of the canvas, at most some pixels away; -1 for none. */
+function nearest(x, y, within = 12) {
+  let [best, distance] = [-1, within ** 2];
+  const [wide, left, top] = [size(), canvas.clientWidth / 2 - view.x * size(), canvas.clientHeight / 2 - view.y * size()];
+  for (let position = 0; position < map.videos.length; position += 1) {
+    const away = (map.x[position] * wide + left - x) ** 2 + (map.y[position] * wide + top - y) ** 2;
+    if (away < distance) [best, distance] = [position, away];
+  }
+  return best;
+}
+
+/** Whether a place is inside of a line that is closed: how often a ray from it crosses the line. */
+function inside([x, y], line) {
+  let within = false;
+  for (let index = 0, last = line.length - 1; index < line.length; last = index, index += 1) {
+    const [[ax, ay], [bx, by]] = [line[index], line[last]];
+    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) within = !within;
+  }
+  return within;
+}
+
+function select(positions) {
+  selected = new Set(positions);
+  byId("chosen").hidden = selected.size === 0;
+  byId("chosen-title").textContent = selected.size === 1 ? "1 video" : `${selected.size} videos`;
+  byId("chosen").querySelector("ul").replaceChildren(...[...selected].slice(0, MOST_POSTERS).map((position) => poster(map.videos[position])));
+  draw();
+}
+
+const poster = (video) =>
+  make("li", {}, make("a", { href: `/videos/${video}`, "aria-label": `Video ${video}` }, make("span", { class: "picture" }, make("img", { src: `/videos/${video}/thumbnail`, alt: "", loading: "lazy", width: 160, height: 90 }))));
+
+function showClusters() {
+  const members = map.central.map(() => []);
+  for (const [position, number] of map.cluster.entries()) members[number]?.push(position);
+  byId("clusters").replaceChildren(...map.central.flatMap((videos, number) => members[number].length === 0 ? [] : [
+    make("li", {},
+      make("div", { class: "head-line" }, make("strong", {}, swatch(COLORS[number % COLORS.length]), `Cluster ${number + 1}: ${members[number].length} ${members[number].length === 1 ? "video" : "videos"}`),
+        make("button", { type: "button", class: "small", "aria-label": `Select cluster ${number + 1}`, onclick: () => select(members[number]) }, "Select")),
+      make("ul", { class: "row" }, ...videos.slice(0, 6).map(poster))),
+  ]));
+}
+
+async function load() {
+  const found = await api("/api/map");
+  byId("find").hidden = found !== null && found.is_current;
+  if (found === null) return;
+  if (!found.is_current) {
+    byId("why").textContent = "The index changed since this map was computed.";
+    byId("find").querySelector("button").textContent = "Compute it again";
+  }
+  map = found;
+  lists = await api("/api/lists");
+  const choice = byId("color");
+  for (const old of choice.querySelectorAll(".list")) old.remove();
+  choice.append(...lists.map(({ name }) => make("option", { value: name, class: "list" }, `list ${name}`)));
+  byId("map-page").hidden = false;
+  byId("facts").textContent = `${map.videos.length} ${map.videos.length === 1 ? "video" : "videos"}, ${map.method === "umap" ? "by UMAP: neighbors are similar" : "by PCA: the two directions in which they differ most"}`;
+  group();
+  showClusters();
+  select([]);
+}
+
+async function follow(job) {
+  const [button, work] = [byId("find").querySelector("button"), byId("find").querySelector(".work")];
+  byId("find").hidden = work.hidden = false;
+  button.disabled = true;
+  try {
+    const ended = await watchJob(job.id, (state) => showProgress(work, state));
+    if (ended.state === "done") await load();
+    else say(ended.error || "Stopped.");
+  } catch (error) {
+    say(error.message);
+  } finally {
+    button.disabled = false;
+    work.hidden = true;
+  }
+}
+
+// What is under the mouse.
+async function point(event) {
+  const tip = byId("tip");
+  const found = nearest(event.offsetX, event.offsetY);
+  const turn = (asked += 1);
+  tip.hidden = found < 0;
+  if (found < 0) return;
+  const [x, y] = toScreen(found);
+  tip.style.left = `${Math.min(Math.max(x - 80, 0), canvas.clientWidth - 160)}px`;
+  tip.style.top = `${y > 130 ? y - 125 : y + 12}px`;
+  const video = map.videos[found];
+  if (tip.dataset.video === String(video)) return;
+  tip.dataset.video = video;
+  tip.querySelector("span").textContent = "";
+  tip.querySelector("img").src = `/videos/${video}/thumbnail`;
+  const record = await api(`/api/videos/${video}`).catch(() => null);
+  if (turn === asked && record !== null) tip.querySelector("span").textContent = record.name;
+}
+
+function listen() {
+  const pointers = new Map();
+  let from = null;
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
+  }, { passive: false });
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    canvas.setPointerCapture(event.pointerId);
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    from = { x: event.offsetX, y: event.offsetY, view: { ...view }, moved: false };
+    lasso = event.shiftKey || byId("lasso").getAttribute("aria-pressed") === "true" ? [[event.offsetX, event.offsetY]] : null;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const before = pointers.get(event.pointerId);
+    if (before === undefined) {
+      if (event.pointerType === "mouse") point(event);
+      return;
+    }
+    byId("tip").hidden = true;
+    const others = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    from.moved ||= Math.hypot(event.offsetX - from.x, event.offsetY - from.y) > 3;
+    if (others.length) {
+      const away = (place) => Math.max(Math.hypot(place[0] - others[0][0], place[1] - others[0][1]), 1);
+      zoom(away([event.offsetX, event.offsetY]) / away(before), others[0][0], others[0][1]);
+    } else if (lasso) lasso.push([event.offsetX, event.offsetY]);
+    else {
+      view.x -= (event.offsetX - before[0]) / size();
+      view.y -= (event.offsetY - before[1]) / size();
+    }
+    draw();
+  });
+  const end = (event) => {
+    if (!pointers.delete(event.pointerId) || event.type === "pointercancel") return (lasso = null);
+    if (lasso?.length > 2) {
+      const line = lasso;
+      lasso = null;
+      select([...map.videos.keys()].filter((position) => inside(toScreen(position), line)));
+    } else if (!from.moved) {
+      const found = nearest(event.offsetX, event.offsetY);
+      if (found >= 0 && !lasso) location.href = `/videos/${map.videos[found]}`;
+    }
+    lasso = null;
+    draw();
+  };
+  canvas.addEventListener("pointerup", end);
+  canvas.addEventListener("pointercancel", end);
+  canvas.addEventListener("pointerleave", () => (byId("tip").hidden = true));
+  byId("closer").addEventListener("click", () => zoom(1.5));
+  byId("farther").addEventListener("click", () => zoom(1 / 1.5));
+  byId("all").addEventListener("click", showAll);
+  byId("none").addEventListener("click", () => select([]));
+  byId("lasso").addEventListener("click", toggleLasso);
+  byId("color").addEventListener("change", () => (group(), draw()));
+  byId("to-list")?.addEventListener("click", async () => {
+    try {
+      const name = byId("list-name").value.trim();
+      await api("/api/lists", { method: "POST", body: { name, add: [...selected].map((position) => map.videos[position]) } });
+      say(`Added to "${name}"; the library shows it.`);
+    } catch (error) {
+      say(error.message);
+    }
+  });
+  byId("find").querySelector("button").addEventListener("click", () =>
+    api("/api/map", { method: "POST", body: {} }).then(follow).catch((error) => say(error.message)));
+  new ResizeObserver(() => map !== null && draw()).observe(canvas);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => map !== null && draw());
+}
+
+function toggleLasso() {
+  const button = byId("lasso");
+  const on = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", String(on));
+  canvas.classList.toggle("lasso", on);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (map === null || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog")) return;
+  const step = 40 / size();
+  const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[event.key];
+  if (moves && event.target === canvas) {
+    view.x += moves[0];
+    view.y += moves[1];
+    draw();
+  } else if (event.key === "+" || event.key === "=") zoom(1.5);
+  else if (event.key === "-") zoom(1 / 1.5);
+  else if (event.key === "0") showAll();
+  else if (event.key === "l") toggleLasso();
+  else if (event.key === "Escape" && selected.size) select([]);
+  else return;
+  event.preventDefault();
+});
+
+if (canvas !== null) {
+  listen();
+  try {
+    const job = await runningJob("map");
+    if (job !== undefined) await follow(job);
+    else await load();
+  } catch (error) {
+    say(error.message);
+  }
+}

@@ -1,0 +1,268 @@
+"""The page of one video: its player, copies, neighbors, what recurs in it, and the system's player."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
+
+from vidkin._base.values import read_json
+from vidkin.errors import CollectionMismatchError
+from vidkin.index import Coverage, CoverStep, SharedStretch, VideoRecord, is_gone
+from vidkin.rendering.coverage import describe_coverage, strip_of
+from vidkin.rendering.duplicates import describe_member
+from vidkin.rendering.players import find_player
+from vidkin.rendering.text import json_text
+from vidkin.web.duplicates import bring_up_to_date
+from vidkin.web.files import open_record
+from vidkin.web.jobs import Job, JobState
+from vidkin.web.library import VideoModel, video_values
+from vidkin.web.media import source_item
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    answer_model,
+    base_name,
+    result_model,
+    thumbnail_address,
+)
+
+router = APIRouter(tags=["library"])
+video_page = Page(router)
+
+# Neighbors on the page of a video, and the addresses of this computer.
+_MOST_NEIGHBORS = 6
+_HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
+# What recurs is kept under a name in the cache; so is what is similar to a video.
+_RECURRING_FILE = "recurring.json"
+
+SimilarVideo: Any = answer_model(
+    "SimilarVideo", "A video that is similar to another one.", score=float, at=float | None, video=VideoModel
+)
+RecurringPart: Any = answer_model(
+    "RecurringPart",
+    "A stretch of a video that others show, too; ``others``: names of some of them.",
+    kind=str,
+    start=float,
+    end=float,
+    files=int,
+    others=list[str],
+)
+
+
+# ``words``: sentences about it; ``strip``: the parts of the video in order: start and end in shares of its length, and
+# whether another video shows the part, too.
+CoverageModel: Any = result_model(
+    Coverage,
+    share=float,
+    elsewhere=list[tuple[float, float]],
+    only_here=list[tuple[float, float]],
+    sources=list[SharedStretch],
+    fewest=list[CoverStep],
+    words=list[str],
+    strip=list[tuple[float, float, bool]],
+)
+
+
+@router.get("/api/videos/{video}", response_model=VideoModel)
+async def get_video(site: CurrentSite, video: int) -> ResultResponse:
+    """One video of the index."""
+    return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
+
+
+@router.get("/api/videos/{video}/coverage", response_model=CoverageModel)
+async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
+    """Which stretches of a video other videos of the index show, too, and what is only in it; reads the file."""
+
+    def work() -> dict[str, Any]:
+        path = site.index.record(video).path
+        with site.index.reader() as index:
+            found = index.coverage(path)
+        return {**found.to_dict(), "words": describe_coverage(found), "strip": strip_of(found)}
+
+    return ResultResponse(await site.searches.run(work))
+
+
+@router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
+async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+    """Page of one video: its player and what is known of it."""
+    await bring_up_to_date(site)
+
+    def find() -> dict[str, Any]:
+        record = site.index.record(video)
+        found = site.groups.found
+        return {
+            "video": video_values(record),
+            "source": source_item(site, video=video),
+            "folder": os.path.dirname(record.path),
+            "can_open": _is_here(request) and not site.settings.read_only,
+            "copies": _copies(site, record),
+            "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
+        }
+
+    return site.page("video.html", request, await site.lists.run(find))
+
+
+def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
+    """The other files of the group of a video, with what each is, as far as groups are known."""
+    groups = () if site.groups.found is None else site.groups.found.groups
+    group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
+    if group is None:
+        return []
+    records = {each.path: each for each in site.index.listing().records}
+    copies = []
+    for member in group.members:
+        other = records.get(member.path)
+        if member.path == record.path:
+            continue
+        is_there = other is not None and not is_gone(member.path)
+        copies.append(
+            {
+                "id": other.id if other is not None and is_there else None,
+                "name": base_name(member.path),
+                "words": describe_member(member, group),
+                "picture": thumbnail_address(other) if other is not None and is_there else None,
+            }
+        )
+    return copies
+
+
+@router.get("/api/videos/{video}/neighbors", response_model=list[SimilarVideo] | None)
+async def get_neighbors(site: CurrentSite, video: int) -> ResultResponse:
+    """The most similar videos, if they were looked for since the index changed last; null otherwise."""
+
+    def work() -> list[dict[str, Any]] | None:
+        path = site.cache.find(_neighbors_key(site, site.index.record(video)), ".json")
+        return None if path is None else _neighbor_values(site, path)
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo])
+async def find_neighbors(site: CurrentSite, video: int) -> ResultResponse:
+    """The most similar videos, best first; reads the file, and keeps the answer until the index changes."""
+
+    def work() -> list[dict[str, Any]]:
+        record = site.index.record(video)
+
+        def make(path: Path) -> None:
+            open_record(record).close()
+            with site.index.reader() as index:
+                matches = index.search(record.path, limit=_MOST_NEIGHBORS + 1)
+            rows = [
+                (match.video_id, match.score, match.segments[0].target_start if match.segments else None)
+                for match in matches
+                if match.video_id != record.id
+            ]
+            path.write_text(json_text(rows), encoding="utf-8")
+
+        return _neighbor_values(site, site.cache.get(_neighbors_key(site, record), ".json", make))
+
+    return ResultResponse(await site.searches.run(work))
+
+
+def _neighbors_key(site: Site, record: VideoRecord) -> str:
+    """Names the answer: it depends on the video, and on the videos that there are."""
+    records = site.index.listing().records
+    newest = max(each.id for each in records)
+    return f"neighbors\0{record.content_hash}\0{record.path}\0{len(records)}\0{newest}"
+
+
+def _neighbor_values(site: Site, path: Path) -> list[dict[str, Any]]:
+    by_id = site.index.listing().by_id
+    return [
+        {"score": score, "at": at, "video": video_values(by_id[number])}
+        for number, score, at in read_json(path)[:_MOST_NEIGHBORS]
+        if number in by_id
+    ]
+
+
+@router.get("/api/videos/{video}/recurring", response_model=list[RecurringPart] | None)
+async def get_recurring(site: CurrentSite, video: int) -> ResultResponse:
+    """What of a video other videos show, too, such as an opening; null if nobody looked since the index changed."""
+
+    def work() -> list[dict[str, Any]] | None:
+        record = site.index.record(video)
+        path = site.cache.find(_recurring_key(site), ".json")
+        return None if path is None else read_json(path).get(record.path, [])
+
+    return ResultResponse(await site.lists.run(work))
+
+
+@router.post("/api/videos/{video}/recurring", status_code=202)
+async def find_recurring(site: CurrentSite, video: int) -> JobState:
+    """Find what recurs in the videos of the index, as a job; what earlier runs found is not sought again."""
+    site.check_writable()
+    await site.lists.run(lambda: site.index.record(video))
+    if not site.index.has_segments:
+        raise CollectionMismatchError(
+            "the scores of this index order kinds of videos and do not tell what recurs; serve another index"
+        )
+
+    def work(job: Job) -> dict[str, int]:
+        with site.index.writer() as index:
+            groups = index.recurring(on_progress=lambda done, total: job.report(done, total, "comparing"))
+        parts: dict[str, list[dict[str, Any]]] = {}
+        for group in groups:
+            for occurrence in group.occurrences:
+                others = [path for path in group.paths if path != occurrence.path]
+                parts.setdefault(occurrence.path, []).append(
+                    {
+                        "kind": group.kind,
+                        "start": occurrence.start,
+                        "end": occurrence.end,
+                        "files": len(group.paths),
+                        "others": [base_name(path) for path in others[:3]],
+                    }
+                )
+        site.cache.put(_recurring_key(site), ".json", json_text(parts).encode("ascii"))
+        return {"groups": len(groups)}
+
+    return site.jobs.start("recurring parts", "Find what recurs", work).state()
+
+
+def _recurring_key(site: Site) -> str:
+    """Names what was found: it depends on the videos, and on the file in which earlier runs keep their findings."""
+    records = site.index.listing().records
+    newest = max((each.id for each in records), default=0)
+    return f"recurring\0{len(records)}\0{newest}\0{site.index.place.version(_RECURRING_FILE)}"
+
+
+class PlayerMoment(BaseModel):
+    """A time in a video."""
+
+    time: float = Field(0.0, ge=0, le=1e6, description="Seconds.")
+
+
+class OpenedVideo(BaseModel):
+    """What was opened."""
+
+    player: str = Field(description="Name of the player.")
+
+
+@router.post("/api/videos/{video}/open")
+async def open_video(request: Request, site: CurrentSite, video: int, moment: PlayerMoment) -> OpenedVideo:
+    """Show a video in the system's player, on the computer of the server; only for pages that are open on it."""
+    site.check_writable()
+    if not _is_here(request):
+        raise HTTPException(403, "a player opens on the computer of the server only; open the page there")
+
+    def work() -> OpenedVideo:
+        record = site.index.record(video)
+        open_record(record).close()
+        player = find_player()
+        player.show(record.path, moment.time)
+        return OpenedVideo(player=player.name)
+
+    return await site.lists.run(work)
+
+
+def _is_here(request: Request) -> bool:
+    """Whether the page is open on the computer of the server."""
+    return request.client is not None and request.client.host in _HERE

@@ -1,0 +1,82 @@
+"""Lists of videos that people keep in an index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index import MemoryStore, SavedList, VideoRecord
+from vidkin.index.storage.lists import (
+    SavedLists,
+    change_saved_list,
+    read_saved_lists,
+    rename_saved_list,
+)
+from vidkin.index.storage.opening import open_place
+
+
+def test_a_list_keeps_the_order_and_names_its_files_with_all_their_copies(tmp_path: Path) -> None:
+    place, store = open_place(tmp_path), MemoryStore()
+    for path, content in (("/a.mp4", "11"), ("/b.mp4", "22"), ("/c.mp4", "11")):
+        record = VideoRecord(path=path, size=1, mtime_ns=1, content_hash=content, status="broken", cause="cut off")
+        store.append(record)
+    change_saved_list(place, "to cut", add=["22", "11", "33"])
+    change_saved_list(place, "to cut", add=["22"], remove=["99"])
+    assert json.loads((tmp_path / "lists.json").read_text()) == {
+        "lists": [{"name": "to cut", "videos": ["22", "11", "33"]}]
+    }
+    # "33" is in no file now; it stays in the list until somebody takes it off.
+    assert read_saved_lists(place, store) == [SavedList("to cut", ("/a.mp4", "/b.mp4", "/c.mp4"), 1)]
+    change_saved_list(place, "to cut", remove=["11", "33"])
+    assert read_saved_lists(place, store) == [SavedList("to cut", ("/b.mp4",), 0)]
+
+
+def test_a_list_is_renamed_and_dropped_and_never_lost_by_a_clash(tmp_path: Path) -> None:
+    place = open_place(tmp_path)
+    change_saved_list(place, "one", add=["11"])
+    change_saved_list(place, "two", add=["22"])
+    with pytest.raises(InvalidArgumentError, match="there is a list 'two' already; choose another name"):
+        rename_saved_list(place, "one", "two")
+    rename_saved_list(place, "one", "uno")
+    rename_saved_list(place, "two", None)
+    assert SavedLists.open(place).contents == {"uno": {"11": None}}
+    with pytest.raises(InvalidArgumentError, match="there is no list 'two'"):
+        rename_saved_list(place, "two", None)
+
+
+@pytest.mark.parametrize("name", ["", " edge", "a" * 101, "two\nlines", "\x1b[2J"])
+def test_a_name_must_be_one_that_can_be_shown(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="the name of a list must have 1 to 100 printable characters"):
+        change_saved_list(open_place(tmp_path), name, add=["11"])
+    assert not (tmp_path / "lists.json").exists()
+
+
+def test_there_is_a_bound_for_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.index.storage.lists._MOST_LISTS", 2)
+    monkeypatch.setattr("vidkin.index.storage.lists._MOST_VIDEOS", 3)
+    place = open_place(tmp_path)
+    change_saved_list(place, "one", add=["11", "22"])
+    change_saved_list(place, "two", add=["11"])
+    with pytest.raises(InvalidArgumentError, match="at most 2 lists; delete one first"):
+        change_saved_list(place, "three")
+    with pytest.raises(InvalidArgumentError, match="at most 3 videos in all"):
+        change_saved_list(place, "two", add=["22"])
+    assert SavedLists.open(place).contents == {"one": {"11": None, "22": None}, "two": {"11": None}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", '{"lists": 7}', '{"lists": [{"name": "a"}]}', '{"lists": [{"name": 1, "videos": []}]}'),
+        '{"lists": [{"name": "a", "videos": [1]}]}',
+        '{"lists": [{"name": "a", "videos": []}, {"name": "a", "videos": []}]}',
+    ],
+)
+def test_a_damaged_file_is_told_and_kept(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lists.json").write_text(text)
+    with pytest.raises(CollectionDamagedError, match=r"lists.json is damaged .*; correct it, restore it"):
+        change_saved_list(open_place(tmp_path), "a", add=["11"])
+    assert (tmp_path / "lists.json").read_text() == text

@@ -1,0 +1,90 @@
+"""The map of a collection: similar videos near to each other, the same ones in a cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.web.synthetic import fill
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.index import CollectionMap, Index, map_collection
+from vidkin.index.overview import cluster_vectors, lay_out, principal_components
+
+
+def test_the_first_direction_is_the_one_in_which_vectors_differ_most() -> None:
+    """Along (3, 4) / 5 these lie at -5, 0 and 5, and nowhere else."""
+    vectors = np.array([[-3.0, -4.0], [0.0, 0.0], [3.0, 4.0]]) + 7
+    assert principal_components(vectors, 2) == pytest.approx(np.array([[-5, 0], [0, 0], [5, 0]]), abs=1e-9)
+
+
+def test_clusters_are_what_lies_together_and_the_largest_comes_first() -> None:
+    draw = np.random.default_rng(3)
+    places = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]])
+    sizes = (4, 10, 4)
+    vectors = np.concatenate([place + draw.normal(size=(size, 2)) for place, size in zip(places, sizes, strict=True)])
+    clusters, centers = cluster_vectors(vectors)
+    assert len(centers) == 3  # the square root of 18 / 2
+    assert clusters[4:14].tolist() == [0] * 10
+    assert {len(set(part.tolist())) for part in (clusters[:4], clusters[14:])} == {1}
+    assert centers[0] == pytest.approx([50, 0], abs=2)
+
+
+def test_points_fill_a_square_and_typical_videos_are_named() -> None:
+    vectors = np.zeros((8, 8), dtype=np.float32)
+    vectors[:, 0] = [0, 1, 2, 3, 4, 20, 21, 22]
+    made = lay_out(np.arange(11, 19), vectors, method="pca")
+    assert made.method == "pca"
+    assert made.points[:, 0] == pytest.approx(vectors[:, 0] / 22)
+    assert made.points[:, 1] == pytest.approx([0.5] * 8)
+    # Two clusters, the square root of half of eight: five that are together, the middle one first, and three.
+    assert made.clusters.tolist() == [0] * 5 + [1] * 3
+    assert (made.central[0][0], made.central[1][0]) == (13, 17)
+
+
+def test_an_index_without_videos_or_with_equal_ones_has_a_map(tmp_path: Path) -> None:
+    assert len(lay_out(np.zeros(0, np.int64), np.zeros((0, 1), np.float32)).videos) == 0
+    same = lay_out(np.arange(20), np.ones((20, 3), np.float32), method="pca")
+    assert same.points == pytest.approx(np.full((20, 2), 0.5))
+    assert same.central[0][:2] == (0, 1)
+    fill(tmp_path / "i.vidkin", 70)
+    steps: list[tuple[int, int]] = []
+    with Index.open(tmp_path / "i.vidkin", read_only=True) as index:
+        made = map_collection(index, method="pca", on_progress=lambda done, total: steps.append((done, total)))
+        again = map_collection(index, method="pca")
+    assert steps == [(32, 70), (64, 70), (70, 70)]
+    assert (made.points == again.points).all()
+    assert made.to_dict()["method"] == "pca"
+
+
+def test_umap_is_used_where_it_is_installed_and_named_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    class Umap:
+        def __init__(self, **settings: object) -> None:
+            asked.update(settings)
+
+        def fit_transform(self, vectors: np.ndarray) -> np.ndarray:
+            return vectors[:, :2] * [1.0, 0.0]
+
+    umap = ModuleType("umap")
+    umap.UMAP = Umap  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "umap", umap)
+    vectors = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
+    made = lay_out(np.arange(12), vectors, method="umap")
+    assert (made.method, asked["n_neighbors"], asked["random_state"]) == ("umap", 11, 0)
+    assert made.points[:, 1] == pytest.approx([0.5] * 12)
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(MissingPartError, match=r"vidkin\[map\]"):
+        lay_out(np.arange(12), vectors, method="umap")
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"points must be \[2, 2\] and clusters \[2\], as there are"):
+        CollectionMap("pca", np.arange(2), np.zeros((3, 2), np.float32), np.zeros(2, np.int64), ())
+    with pytest.raises(InvalidArgumentError, match="method must be one of 'auto', 'pca', 'umap', got 'tsne'"):
+        map_collection(None, method="tsne")  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""The library in a real browser: filters, folders, a selection and lists, by mouse and by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.web.browser import new_page, open_browser, served
+from tests.web.conftest import Library, make_library
+
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A library that these tests write to; ``rocket`` is in a folder of its own."""
+    root = tmp_path_factory.mktemp("shelf")
+    return make_library(root)
+
+
+@pytest.fixture(scope="module")
+def address(own: Library) -> Iterator[str]:
+    with served(own.index) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    with new_page(browser) as opened:
+        opened.goto(address)
+        expect(opened.locator(".card")).to_have_count(4)
+        yield opened
+
+
+def test_filters_follow_the_typing_and_the_address(page: Page) -> None:
+    cards = page.locator(".card")
+    page.get_by_text("More filters").click()
+    page.get_by_label("Longest length in seconds").fill("10")
+    expect(cards).to_have_count(2)  # 8 s, and the broken one without a length
+    page.get_by_label("Shortest length in seconds").fill("1")
+    expect(cards).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"\?min_seconds=1&max_seconds=10$"))
+    page.reload()
+    expect(cards).to_have_count(1)
+    expect(page.get_by_label("Longest length in seconds")).to_have_value("10")
+    page.get_by_role("button", name="Clear").click()
+    expect(cards).to_have_count(4)
+    page.get_by_role("navigation", name="Folders").get_by_role("link", name="videos").click()
+    expect(page).to_have_url(re.compile("folder="))
+    expect(page.locator(".chips")).to_contain_text("In ")
+    page.get_by_role("link", name="All folders").first.click()
+    expect(page.locator(".chips")).to_have_count(0)
+
+
+def test_videos_are_selected_by_mouse_and_by_key(page: Page) -> None:
+    cards, chosen = page.locator(".card"), page.locator(".card.picked")
+    bar = page.get_by_role("region", name="Selection")
+    expect(bar).to_be_hidden()
+    cards.nth(0).hover()
+    cards.nth(0).locator(".pick").click()
+    expect(bar).to_contain_text("1 video selected")
+    cards.nth(2).locator("a").first.click(modifiers=["Shift"])
+    expect(chosen).to_have_count(3)
+    cards.nth(1).locator("a").first.click(modifiers=["Control"])
+    expect(chosen).to_have_count(2)
+    page.keyboard.press("Escape")
+    expect(chosen).to_have_count(0)
+    expect(bar).to_be_hidden()
+    cards.nth(0).locator("a").first.focus()
+    page.keyboard.press("x")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(chosen).to_have_count(2)
+    expect(cards.nth(1).locator("a").first).to_be_focused()
+    page.keyboard.press("Control+a")
+    expect(chosen).to_have_count(4)
+    # What is selected stays so while another filter is shown.
+    page.keyboard.press("/")
+    page.keyboard.type("rocket")
+    expect(cards).to_have_count(1)
+    expect(bar).to_contain_text("4 videos selected")
+    page.get_by_role("button", name="None", exact=True).click()
+    page.get_by_label("Name").first.fill("")
+    expect(cards).to_have_count(4)
+    expect(bar).to_be_hidden()
+
+
+def test_a_favorite_and_a_list_are_kept_and_filtered_by(page: Page) -> None:
+    coffee = page.locator(".card", has_text="coffee.mp4")
+    coffee.locator("a").first.focus()
+    page.keyboard.press("f")
+    expect(coffee.locator(".star")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Lists...").click()
+    page.get_by_label("Name of the list").fill("to cut")
+    page.get_by_role("button", name="Add to it").click()
+    expect(coffee.locator(".tag")).to_have_text("to cut")
+    lists = page.get_by_role("navigation", name="Lists")
+    lists.get_by_role("link", name="to cut").click()
+    expect(page.locator(".card")).to_have_count(1)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert download.value.suggested_filename == "to_cut.csv"
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete the list").click()
+    expect(page.locator(".card")).to_have_count(4)
+    expect(lists).not_to_contain_text("to cut")
+    expect(lists).to_contain_text("favorites")
+
+
+def test_copies_of_a_selection_are_shown_and_what_is_removed_comes_back(page: Page) -> None:
+    page.locator(".card", has_text="coffee.mp4").locator("a").first.focus()
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Find copies").click()
+    found = page.get_by_role("region", name="Copies found")
+    expect(found).to_contain_text("1 of 1 video has copies")
+    expect(found.get_by_role("link", name="copy.mp4")).to_be_visible()
+    page.get_by_role("button", name="Remove from the index").click()
+    expect(page.get_by_role("dialog")).to_contain_text("The files stay where they are")
+    page.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator(".card")).to_have_count(3)
+    page.locator("#messages").get_by_role("button", name="Add again").click()
+    expect(page.locator(".card")).to_have_count(4)
+
+
+def test_a_folder_is_chosen_and_added(page: Page, own: Library) -> None:
+    page.locator("#adding summary").click()
+    page.get_by_role("button", name="Choose...").click()
+    folders = page.get_by_role("list", name="Folders")
+    folders.get_by_role("button", name=str(own.folder)).click()
+    expect(page.locator("#picker-path")).to_have_text(str(own.folder))
+    page.get_by_role("button", name="Choose this folder").click()
+    assert Path(page.get_by_label("Folder on this computer").input_value()) == own.folder

@@ -1,0 +1,96 @@
+"""The map in a real browser, by mouse and by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.web.browser import new_page, open_browser, served
+from tests.web.conftest import Library, make_library
+
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    own: Library = make_library(tmp_path_factory.mktemp("map"))
+    with served(own.index) as opened:
+        yield opened
+
+
+def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address: str) -> None:
+    with new_page(browser) as page:
+        page.goto(f"{address}map")
+        page.get_by_role("button", name="Compute the map").click()
+        canvas = page.locator("#points")
+        expect(canvas).to_be_visible()
+        expect(page.locator("#facts")).to_contain_text("3 videos, by ")
+        expect(page.locator("#clusters > li").first).to_contain_text("Cluster 1:")
+        expect(page.locator("#clusters img").first).to_be_visible()
+        # A lasso around everything, by mouse; then none, by key.
+        box = canvas.bounding_box()
+        assert box is not None
+        page.get_by_role("button", name="Lasso").click()
+        page.mouse.move(box["x"] + 4, box["y"] + 4)
+        page.mouse.down()
+        for x, y in ((box["width"] - 4, 4), (box["width"] - 4, box["height"] - 4), (4, box["height"] - 4)):
+            page.mouse.move(box["x"] + x, box["y"] + y, steps=3)
+        page.mouse.up()
+        expect(page.locator("#chosen-title")).to_have_text("3 videos")
+        page.get_by_label("List", exact=True).fill("seen on the map")
+        page.get_by_role("button", name="Add to the list").click()
+        expect(page.locator("#messages")).to_contain_text('Added to "seen on the map"')
+        page.keyboard.press("Escape")
+        expect(page.locator("#chosen")).to_be_hidden()
+        page.get_by_role("button", name="Select cluster 1").click()
+        expect(page.locator("#chosen")).to_be_visible()
+        # It is there again, with the list as a color.
+        page.reload()
+        expect(canvas).to_be_visible()
+        expect(page.locator("#find")).to_be_hidden()
+        page.get_by_label("Color").select_option("seen on the map")
+        expect(page.locator("#legend")).to_contain_text("seen on the map (3)")
+        page.get_by_label("Color").select_option("by folder")
+        expect(page.locator("#legend")).to_contain_text(re.compile(r"videos \(3\)"))
+
+
+def test_twenty_thousand_points_are_drawn_within_a_frame_and_zoomed_by_key(browser: Browser, address: str) -> None:
+    draw = np.random.default_rng(0)
+    places = draw.random((20_000, 2)).round(4)
+    cluster = draw.integers(0, 24, 20_000)
+    answer = {
+        "method": "pca",
+        "videos": list(range(1, 20_001)),
+        "x": places[:, 0].tolist(),
+        "y": places[:, 1].tolist(),
+        "cluster": cluster.tolist(),
+        "central": [[number + 1] for number in range(24)],
+        "folder": [0] * 20_000,
+        "folders": ["/videos"],
+        "is_current": True,
+    }
+    with new_page(browser, refused="Failed to load resource") as page:
+        page.route("**/api/map", lambda route: route.fulfill(json=answer))
+        page.goto(f"{address}map")
+        expect(page.locator("#facts")).to_contain_text("20000 videos")
+        canvas = page.locator("#points")
+        canvas.focus()
+        took = []
+        for key in ("+", "ArrowRight", "ArrowDown", "-", "0", "+", "+", "0"):
+            page.keyboard.press(key)
+            page.wait_for_timeout(50)
+            took.append(float(canvas.get_attribute("data-took") or "inf"))
+        # Of a busy machine the best of eight: 16 ms are a frame.
+        assert min(took) < 16, took
+        page.get_by_role("button", name="Select cluster 3").first.click()
+        expect(page.locator("#chosen-title")).to_have_text(f"{int((cluster == 2).sum())} videos")

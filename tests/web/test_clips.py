@@ -1,0 +1,73 @@
+"""Shots as files: a new clip of chosen ones, and a file of each in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from tests.support.videos import encode, pan
+from tests.web.conftest import Connect, finish_job, number_of
+from vidkin.index import Index, SerialExecutor
+from vidkin.media import probe, read_frames
+
+
+@pytest.fixture
+def film(tmp_path: Path, connect: Connect) -> tuple[TestClient, int, Path]:
+    """A client, the number of a film of three shots of 2 s at 10 frames a second, and the film."""
+    frames = [*pan("coffee", 20), *pan("rocket", 20), *pan("chelsea", 20)]
+    path = encode(tmp_path / "film.mp4", frames)
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add(path, executor=SerialExecutor(index.worker_spec))
+    client = connect(tmp_path / "i.vidkin")
+    number = number_of(client, "film.mp4")
+    finish_job(client, client.post(f"/api/videos/{number}/shots").json())
+    cuts = [{"time": 2.0}, {"time": 4.0}]
+    assert len(client.put(f"/api/videos/{number}/shots", json={"cuts": cuts}).json()["shots"]) == 3
+    return client, number, path
+
+
+def test_chosen_shots_become_one_clip_with_exactly_their_frames(
+    film: tuple[TestClient, int, Path], tmp_path: Path
+) -> None:
+    client, number, path = film
+    ended = finish_job(client, client.post(f"/api/videos/{number}/clips", json={"shots": [3, 1]}).json())
+    assert ended["state"] == "done", ended
+    answer = client.get(ended["result"]["address"])
+    assert answer.headers["content-disposition"] == 'attachment; filename="film-shots.mp4"'
+    (tmp_path / "clip.mp4").write_bytes(answer.content)
+    made, original = read_frames(tmp_path / "clip.mp4", rate=None), read_frames(path, rate=None)
+    expected = np.concatenate([original.images[:20], original.images[40:]]).astype(float)
+    assert len(made.images) == 40
+    assert made.timestamps == pytest.approx(np.arange(40) / 10, abs=1e-3)
+    # Each frame is the right one: nearer to its own than to the one before it.
+    own = np.abs(made.images - expected).mean(axis=(1, 2, 3))
+    before = np.abs(made.images[1:] - expected[:-1]).mean(axis=(1, 2, 3))
+    assert own.max() < 8
+    assert (own[1:] < before).all()
+
+
+def test_each_shot_becomes_a_file_in_a_new_folder_and_nothing_is_replaced(
+    film: tuple[TestClient, int, Path], tmp_path: Path
+) -> None:
+    client, number, _ = film
+    ended = finish_job(
+        client, client.post(f"/api/videos/{number}/clips", json={"folder": str(tmp_path / "shots")}).json()
+    )
+    assert ended["state"] == "done", ended
+    files = sorted((tmp_path / "shots").iterdir())
+    assert [file.name for file in files] == ["film-001.mp4", "film-002.mp4", "film-003.mp4"]
+    assert [round(probe(file).duration, 1) for file in files] == [2.0, 2.0, 2.0]
+    again = client.post(f"/api/videos/{number}/clips", json={"folder": str(tmp_path / "shots")})
+    assert again.status_code == 422
+    assert "there are files in it; name a new folder" in again.json()["detail"]
+    assert client.post(f"/api/videos/{number}/clips", json={"folder": "relative"}).status_code == 422
+
+
+def test_shots_that_are_not_there_are_refused(film: tuple[TestClient, int, Path]) -> None:
+    client, number, _ = film
+    refused = client.post(f"/api/videos/{number}/clips", json={"shots": [4]})
+    assert refused.json()["detail"] == "shots of this video are numbered from 1 to 3, got 4"
+    assert client.get(f"/videos/{number}/clip?shot=2").status_code == 404
