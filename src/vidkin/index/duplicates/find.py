@@ -9,15 +9,16 @@ from itertools import combinations, starmap
 from typing import Any
 
 from vidkin._base.values import Result, fields_as_json
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
 from vidkin.index.duplicates.differences import Difference, find_differences
-from vidkin.index.duplicates.doubts import find_doubt
+from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
+from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import Segment
 
@@ -374,11 +375,27 @@ class _Pairs:
         if not self.read_files:
             return _NOT_CHECKED
         try:
-            doubt = find_doubt(first, second, result)
+            doubt = "" if self._is_confirmed(first, second, result) else find_doubt(first, second, result)
         except MediaError as error:
             return error.cause
         self._remember(first, second, replace(result, doubt=doubt))
         return doubt
+
+    def _is_confirmed(self, first: FileRecord, second: FileRecord, result: PairResult) -> bool:
+        """Whether stored features leave no doubt, so that the files need not be read for it."""
+        segment = longest_segment(result)
+        if segment is None or is_photograph(first.record) or is_photograph(second.record):
+            return False
+        try:
+            one, other = self.search.stored([first.record, second.record])
+        except NotIndexedError:
+            return False  # removed by another process meanwhile
+        if segment.mirrored:
+            flipped = None if self.search.readings is None else self.search.readings.predict_flipped(one)
+            if flipped is None:
+                return False
+            one = flipped
+        return is_confirmed(one, other, segment)
 
     def missing(self, first: FileRecord, second: FileRecord) -> str:
         """What part of the picture would be lost without the first file; checked once per pair."""

@@ -190,6 +190,24 @@ class PairSearch:
         self._refine(_Reading(first, second, 3 if flipped or result.mirrored else 0), 0.0)
         return self.compare(first, second)
 
+    def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
+        """Stored features of these videos, ready for scoring; those read last are held.
+
+        Raises:
+            NotIndexedError: One of them was removed meanwhile.
+        """
+        missing = [record for record in records if record.id not in self._held]
+        found = {record.id: self._held[record.id] for record in records if record.id in self._held}
+        for record, features in zip(missing, self.store.read_many([each.id for each in missing]), strict=True):
+            weighed = weigh_features(features, self.common, record.duration)
+            self._held[record.id] = found[record.id] = weighed
+            self._held_bytes += weighed.values.nbytes
+        for record in records:
+            self._held.move_to_end(record.id)
+        while self._held_bytes > _MOST_HELD and len(self._held) > 1:
+            self._held_bytes -= self._held.popitem(last=False)[1].values.nbytes
+        return [found[record.id] for record in records]
+
     def _join(self, first: str, second: str) -> None:
         """Make one family of two, unless every pair must speak for itself as others are out of scope."""
         if self.pairs.scope.is_everything:
@@ -230,7 +248,7 @@ class PairSearch:
             if self.known.get(content, content_of(other)) is None and pairs[content_of(other)] not in self._unlike
         ]
         met = []
-        for other, promises in zip(neighbors, self._promise(one, self._weighed_many(neighbors)), strict=True):
+        for other, promises in zip(neighbors, self._promise(one, self.stored(neighbors)), strict=True):
             if promises:
                 met.append(other)
             else:
@@ -264,7 +282,7 @@ class PairSearch:
         """Compare a video with others by stored features, where that is not known yet."""
         content = content_of(record)
         others = [other for other in others if self.known.get(content, content_of(other)) is None]
-        one, targets = self._weighed(record), self._weighed_many(others)
+        one, targets = self._weighed(record), self.stored(others)
         for other, target, score in zip(others, targets, self.scorer.score(one, targets), strict=True):
             best = score
             # As in score_pair: the other direction may find a line that this one misses by a frame. Where nothing at
@@ -292,7 +310,7 @@ class PairSearch:
                 if self._families.name(content_of(other)) != content
                 and in_order(content, content_of(other)) not in self._flips
             ]
-            targets = self._weighed_many(neighbors)
+            targets = self.stored(neighbors)
         except NotIndexedError:
             self.store.refresh()
             return False
@@ -408,21 +426,7 @@ class PairSearch:
         return score_pair(one, other, self.scorer), one, other
 
     def _weighed(self, record: VideoRecord) -> FrameFeatures:
-        return self._weighed_many([record])[0]
-
-    def _weighed_many(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
-        """Features ready for scoring; those read last are held."""
-        missing = [record for record in records if record.id not in self._held]
-        found = {record.id: self._held[record.id] for record in records if record.id in self._held}
-        for record, features in zip(missing, self.store.read_many([each.id for each in missing]), strict=True):
-            weighed = weigh_features(features, self.common, record.duration)
-            self._held[record.id] = found[record.id] = weighed
-            self._held_bytes += weighed.values.nbytes
-        for record in records:
-            self._held.move_to_end(record.id)
-        while self._held_bytes > _MOST_HELD and len(self._held) > 1:
-            self._held_bytes -= self._held.popitem(last=False)[1].values.nbytes
-        return [found[record.id] for record in records]
+        return self.stored([record])[0]
 
 
 def in_order(first: str, second: str) -> tuple[str, str]:
