@@ -176,18 +176,29 @@ class PairSearch:
             assert result is not None
         return result
 
-    def refine(self, first: VideoRecord, second: VideoRecord, *, flipped: bool = False) -> PairResult:
-        """The result of a pair by reading both files as finely as queries, unless that is known or impossible.
-
-        Args:
-            first, second: The videos.
-            flipped: Whether to look at mirror images, too, even if nothing speaks for them yet.
-        """
+    def refine(self, first: VideoRecord, second: VideoRecord) -> PairResult:
+        """The result of a pair by reading both files as finely as queries, unless that is known or impossible."""
         result = self.compare(first, second)
-        is_stored = self._is_stored_finely(first, second) and not (flipped or result.mirrored)
+        is_stored = self._is_stored_finely(first, second) and not result.mirrored
         if self.readings is None or result.fine or is_stored:
             return result
-        self._refine(_Reading(first, second, 3 if flipped or result.mirrored else 0), 0.0)
+        self._refine(_Reading(first, second, 3 if result.mirrored else 0), 0.0)
+        return self.compare(first, second)
+
+    def find_flipped(self, first: VideoRecord, second: VideoRecord, threshold: float) -> PairResult:
+        """The result of a pair of which other copies say that one is a mirror image of the other: by predicted features
+        where they leave no doubt, otherwise by reading both files."""
+        result = self.compare(first, second)
+        if self.readings is None or result.fine or result.mirrored:
+            return result
+        one, other = self.stored([first, second])
+        predicted = self.readings.predict_flipped(one)
+        if predicted is not None:
+            found = _result(self.scorer.score(predicted, [other], mirrored=True)[0], predicted, other)
+            if is_clear(found, threshold) and result.score <= found.score - _PREDICTED_LESS:
+                self.known.put(content_of(first), content_of(second), found)
+                return self.compare(first, second)
+        self._refine(_Reading(first, second, 3), 0.0)
         return self.compare(first, second)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:

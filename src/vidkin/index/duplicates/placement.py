@@ -28,7 +28,7 @@ from vidkin.similarity import WHOLE, Box, Segment
 _MOMENTS, _SHORT_SIDE = 4, 288
 _SPREAD = 8
 # Bytes of frames that are held for the next copy of the same video.
-_MOST_HELD = 96 << 20
+_MOST_HELD = 64 << 20
 # The shorter side of pictures that are only compared in a known place.
 _GLANCE_SIDE = 144
 # Frames of the other video that may be the same moment: so many seconds around it, so many a second.
@@ -298,10 +298,13 @@ class _HeldFrames:
             grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
             images, times = _read(path, (moments[missing, None] + grid).reshape(-1), length)
             for place in missing:
-                rows = np.flatnonzero(np.abs(times - moments[place]) <= _REACH + 1 / _RATE)
+                apart = np.abs(times - moments[place])
+                rows = np.flatnonzero(apart <= _REACH + 1 / _RATE)
                 if not len(rows):
-                    rows = np.array([np.abs(times - moments[place]).argmin()])
-                found[keys[place]] = _Frames(images[rows], times[rows])
+                    rows = np.array([apart.argmin()])
+                # Windows on one array: all moments of a video are held as long.
+                near = slice(int(rows[0]), int(rows[-1]) + 1)
+                found[keys[place]] = _Frames(images[near], times[near])
         self._hold(found)
         return [found[key] for key in keys]
 
