@@ -99,6 +99,8 @@ class PairSearch:
     _families: Families = field(default_factory=Families, init=False)
     _met: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
     _unlike: set[tuple[str, str]] = field(default_factory=set, init=False)
+    # Whether each video is looked up in this run, so that a part of a picture is found by those that show it whole.
+    _all_ask: bool = field(default=False, init=False)
 
     def run(
         self,
@@ -122,6 +124,7 @@ class PairSearch:
         flipped = Lookups(self.pairs, self.known.flipped, self.known.scoped, "flipped")
         searching = [by_content[content] for content in searched.pending(by_content)]
         turning = [by_content[content] for content in flipped.pending(flipping)]
+        self._all_ask = len(searching) == len(by_content)
         total = len(by_content) + len(flipping)
         done = total - len(searching) - len(turning)
         self._families = Families()
@@ -240,7 +243,7 @@ class PairSearch:
         """Compare a video with its neighbors; whether that is done."""
         for _ in range(_MOST_READINGS):
             try:
-                query = Query(self._weighed(record))
+                query = self._query(self._weighed(record))
                 self._compare_neighbors(record, self._neighbors(query, record, others), threshold)
             except NotIndexedError:
                 # It, or one of those nearest to it, was removed by another process meanwhile.
@@ -317,7 +320,7 @@ class PairSearch:
                 return False
             neighbors = [
                 other
-                for other in self._neighbors(Query(features), record, others)
+                for other in self._neighbors(self._query(features), record, others)
                 if self._families.name(content_of(other)) != content
                 and in_order(content, content_of(other)) not in self._flips
             ]
@@ -354,6 +357,10 @@ class PairSearch:
             self._join(first, second)
         elif self.parts or min(result.covered) >= _MAYBE_WHOLE:
             self._flips[first, second] = max(result.score, self._flips.get((first, second), 0.0))
+
+    def _query(self, features: FrameFeatures) -> Query:
+        """What is looked up for a video: its whole pictures and their parts, which are twenty times as many."""
+        return Query(features.views([0]) if self._all_ask else features)
 
     def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
         content = content_of(record)
