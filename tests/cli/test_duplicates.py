@@ -218,8 +218,8 @@ def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
         progress.groups = 3 if done == 50 else 0
         progress.update(done, 90)
     assert capsys.readouterr().err.splitlines() == [
-        "comparing: 30 of 90, 0.5/s, 2:00 left",
-        "comparing: 50 of 90, 0.5/s, 1:20 left, 3 groups",
+        "comparing: 30 of 90, 0.5/s, 0:02:00 left",
+        "comparing: 50 of 90, 0.5/s, 0:01:20 left, 3 groups",
     ]
 
 

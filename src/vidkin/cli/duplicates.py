@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -245,7 +246,7 @@ class _Progress:
             return
         self._noted = now
         rate = (done - self._first) / (now - self._begun)
-        left = f", {rate:.1f}/s, {clock((total - done) / rate)} left" if rate > 0 and done < total else ""
+        left = f", {rate:.1f}/s, {timedelta(seconds=round((total - done) / rate))} left" if rate > 0 and done < total else ""
         note(f"comparing: {done} of {total}{left}{', ' if found else ''}{found}")
 
 
