@@ -246,8 +246,10 @@ class _Progress:
             return
         self._noted = now
         rate = (done - self._first) / (now - self._begun)
-        left = f", {rate:.1f}/s, {timedelta(seconds=round((total - done) / rate))} left" if rate > 0 and done < total else ""
-        note(f"comparing: {done} of {total}{left}{', ' if found else ''}{found}")
+        parts = [f"comparing: {done} of {total}"]
+        if rate > 0 and done < total:
+            parts += [f"{rate:.1f}/s", f"{timedelta(seconds=round((total - done) / rate))} left"]
+        note(", ".join([*parts, *filter(None, [found])]))
 
 
 def _print_line(group: DuplicateGroup) -> None:

@@ -21,7 +21,7 @@ from vidkin.similarity.scorer import PromisingScorer
 
 # With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3
-# Below this score in one direction, a pair is not scored in the other one: of 180 pairs 82 were below, and none of these
+# Below this score in one direction, a pair is not scored in the other: of 180 pairs 82 were below, and none of them
 # reached .21 there.
 _UNLIKE = 0.05
 # From this score and this share of the shorter video on, a finer reading makes no visible difference.
