@@ -210,11 +210,11 @@ def test_groups_are_lines_as_they_are_found(own: Library) -> None:
 def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    steps = ((0.0, 10), (29.0, 12), (40.0, 30), (45.0, 35), (80.0, 50))
-    passed = iter([0.0, *(seconds for seconds, _ in steps)])
-    monkeypatch.setattr("vidkin.cli.duplicates.time.monotonic", lambda: next(passed))
+    passed = [0.0]
+    monkeypatch.setattr("vidkin.cli.duplicates.time.monotonic", lambda: passed[-1])
     progress = _Progress(Meter())
-    for _, done in steps:
+    for seconds, done in ((0.0, 10), (29.0, 12), (40.0, 30), (45.0, 35), (80.0, 50)):
+        passed.append(seconds)
         progress.groups = 3 if done == 50 else 0
         progress.update(done, 90)
     assert capsys.readouterr().err.splitlines() == [
