@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import combinations, starmap
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ from vidkin.similarity import Segment
 
 _logger = logging.getLogger(__name__)
 
-_Choice = TypeVar("_Choice")
+_Chosen = TypeVar("_Chosen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,12 +339,14 @@ def find_duplicates(
         )
         copies = [[file for content in group for file in by_content[content]] for group in contents]
         copies = [group for group in copies if any(starmap(scope.has_pair, combinations(group, 2)))]
-        for group in _describe_groups(copies, pairs, rules, workers or processor_count()):
-            groups.append(group)
-            if on_group is not None:
-                on_group(groups[-1])
-            if on_progress is not None:
-                on_progress(compared + len(groups), compared + len(copies))
+        # Closed before anything is saved, whatever ends it: no thread changes what is known meanwhile.
+        with closing(_describe_groups(copies, pairs, rules, workers or processor_count())) as described:
+            for group in described:
+                groups.append(group)
+                if on_group is not None:
+                    on_group(group)
+                if on_progress is not None:
+                    on_progress(compared + len(groups), compared + len(copies))
     finally:
         search.known.save()
     return sorted(groups, key=lambda group: group.best.path)
@@ -351,7 +354,7 @@ def find_duplicates(
 
 def _describe_groups(
     copies: Sequence[Sequence[FileRecord]], pairs: _Pairs, rules: Sequence[str], workers: int
-) -> Iterator[DuplicateGroup]:
+) -> Generator[DuplicateGroup, None, None]:
     """The groups in their order. Most of the time goes to decoders, which work beside each other in threads."""
     # Reading a file again with the extractor is not divided: a preview, which reads none, needs no threads.
     if workers == 1 or not pairs.read_files or len(copies) < 2:
@@ -470,7 +473,7 @@ class _Pairs:
             known.save_now_and_then()
         return found
 
-    def choose(self, choose: Callable[[dict[str, tuple[int, str]]], _Choice]) -> _Choice:
+    def choose(self, choose: Callable[[dict[str, tuple[int, str]]], _Chosen]) -> _Chosen:
         """Make a choice with those that are known, and remember what it adds to them."""
         with self.lock:
             before = dict(self.search.known.keepers)
