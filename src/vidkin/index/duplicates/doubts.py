@@ -98,11 +98,12 @@ def is_confirmed(first: FrameFeatures, second: FrameFeatures, segment: Segment) 
         if not len(frames) or float(features.information[frames].mean()) < _LEAST_INFORMATION:
             return False
         sides.append(features.views([_nearest_view(features, frames, box)]).frames(frames))
+    one, other = sides
     # Parts of the picture are described in some of the frames only.
-    described = np.flatnonzero(np.logical_and(*(side.whole.any(axis=(1, 2)) for side in sides)))
+    described = np.flatnonzero((one.whole != 0).any(axis=(1, 2)) & (other.whole != 0).any(axis=(1, 2)))
     if len(described) < 2:
         return False
-    return compare_changes(*sides, described, described, _OF_SCENES).confirmation >= _CONFIRMED
+    return compare_changes(one, other, described, described, _OF_SCENES).confirmation >= _CONFIRMED
 
 
 def _nearest_view(features: FrameFeatures, frames: NDArray[np.int64], box: Box) -> int:

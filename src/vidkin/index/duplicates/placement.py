@@ -276,11 +276,15 @@ class _Frames:
         return np.stack([self.canvas(row, box, size) for row in rows])
 
 
+# Path, bytes and time of change of a file, and a moment of it.
+_FramesKey = tuple[str, int, int, float]
+
+
 class _HeldFrames:
     """Frames around moments of the videos that copies were compared with last."""
 
     def __init__(self) -> None:
-        self._frames: OrderedDict[tuple[object, ...], _Frames] = OrderedDict()
+        self._frames: OrderedDict[_FramesKey, _Frames] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, path: str, moments: NDArray[np.float64], length: float) -> list[_Frames]:
@@ -308,7 +312,7 @@ class _HeldFrames:
         self._hold(found)
         return [found[key] for key in keys]
 
-    def _hold(self, found: Mapping[tuple[object, ...], _Frames]) -> None:
+    def _hold(self, found: Mapping[_FramesKey, _Frames]) -> None:
         with self._lock:
             for key, frames in found.items():
                 self._frames[key] = frames
@@ -510,7 +514,7 @@ def _agreements(ones: NDArray[np.float32], others: NDArray[np.float32]) -> NDArr
     count = textured.sum(axis=1)
     low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, counted.shape[1] - 1)
     rows = np.arange(len(counted))
-    result = ((counted[rows, low] + counted[rows, high]) / 2).astype(np.float64)
+    result: NDArray[np.float64] = ((counted[rows, low] + counted[rows, high]) / 2).astype(np.float64)
     for row in np.flatnonzero(count < _FEWEST_BLOCKS).tolist():
         result[row] = _correlation(ones[min(row, len(ones) - 1)], others[row])
     return result
