@@ -67,7 +67,7 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
             script("duplicates_rate", "--work", work / "duplicates", "--output", RESULTS / "duplicates_rate.json"),
             script(
                 "duplicates_growth", work / "duplicates" / "this" / "c.vidkin", "--work", work / "duplicates_growth",
-                "--output", RESULTS / "duplicates_growth.json",
+                "--sizes", 1000, 3000, "--output", RESULTS / "duplicates_growth.json",
             ),
         ],
         "copy_kinds": [script("copy_kinds", "--work", work / "copy_kinds", "--output", RESULTS / "copy_kinds.json")],
