@@ -67,6 +67,17 @@ def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
         ],
         "served_memory": [script("served_memory", videos, "--output", RESULTS / "served_memory.json")],
         "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],
+        "duplicates_rate": [
+            script("duplicates_rate", "--work", work / "duplicates", "--output", RESULTS / "duplicates_rate.json"),
+            script(
+                "duplicates_growth", work / "duplicates" / "this" / "c.vidkin", "--work", work / "duplicates_growth",
+                "--sizes", 1000, 3000, "--output", RESULTS / "duplicates_growth.json",
+            ),
+        ],
+        "copy_kinds": [script("copy_kinds", "--work", work / "copy_kinds", "--output", RESULTS / "copy_kinds.json")],
+        "coverage_ends": [
+            script("coverage_ends", "--work", work / "coverage", "--output", RESULTS / "coverage_ends.json"),
+        ],
         "start_up": [script("start_up", "--data", data, "--output", RESULTS / "start_up.json")],
         "index_rate": [script("index_rate", videos, edited, "--output", RESULTS / "index_rate.json")],
         "ray_rate": [script("ray_rate", videos, edited, "--output", RESULTS / "ray_rate.json")],

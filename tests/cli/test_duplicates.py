@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
+from vidkin.cli.console import Meter
+from vidkin.cli.duplicates import _Progress
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +197,30 @@ def test_parts_and_keep_rules(own: Library) -> None:
     assert "excerpt of " in run("duplicates", "--index", own.index, "--parts").out
     outcome = run("duplicates", "--index", own.index, "--keep", "prettiest", status=2)
     assert "keep must be one of best, oldest, newest" in outcome.err
+
+
+def test_groups_are_lines_as_they_are_found(own: Library) -> None:
+    words = ("duplicates", "--index", own.index, "--parts")
+    lines = [json.loads(line) for line in run(*words, "--json-lines").out.splitlines()]
+    assert lines == run(*words, "--json").json["groups"]
+    assert [len(group["members"]) for group in lines] == [3]
+    assert "cannot be combined" in run(*words, "--json-lines", "--json", status=2).err
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passed = [0.0]
+    monkeypatch.setattr("vidkin.cli.duplicates.time.monotonic", lambda: passed[-1])
+    progress = _Progress(Meter())
+    for seconds, done in ((0.0, 10), (29.0, 12), (40.0, 30), (45.0, 35), (80.0, 50)):
+        passed.append(seconds)
+        progress.groups = 3 if done == 50 else 0
+        progress.update(done, 90)
+    assert capsys.readouterr().err.splitlines() == [
+        "comparing: 30 of 90, 0.5/s, 0:02:00 left",
+        "comparing: 50 of 90, 0.5/s, 0:01:20 left, 3 groups",
+    ]
 
 
 def test_a_page_has_the_pictures_of_all_copies(own: Library, tmp_path: Path) -> None:

@@ -56,8 +56,10 @@ def test_a_group_frees_what_is_spare() -> None:
 
 def test_a_row_has_the_times_of_an_excerpt_and_what_kind_of_copy_it_is() -> None:
     differences = (Difference("without color"), Difference("lower resolution", 0.5))
-    part = copy(relation="excerpt", start=2.0, end=32.0, differences=differences)
+    beside = {"companions": ("/a/copy.srt", "/a/copy.nfo"), "stays": "it is in the library"}
+    part = copy(relation="excerpt", start=2.0, end=32.0, differences=differences, **beside)
     headings, _, row = duplicate_cells([DuplicateGroup((BEST, part))])
     values = dict(zip(headings, row, strict=True))
     assert (values["relation"], values["start"], values["end"]) == ("excerpt", "2.000", "32.000")
     assert values["differences"] == "without color; lower resolution"
+    assert (values["stays"], values["companions"]) == ("it is in the library", "/a/copy.srt; /a/copy.nfo")

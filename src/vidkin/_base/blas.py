@@ -1,7 +1,11 @@
-"""Arithmetic of arrays where NumPy alone wastes time: linear algebra on one thread, the largest numbers of rows."""
+"""Arithmetic of arrays where NumPy alone wastes time: linear algebra on one thread, the largest numbers of rows.
+
+And how many processors there are for what is worth dividing.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +20,12 @@ if TYPE_CHECKING:
 
 # Numbers a group of which only the largest is looked at first.
 _MOST_A_GROUP = 16
+
+
+def processor_count() -> int:
+    """Number of processors that this process may use, at least 1."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 @contextmanager

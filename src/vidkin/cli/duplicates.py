@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 from rich.text import Text
 
 from vidkin._base.values import write_csv_rows
-from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
+from vidkin.cli.console import Meter, is_roomy, meter, note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
@@ -27,6 +29,9 @@ from vidkin.rendering.text import clock, command_line, file_size, number, print_
 
 if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index
+
+# Without a terminal, seconds from one line about the progress to the next.
+_SECONDS_A_NOTE = 30.0
 
 
 def duplicates(
@@ -93,14 +98,30 @@ def duplicates(
         list[Path] | None,
         typer.Option("--protect", metavar="FOLDER", help="The plan touches no file in this folder; repeatable."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            "-w",
+            min=1,
+            help="Groups whose files are read at the same time.",
+            show_default="one per processor",
+        ),
+    ] = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
+    json_lines: Annotated[
+        bool,
+        typer.Option("--json-lines", help="Print each group as soon as it is found, as JSON on a line of its own."),
+    ] = False,
 ) -> None:
     """List groups of copies in the index; the best copy of each group is marked.
 
     Pairs in doubt are read again. What was compared is kept in the index, so that the next run is fast.
     """
     form = choose_format(format, json=json)
+    if json_lines and (form is not OutputFormat.TABLE or csv_file == STANDARD_OUTPUT):
+        raise typer.BadParameter("--json-lines cannot be combined with --json, --format or --csv -")
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=form is OutputFormat.JSON)
         return
@@ -118,6 +139,8 @@ def duplicates(
             only=only or (),
             across=across or (),
             incoming=incoming or (),
+            workers=workers,
+            on_group=_print_line if json_lines else None,
         )
         place = collection.place
         records = collection.videos() if plan is not None else []
@@ -140,7 +163,7 @@ def duplicates(
 
         for line in duplicate_cells(groups):
             write_tsv(line)
-    if to_output or form in (OutputFormat.JSON, OutputFormat.TSV):
+    if to_output or json_lines or form in (OutputFormat.JSON, OutputFormat.TSV):
         return
     if form is OutputFormat.PLAIN:
         from vidkin.rendering.duplicates import describe_member
@@ -178,9 +201,18 @@ def find_groups(
     only: Sequence[Path] = (),
     across: Sequence[Path] = (),
     incoming: Sequence[Path] = (),
+    workers: int | None = None,
+    on_group: Callable[[DuplicateGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
-    """The groups of copies; shows a progress bar."""
+    """The groups of copies; shows a progress bar, or without a terminal a line now and then."""
     with meter("comparing") as bar:
+        shown = _Progress(bar)
+
+        def count(group: DuplicateGroup) -> None:
+            shown.groups += 1
+            if on_group is not None:
+                on_group(group)
+
         return collection.duplicates(
             threshold=threshold,
             parts=parts,
@@ -189,8 +221,40 @@ def find_groups(
             only=only,
             across=across,
             incoming=incoming,
-            on_progress=bar.update,
+            workers=workers,
+            on_progress=shown.update,
+            on_group=count,
         )
+
+
+class _Progress:
+    """Steps done and groups found: on the bar, or without a terminal in a line on standard error now and then."""
+
+    def __init__(self, bar: Meter) -> None:
+        self.groups = 0
+        self._bar = bar
+        self._begun = self._noted = time.monotonic()
+        self._first: int | None = None
+
+    def update(self, done: int, total: int) -> None:
+        """Tell how far the search is."""
+        found = number(self.groups, "group") if self.groups else ""
+        self._bar.update(done, total, detail=found)
+        now = time.monotonic()
+        if self._first is None:
+            self._first = done  # what earlier runs have done took no time
+        if self._bar.is_shown or now - self._noted < _SECONDS_A_NOTE:
+            return
+        self._noted = now
+        rate = (done - self._first) / (now - self._begun)
+        parts = [f"comparing: {done} of {total}"]
+        if rate > 0 and done < total:
+            parts += [f"{rate:.1f}/s", f"{timedelta(seconds=round((total - done) / rate))} left"]
+        note(", ".join([*parts, *filter(None, [found])]))
+
+
+def _print_line(group: DuplicateGroup) -> None:
+    print_json(group, indent=None)
 
 
 def print_groups(groups: Sequence[DuplicateGroup]) -> None:

@@ -353,6 +353,7 @@ class Index:
         incoming: PathLike | Sequence[PathLike] = (),
         known_only: bool = False,
         read_files: bool = True,
+        workers: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         on_group: Callable[[DuplicateGroup], None] | None = None,
     ) -> Results[DuplicateGroup]:
@@ -376,12 +377,14 @@ class Index:
             known_only: Only group what earlier searches compared; :meth:`uncompared` says how much they left.
             read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
                 pixels, what was not looked at before is in doubt, and nothing is stored.
+            workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
+                The answers are the same.
             on_progress: Callback that receives (steps done, total number of steps).
             on_group: Callback that receives each group when the roles of its members are known.
 
         Raises:
-            InvalidArgumentError: The threshold is out of its range, ``keep`` is neither a rule nor a folder, a folder
-                does not exist, or both ``across`` and ``incoming`` are given.
+            InvalidArgumentError: The threshold or the number of workers is out of its range, ``keep`` is neither a rule
+                nor a folder, a folder does not exist, or both ``across`` and ``incoming`` are given.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos; or a
                 trained comparator gives unrelated videos of the index such scores.
         """
@@ -414,6 +417,7 @@ class Index:
             scope=scope,
             known_only=known_only,
             read_files=read_files,
+            workers=workers,
             on_progress=on_progress,
             on_group=on_group,
         )

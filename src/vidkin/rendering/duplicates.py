@@ -17,6 +17,7 @@ from vidkin.rendering.text import clock, file_size, number, printable
 _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
     *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt", "differences"),
+    *("stays", "companions"),
 )
 # Files that belong to a video and are named beside it; the rest is counted.
 _MOST_NAMED = 3
@@ -113,6 +114,8 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
                 *(*sizes, member.relation, member.compared_with or "", *times),
                 *(mirrored, f"{member.lacking:.3f}", member.doubt),
                 "; ".join(map(describe_difference, member.differences)),
+                member.stays,
+                "; ".join(member.companions),
             )
 
 

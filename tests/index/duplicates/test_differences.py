@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Difference
+from vidkin.index.duplicates import placement
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.differences import find_differences
 from vidkin.index.storage.records import VideoRecord
@@ -184,6 +186,24 @@ def test_a_cut_at_a_key_frame_is_told_from_one_that_was_encoded_again(source: Pa
     assert compare_packets(source, cut) is None
     again = encode(tmp_path / "again.mp4", scene(), rate=RATE, options={"crf": "19"})
     assert compare_packets(again, source) is None
+
+
+def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def note(path: str, *arguments: Any, **options: Any) -> Any:
+        read.append(Path(path))
+        return read_frames(path, *arguments, **options)
+
+    read_frames = placement._read
+    monkeypatch.setattr(placement, "_read", note)
+    monkeypatch.setattr(placement, "_HELD", placement._HeldFrames())
+    gray, small = filtered(tmp_path / "gray.mp4", "hue=s=0"), filtered(tmp_path / "small.mp4", "scale=160:120")
+    kinds = [[difference.kind for difference in differences(copy, source)] for copy in (gray, small)]
+    assert kinds == [["without color"], ["lower resolution"]]
+    assert read == [gray, source, small]
 
 
 def test_what_shows_something_else_is_given_no_words(source: Path, tmp_path: Path) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from tests.support.videos import Image, encode, pan, photograph
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.doubts import find_doubt, picture_agreement, template_correlation
-from vidkin.similarity import Segment
+from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, picture_agreement, template_correlation
+from vidkin.similarity import FrameFeatures, Segment
 
 RATE, COUNT, SECONDS = 10, 50, 5.0
 MATCH = PairResult(0.9, True, (1.0, 1.0), (Segment(0, SECONDS, 0, SECONDS, 0.9),))
@@ -140,3 +142,32 @@ def test_a_flat_template_or_picture_correlates_with_nothing() -> None:
     assert not template_correlation(noise, np.full((5, 6), 0.1)).any()
     assert not template_correlation(np.full((20, 30), 0.1), noise[:5, :6]).any()
     assert template_correlation(noise, noise[3:9, 4:14])[3, 4] == pytest.approx(1.0)
+
+
+def described(scenes: Sequence[NDArray[np.float32]], seconds: int = 3) -> FrameFeatures:
+    """One frame a second, the same picture for some seconds of each scene."""
+    values = np.repeat(np.stack(scenes), seconds, axis=0)[:, None]
+    return FrameFeatures.of_whole(values, np.arange(float(len(values))))
+
+
+def near(vector: NDArray[np.float32], share: float, generator: np.random.Generator) -> NDArray[np.float32]:
+    """A unit vector that has this cosine with another one."""
+    other = generator.normal(size=len(vector)).astype(np.float32)
+    other -= (other @ vector) * vector
+    return np.asarray(share * vector + np.sqrt(1 - share**2) * other / np.linalg.norm(other), np.float32)
+
+
+def test_stored_features_confirm_the_same_scenes_and_never_takes_before_one_camera() -> None:
+    generator = np.random.default_rng(0)
+    scenes = [near(np.eye(128, dtype=np.float32)[0], 0.2, generator) for _ in range(4)]
+    match = Segment(0.0, 11.0, 0.0, 11.0, 0.9)
+    film, copy = described(scenes), described([near(scene, 0.85, generator) for scene in scenes])
+    assert is_confirmed(film, copy, match)
+    # The same wall in both, and what moves before it differs: each frame resembles its counterpart as much as above.
+    wall = scenes[0]
+    first, second = ([near(wall, 0.93, generator) for _ in range(4)] for _ in range(2))
+    assert not is_confirmed(described(first), described(second), match)
+    # Scenes in another order are no copy, and little to see proves nothing.
+    assert not is_confirmed(film, described(scenes[::-1]), match)
+    plain = replace(film, information=np.full(12, 0.2, np.float32))
+    assert not is_confirmed(film, plain, match)

@@ -13,6 +13,7 @@ import pytest
 
 import vidkin
 from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError
 from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor, plan_removal
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.storage.opening import open_place
@@ -91,6 +92,20 @@ def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Ind
     assert sorted(item.mirrored for item in pair) == [False, True]
     assert min(item.score for item in pair) > 0.9
     assert groups[1].savings == trimmed.size
+
+
+def test_groups_that_are_read_at_the_same_time_get_the_same_words(index: Index) -> None:
+    found = []
+    for workers in (1, 3):
+        Comparisons(open_place(index.path)).save()
+        told: list[DuplicateGroup] = []
+        groups = index.duplicates(workers=workers, on_group=told.append)
+        assert sorted(told, key=lambda group: group.best.path) == groups
+        found.append([group.to_dict() for group in groups])
+    assert found[0] == found[1]
+    assert [difference["kind"] for difference in found[0][0]["members"][1]["differences"]] == ["mirrored"]
+    with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
+        index.duplicates(workers=0)
 
 
 def test_mirrored_copies_can_be_left_alone(index: Index) -> None:

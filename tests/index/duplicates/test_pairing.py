@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from vidkin.errors import NotIndexedError
-from vidkin.index import MemoryStore, VideoRecord
+from vidkin.index import Entry, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.query.common import CommonFrames
+from vidkin.index.storage.contract import NearestWindows
+from vidkin.index.storage.records import unit_vectors
 from vidkin.similarity import CopyScorer, FrameFeatures, Segment
 
 RECORDS = [
@@ -63,6 +68,52 @@ def test_what_is_in_doubt_is_read_again(result: PairResult, stored_finely: bool,
     readings: Any = Watched(stored_finely=stored_finely)
     PairSearch(MemoryStore(), CommonFrames(), CopyScorer(), known, readings).run(RECORDS, threshold=0.7)
     assert bool(readings.read) is is_read
+
+
+class Counted(MemoryStore):
+    """A store that notes how often it is asked for what is near."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
+        self.asked += 1
+        return super().nearest(vectors, limit)
+
+
+def of_scenes(generator: np.random.Generator, name: str) -> Entry:
+    """Six seconds, each a scene of its own."""
+    values = unit_vectors(generator.normal(size=(6, 1, 64))).astype(np.float16)
+    features = FrameFeatures.of_whole(values, np.arange(6.0))
+    windows = window_vectors(features)
+    facts = {"duration": 6.0, "frames": 6, "windows": len(windows)}
+    return Entry(VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name, **facts), features, windows)  # type: ignore[arg-type]
+
+
+def test_of_videos_that_are_added_only_those_are_looked_up() -> None:
+    generator = np.random.default_rng(0)
+    store = Counted()
+    old = [of_scenes(generator, f"old {number}") for number in range(60)]
+    store.append_many(old)
+    known = Comparisons()
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    assert store.asked == 60
+    # One of ten is a copy of a video that is there.
+    new = [of_scenes(generator, f"new {number}") for number in range(9)]
+    copied = replace(old[7].record, path="/copy.mp4", content_hash="copy", id=-1)
+    store.append_many([*new, Entry(copied, old[7].features, old[7].windows)])
+    before = {pair[:2] for pair in known.pairs()}
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    assert store.asked == 70
+    found = known.get("old 7", "copy")
+    assert found is not None
+    assert (found.score, found.covered) == (pytest.approx(1.0), (1.0, 1.0))
+    assert all(
+        "new" in first + second or "copy" in first + second
+        for first, second, _ in known.pairs()
+        if (first, second) not in before
+    )
 
 
 def test_two_families_that_were_found_to_be_two_are_not_read_again() -> None:

@@ -25,7 +25,7 @@ _PAUSE = 20.0
 
 # Raise it when the same pair would get another doubt or missing part. A change of the score changes the state by itself
 # (`vidkin.similarity.scorer.SCORE_REVISION`).
-_DOUBT_REVISION = 0
+_DOUBT_REVISION = 1
 
 
 @dataclass(frozen=True, slots=True)

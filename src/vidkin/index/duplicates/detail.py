@@ -255,7 +255,12 @@ def _connected(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArr
 
 def colorfulness(images: Sequence[NDArray[np.uint8]]) -> float:
     """Mean distance of pixels from gray, in gray levels; about 0 for a black and white copy."""
-    spreads = [float((image.max(axis=-1) - image.min(axis=-1)).mean()) for image in images]
+    spreads = []
+    for image in images:
+        # Whole planes are compared many times as fast as the three numbers of each pixel.
+        first, second, third = (image[..., channel] for channel in range(3))
+        most = np.maximum(np.maximum(first, second), third)
+        spreads.append(float((most - np.minimum(np.minimum(first, second), third)).mean()))
     return sum(spreads) / len(spreads)
 
 

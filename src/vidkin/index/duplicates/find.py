@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import combinations, starmap
-from typing import Any
+from typing import Any, TypeVar
 
+from vidkin._base.blas import processor_count
 from vidkin._base.values import Result, fields_as_json
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
 from vidkin.index.duplicates.differences import Difference, find_differences
-from vidkin.index.duplicates.doubts import find_doubt
+from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
+from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import Segment
 
 _logger = logging.getLogger(__name__)
+
+_Chosen = TypeVar("_Chosen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +292,7 @@ def find_duplicates(
     scope: Scope | None = None,
     known_only: bool = False,
     read_files: bool = True,
+    workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     on_group: Callable[[DuplicateGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
@@ -304,6 +312,7 @@ def find_duplicates(
         known_only: Only group what earlier searches compared.
         read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
             pixels, and whatever was not looked at before is in doubt.
+        workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
         on_progress: Called with (steps done, steps in all).
         on_group: Called with each group when its members and their roles are known.
 
@@ -311,10 +320,12 @@ def find_duplicates(
         Groups sorted by the path of their best copy.
 
     Raises:
-        InvalidArgumentError: The threshold is out of range, or the rule is unknown.
+        InvalidArgumentError: The threshold or the number of workers is out of range, or the rule is unknown.
     """
     if not 0.0 < threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
+    if workers is not None and workers < 1:
+        raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
     rules, scope = check_keep_rules(keep), scope or Scope()
     files = scope.present(files)
     search.pairs, search.parts = PairScope.of(scope, files), parts
@@ -351,20 +362,38 @@ def find_duplicates(
         )
         copies = [[file for content in group for file in by_content[content]] for group in contents]
         copies = [group for group in copies if any(starmap(scope.has_pair, combinations(group, 2)))]
-        for group in copies:
-            groups.append(_group(group, pairs, rules))
-            if on_group is not None:
-                on_group(groups[-1])
-            if on_progress is not None:
-                on_progress(compared + len(groups), compared + len(copies))
+        # Closed before anything is saved, whatever ends it: no thread changes what is known meanwhile.
+        with closing(_describe_groups(copies, pairs, rules, workers or processor_count())) as described:
+            for group in described:
+                groups.append(group)
+                if on_group is not None:
+                    on_group(group)
+                if on_progress is not None:
+                    on_progress(compared + len(groups), compared + len(copies))
     finally:
         search.known.save()
     return sorted(groups, key=lambda group: group.best.path)
 
 
+def _describe_groups(
+    copies: Sequence[Sequence[FileRecord]], pairs: _Pairs, rules: Sequence[str], workers: int
+) -> Generator[DuplicateGroup, None, None]:
+    """The groups in their order. Most of the time goes to decoders, which work beside each other in threads."""
+    # Reading a file again with the extractor is not divided: a preview, which reads none, needs no threads.
+    if workers == 1 or not pairs.read_files or len(copies) < 2:
+        yield from (_group(files, pairs, rules) for files in copies)
+        return
+    with ThreadPoolExecutor(min(workers, len(copies)), thread_name_prefix="vidkin duplicates") as pool:
+        yield from pool.map(lambda files: _group(files, pairs, rules), copies)
+
+
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Results and doubts for pairs of files of a group."""
+    """Results and doubts for pairs of files of a group.
+
+    Several groups may ask at a time: what is known and what reads the index or the extractor is used by one at a time,
+    decoding is not.
+    """
 
     search: PairSearch
     decisions: Decisions
@@ -372,22 +401,32 @@ class _Pairs:
     scope: Scope
     parts: bool
     read_files: bool = True
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
         if one == other:
             return PairResult(1.0, True, (1.0, 1.0), doubt="")
-        result = self.search.compare(first.record, second.record)
+        result = self.plain(first, second)
         if self.decisions.verdict(one, other) == "match":
             return PairResult(1.0, True, (1.0, 1.0), result.segments, "")
         return result
 
     def finest(self, first: FileRecord, second: FileRecord, *, flipped: bool = False) -> PairResult:
-        """The same from a reading as fine as that of queries; ``flipped``: of mirror images, too."""
+        """The same from a reading as fine as that of queries; ``flipped``: as mirror images, if they are such."""
         one, other = content_of(first.record), content_of(second.record)
         if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
-            self.search.refine(first.record, second.record, flipped=flipped)
+            with self.lock:
+                if flipped:
+                    self.search.find_flipped(first.record, second.record, self.threshold)
+                else:
+                    self.search.refine(first.record, second.record)
         return self(first, second)
+
+    def plain(self, first: FileRecord, second: FileRecord) -> PairResult:
+        """The result of two contents, whatever was decided about them."""
+        with self.lock:
+            return self.search.compare(first.record, second.record)
 
     def doubt(self, first: FileRecord, second: FileRecord) -> str:
         """Why two files may not be copies; checked once per pair, if files are read at all."""
@@ -397,17 +436,34 @@ class _Pairs:
         if not self.read_files:
             return _NOT_CHECKED
         try:
-            doubt = find_doubt(first, second, result)
+            doubt = "" if self._is_confirmed(first, second, result) else find_doubt(first, second, result)
         except MediaError as error:
             return error.cause
         self._remember(first, second, replace(result, doubt=doubt))
         return doubt
 
+    def _is_confirmed(self, first: FileRecord, second: FileRecord, result: PairResult) -> bool:
+        """Whether stored features leave no doubt, so that the files need not be read for it."""
+        segment = longest_segment(result)
+        if segment is None or is_photograph(first.record) or is_photograph(second.record):
+            return False
+        try:
+            with self.lock:
+                one, other = self.search.stored([first.record, second.record])
+        except NotIndexedError:
+            return False  # removed by another process meanwhile
+        if segment.mirrored:
+            flipped = None if self.search.readings is None else self.search.readings.predict_flipped(one)
+            if flipped is None:
+                return False
+            one = flipped
+        return is_confirmed(one, other, segment)
+
     def missing(self, first: FileRecord, second: FileRecord) -> str:
         """What part of the picture would be lost without the first file; checked once per pair."""
         if content_of(first.record) == content_of(second.record):
             return ""
-        result = self.search.compare(first.record, second.record)
+        result = self.plain(first, second)
         missing = result.missing
         if missing is None and not self.read_files:
             return _NOT_CHECKED
@@ -431,17 +487,29 @@ class _Pairs:
         if self.search.readings is None or not self.read_files:
             return ()
         try:
-            found = find_differences(first, second, self.search.compare(first.record, second.record))
+            found = find_differences(first, second, self.plain(first, second))
         except MediaError as error:
             _logger.info("%s; what kind of copy it is was not looked at", error)
             return ()
-        known.differences[key] = [difference.to_dict() for difference in found]
-        known.save_now_and_then()
+        with self.lock:
+            known.differences[key] = [difference.to_dict() for difference in found]
+            known.save_now_and_then()
         return found
 
+    def choose(self, choose: Callable[[dict[str, tuple[int, str]]], _Chosen]) -> _Chosen:
+        """Make a choice with those that are known, and remember what it adds to them."""
+        with self.lock:
+            before = dict(self.search.known.keepers)
+        keepers = dict(before)
+        chosen = choose(keepers)
+        with self.lock:
+            self.search.known.keepers.update(keepers.items() - before.items())
+        return chosen
+
     def _remember(self, first: FileRecord, second: FileRecord, result: PairResult) -> None:
-        self.search.known.put(content_of(first.record), content_of(second.record), result)
-        self.search.known.save_now_and_then()
+        with self.lock:
+            self.search.known.put(content_of(first.record), content_of(second.record), result)
+            self.search.known.save_now_and_then()
 
 
 def _group(files: Sequence[FileRecord], pairs: _Pairs, rules: Sequence[str]) -> DuplicateGroup:
@@ -473,7 +541,7 @@ def _keeper(
     if not pairs.read_files:
         most = max(wholes, key=lambda file: (file.record.width * file.record.height, file.record.duration))
         return most, _NOT_CHECKED
-    return choose_keeper(wholes, rules, pairs, pairs.search.known.keepers)
+    return pairs.choose(lambda known: choose_keeper(wholes, rules, pairs, known))
 
 
 def _find_staying(files: Sequence[FileRecord], wholes: Sequence[FileRecord], pairs: _Pairs) -> dict[int, str]:
@@ -482,9 +550,8 @@ def _find_staying(files: Sequence[FileRecord], wholes: Sequence[FileRecord], pai
     for file in files:
         if file.record.id not in stays and pairs.decisions.prefers(file.record):
             stays[file.record.id] = "your choice"
-    better = is_better(
-        wholes, [file for file in wholes if pairs.scope.is_library(file)], pairs, pairs.search.known.keepers
-    )
+    library = [file for file in wholes if pairs.scope.is_library(file)]
+    better = pairs.choose(lambda known: is_better(wholes, library, pairs, known))
     if better is not None:
         stays.setdefault(better[0].record.id, f"better than the copy in the library: {better[1]}")
     return stays

@@ -8,7 +8,10 @@ Shapes: N moments; H, W pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +23,12 @@ from vidkin.index.duplicates.pictures import find_bars
 from vidkin.media import iter_frames_at
 from vidkin.similarity import WHOLE, Box, Segment
 
-# Moments of the copy that are compared, and the shorter side of their pictures in pixels.
+# Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
+# of the other video, so that all its copies are compared with the same frames of it, which are read once.
 _MOMENTS, _SHORT_SIDE = 4, 288
+_SPREAD = 8
+# Bytes of frames that are held for the next copy of the same video.
+_MOST_HELD = 64 << 20
 # The shorter side of pictures that are only compared in a known place.
 _GLANCE_SIDE = 144
 # Frames of the other video that may be the same moment: so many seconds around it, so many a second.
@@ -31,6 +38,9 @@ _BEFORE_END = 0.05
 # Sizes (H, W) of the pictures by which moments are told apart, and by which the place is refined, coarse to fine.
 _GLANCE = (36, 48)
 _STEPS = ((36, 48), (72, 96), (132, 176))
+# Pictures of these sizes are cut from frames that are so many times smaller, unless these have fewer lines than this.
+_SMALLER_FOR = {_STEPS[0]: 4, _STEPS[1]: 2, _STEPS[2]: 1}
+_SMALLEST_SIDE = 64
 _ROUNDS = 6
 # Height of the picture in which the other one is searched for, how much smaller each attempt is, and the smallest.
 _FIELD, _SMALLER, _SMALLEST = 64, 0.95, 0.28
@@ -49,6 +59,10 @@ _ALIKE, _LITTLE = 0.7, 0.01
 _LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
 # How much better the best moment must agree than others for its time to be exact.
 _DISTINCT = 0.01
+# Frames on each side of the best one that are looked at again once the place is better known.
+_NEARBY = 3
+# Frames around a moment that tell where black bars are.
+_FRAMES_FOR_BARS = 4
 # Below this agreement, all moments are moved by one lag at a time, in seconds.
 _CLOSE, _LAGS = 0.99, np.arange(-6, 7) / 10
 # The place is fitted for so many of the lags, those that agree best in the place at hand.
@@ -139,7 +153,8 @@ class PlacedFrames:
 def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float, float]) -> PlacedFrames | None:
     """Find the moments of the second video that the first one shows, and where.
 
-    Four frames of the first and those within .6 s of the same moments of the second are read. Candidates for the place
+    Four frames of the first and those within .6 s of the same moments of the second are read; these are held for the
+    next copy. Candidates for the place
     are the pictures without bars, the boxes of the segment and, if these agree badly, the best place of a template
     search at many sizes, in both directions. Moments and place are refined in turn: the place by least squares
     (Lucas and Kanade) with weights that ignore what only one of them has.
@@ -155,18 +170,25 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     Raises:
         MediaError: One of the files cannot be read.
     """
-    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
-    wanted = segment.query_start + steps * (segment.query_end - segment.query_start)
-    images, times = _read(first, wanted, lengths[0])
+    moments = _moments(segment, lengths[1])
+    images, times = _read(first, segment.query_start + (moments - segment.target_start) / segment.speed, lengths[0])
     if segment.mirrored:
         images = images[:, :, ::-1]
+    # A frame may stand for several moments, or lie a little before its own.
     middles = segment.target_start + segment.speed * (times - segment.query_start)
-    grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
-    others, other_times = _read(second, (middles[:, None] + grid).reshape(-1), lengths[1])
-    near = [np.flatnonzero(np.abs(other_times - middle) <= _REACH + 1 / _RATE) for middle in middles]
-    if not all(len(rows) for rows in near):
-        near = [np.array([np.abs(other_times - middle).argmin()]) for middle in middles]
-    return _PlaceSearch(images, others, times, other_times, near, segment).run()
+    parts = _HELD.read(second, moments[np.abs(moments - middles[:, None]).argmin(axis=1)], lengths[1])
+    return _PlaceSearch(_Frames(images, times), parts, segment).run()
+
+
+def _moments(segment: Segment, length: float) -> NDArray[np.float64]:
+    """Seconds of the target that are compared."""
+    spread = length * (np.arange(_SPREAD) + 0.5) / _SPREAD
+    inside = spread[(spread >= segment.target_start) & (spread <= segment.target_end)]
+    if len(inside) >= _MOMENTS:
+        places: NDArray[np.float64] = inside[np.rint(np.linspace(0, len(inside) - 1, _MOMENTS)).astype(np.int64)]
+        return places
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    return segment.target_start + steps * (segment.target_end - segment.target_start)
 
 
 def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
@@ -212,7 +234,7 @@ def follow_line(
         grays = [Image.fromarray(image[:, ::-1] if flip else image).convert("L") for image in images]
         canvases = [_canvas(gray, box, _STEPS[1]) for gray in grays]
         sides.append([canvases[row] for row in rows.tolist()])
-    return np.array([_agreement(one, other) for one, other in zip(*sides, strict=True)])
+    return _agreements(*(np.stack(side) for side in sides))
 
 
 def _read(
@@ -227,32 +249,100 @@ def _read(
     return np.concatenate([batch.images for batch in batches]), np.concatenate([batch.timestamps for batch in batches])
 
 
+class _Frames:
+    """Frames [T, H, W, 3] and their times [T] in seconds; gray ones are made when they are needed."""
+
+    def __init__(self, images: NDArray[np.uint8], times: NDArray[np.float64]) -> None:
+        self.images, self.times = images, times
+        self._grays: dict[int, dict[int, Image.Image]] = {}
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def gray(self, row: int, smaller: int = 1) -> Image.Image:
+        """One frame in gray, or about this many times smaller, which is faster to cut small parts from."""
+        made = self._grays.setdefault(row, {})
+        if smaller not in made:
+            whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
+            made[smaller] = whole.reduce(2) if smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE else whole
+        return made[smaller]
+
+    def canvas(self, row: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """A part of one frame in gray."""
+        return _canvas(self.gray(row, _SMALLER_FOR[size]), box, size)
+
+    def canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """The same part of several frames, [rows, *size]."""
+        return np.stack([self.canvas(row, box, size) for row in rows])
+
+
+# Path, bytes and time of change of a file, and a moment of it.
+_FramesKey = tuple[str, int, int, float]
+
+
+class _HeldFrames:
+    """Frames around moments of the videos that copies were compared with last."""
+
+    def __init__(self) -> None:
+        self._frames: OrderedDict[_FramesKey, _Frames] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, path: str, moments: NDArray[np.float64], length: float) -> list[_Frames]:
+        """The frames within .6 s of each moment; those that are not held are read in one pass.
+
+        Raises:
+            MediaError: The file cannot be read.
+        """
+        status = os.stat(path)
+        keys = [(path, status.st_size, status.st_mtime_ns, round(moment, 3)) for moment in moments.tolist()]
+        with self._lock:
+            found = {key: self._frames[key] for key in keys if key in self._frames}
+        missing = [place for place, key in enumerate(keys) if key not in found]
+        if missing:
+            grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
+            images, times = _read(path, (moments[missing, None] + grid).reshape(-1), length)
+            for place in missing:
+                apart = np.abs(times - moments[place])
+                rows = np.flatnonzero(apart <= _REACH + 1 / _RATE)
+                if not len(rows):
+                    rows = np.array([apart.argmin()])
+                # Windows on one array: all moments of a video are held as long.
+                near = slice(int(rows[0]), int(rows[-1]) + 1)
+                found[keys[place]] = _Frames(images[near], times[near])
+        self._hold(found)
+        return [found[key] for key in keys]
+
+    def _hold(self, found: Mapping[_FramesKey, _Frames]) -> None:
+        with self._lock:
+            for key, frames in found.items():
+                self._frames[key] = frames
+                self._frames.move_to_end(key)
+            total = sum(frames.images.nbytes for frames in self._frames.values())
+            while total > _MOST_HELD and self._frames:
+                total -= self._frames.popitem(last=False)[1].images.nbytes
+
+
+_HELD = _HeldFrames()
+
+
 class _PlaceSearch:
-    """Frames of both videos in gray, and the best moments and place so far.
+    """The best moments and place so far.
 
     Args:
-        images, others: Frames of the first and the second video.
-        times, other_times: Their times.
-        near: For each frame of the first, indices of the frames of the second that may show the same.
+        frames: Frames of the first video.
+        parts: For each of them, the frames of the second that may show the same.
         segment: Where the videos match.
     """
 
-    def __init__(
-        self,
-        images: NDArray[np.uint8],
-        others: NDArray[np.uint8],
-        times: NDArray[np.float64],
-        other_times: NDArray[np.float64],
-        near: Sequence[NDArray[np.int64]],
-        segment: Segment,
-    ) -> None:
-        self._images, self._others, self._times, self._other_times = images, others, times, other_times
-        self._near, self._segment = near, segment
-        self._gray = [Image.fromarray(image).convert("L") for image in images]
-        self._other_gray = [Image.fromarray(image).convert("L") for image in others]
-        self._half = [_halved(image) for image in self._gray]
-        self._other_half = [_halved(image) for image in self._other_gray]
-        self._pictures = _box_of_bars(images), _box_of_bars(others)
+    def __init__(self, frames: _Frames, parts: Sequence[_Frames], segment: Segment) -> None:
+        self._frames, self._segment = frames, segment
+        counts = [len(part) for part in parts]
+        firsts = np.cumsum([0, *counts])
+        self._near = [np.arange(first, first + count) for first, count in zip(firsts.tolist(), counts, strict=False)]
+        self._times, self._other_times = frames.times, np.concatenate([part.times for part in parts])
+        self._others = [(part, row) for part in parts for row in range(len(part))]
+        some = np.concatenate([part.images[:: max(1, len(part) // _FRAMES_FOR_BARS)] for part in parts])
+        self._pictures = _box_of_bars(frames.images), _box_of_bars(some)
 
     def run(self) -> PlacedFrames | None:
         """The frames in their places; None if nothing agrees."""
@@ -285,15 +375,17 @@ class _PlaceSearch:
         return best
 
     def _best_moments(
-        self, placement: Placement, size: tuple[int, int] = _GLANCE
+        self, placement: Placement, size: tuple[int, int] = _GLANCE, around: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """For each frame of the first video the frame of the second that agrees best, how much, and how much better
-        than the others do in the middle."""
+        than the others do in the middle; ``around``: only look near these frames."""
         seen, shown = placement.seen, placement.shown
         rows, best, ahead = [], [], []
         for place, near in enumerate(self._near):
-            one = self._canvas(place, shown, size)
-            values = np.array([_agreement(one, self._other_canvas(row, seen, size)) for row in near.tolist()])
+            if around is not None:
+                near = near[np.abs(near - around[place]) <= _NEARBY]
+            one = self._frames.canvas(place, shown, size)
+            values = _agreements(one[None], self._other_canvases(near.tolist(), seen, size))
             rows.append(int(near[values.argmax()]))
             best.append(float(values.max()))
             ahead.append(float(values.max() - np.median(values)))
@@ -304,14 +396,16 @@ class _PlaceSearch:
         search."""
         own, other = self._pictures
         # The most textured frame tells most.
-        place = int(np.argmax([np.asarray(image).std() for image in self._gray]))
+        place = int(np.argmax([np.asarray(self._frames.gray(row)).std() for row in range(len(self._frames))]))
+        own_gray = self._frames.gray(place)
         near = self._near[place]
         moments = {int(near[len(near) // 2]), *near[:: max(1, len(near) // 4)].tolist()}
         own_part, other_part = _inside(own, part), _inside(other, part)
         best: list[tuple[float, Placement]] = [(-1.0, Placement()), (-1.0, Placement())]
         for row in moments:
-            inside = _find_inside(_upright(self._other_gray[row], other), _upright(self._gray[place], own_part))
-            around = _find_inside(_upright(self._gray[place], own), _upright(self._other_gray[row], other_part))
+            other_gray = self._others[row][0].gray(self._others[row][1])
+            inside = _find_inside(_upright(other_gray, other), _upright(own_gray, own_part))
+            around = _find_inside(_upright(own_gray, own), _upright(other_gray, other_part))
             if inside[0] > best[0][0]:
                 best[0] = inside[0], Placement.between(own_part, _inside(other, inside[1]))
             if around[0] > best[1][0]:
@@ -323,23 +417,19 @@ class _PlaceSearch:
         _, before, ahead = self._best_moments(placement)
         for size in (*_STEPS, _STEPS[-1]):
             fitted = self._fitted(rows, placement, size)
-            found, after, ahead_now = self._best_moments(fitted, _STEPS[1])
+            found, after, ahead_now = self._best_moments(fitted, _STEPS[1], rows)
             if float(after.mean()) < float(before.mean()) - _MORE:
                 break  # what only one of them has led away
             rows, before, ahead, placement = found, after, ahead_now, fitted
         if float(before.mean()) < _CLOSE:
             rows, placement = self._at_one_lag(rows, placement, float(before.mean()))
-        pairs = [
-            (self._canvas(place, placement.shown, _STEPS[1]), self._other_canvas(row, placement.seen, _STEPS[1]))
-            for place, row in enumerate(rows.tolist())
-        ]
-        agreements = np.array([_agreement(*pair) for pair in pairs])
+        agreements = self._agreements(rows, placement)
         kept = np.flatnonzero(agreements >= max(_LEAST_AGREEMENT, _OF_BEST * float(agreements.max())))
         chosen = kept if len(kept) else np.arange(len(rows))
         own, other = self._pictures
         return PlacedFrames(
-            self._images[chosen],
-            self._others[rows[chosen]],
+            self._frames.images[chosen],
+            np.stack([part.images[row] for part, row in (self._others[row] for row in rows[chosen].tolist())]),
             self._times[chosen],
             self._other_times[rows[chosen]],
             placement,
@@ -369,42 +459,41 @@ class _PlaceSearch:
         return best[1], self._fitted(best[1], best[2], _STEPS[-1])
 
     def _mean_agreement(self, rows: NDArray[np.int64], placement: Placement) -> float:
-        pairs = (
-            (
-                self._canvas(place, placement.shown, _STEPS[1]),
-                self._other_canvas(row, placement.seen, _STEPS[1]),
-            )
-            for place, row in enumerate(rows.tolist())
-        )
-        return float(np.mean([_agreement(*pair) for pair in pairs]))
+        return float(np.mean(self._agreements(rows, placement)))
 
-    def _canvas(self, place: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
-        """A part of a frame of the first video; small ones from a picture of half the size."""
-        return _canvas((self._half if size[0] <= _STEPS[1][0] else self._gray)[place], box, size)
+    def _agreements(self, rows: NDArray[np.int64], placement: Placement) -> NDArray[np.float64]:
+        """How well each frame of the first video agrees with one of the second in a place."""
+        return _agreements(*self._pairs(rows, placement, _STEPS[1]))
 
-    def _other_canvas(self, row: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
-        """The same of the second video."""
-        return _canvas((self._other_half if size[0] <= _STEPS[1][0] else self._other_gray)[row], box, size)
+    def _pairs(
+        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The common part [N, *size] of the frames of both videos."""
+        ones = self._frames.canvases(range(len(rows)), placement.shown, size)
+        return ones, self._other_canvases(rows.tolist(), placement.seen, size)
+
+    def _other_canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """The same part of some frames of the second video."""
+        return np.stack([part.canvas(row, box, size) for part, row in (self._others[row] for row in rows)])
 
     def _fitted(self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]) -> Placement:
         """Move the edges of what is seen of the second picture so that it agrees best with the first."""
         height, width = size
-        across, down = (np.arange(width) + 0.5) / width, ((np.arange(height) + 0.5) / height)[:, None]
+        across = (np.arange(width, dtype=np.float32) + 0.5) / width
+        down = ((np.arange(height, dtype=np.float32) + 0.5) / height)[:, None]
         for _ in range(_ROUNDS):
             shown, seen = placement.shown, placement.seen
             spans = seen[2] - seen[0], seen[3] - seen[1]
-            normal, right = np.zeros((4, 4)), np.zeros(4)
-            for place, row in enumerate(rows.tolist()):
-                one, other = self._canvas(place, shown, size), self._other_canvas(row, seen, size)
-                gain, residual, weights = _robust_fit(one, other)
-                slope_down, slope_across = np.gradient(gain * other)
-                slope_across *= width / spans[0]
-                slope_down *= height / spans[1]
-                moved = np.stack(
-                    [slope_across * (1 - across), slope_down * (1 - down), slope_across * across, slope_down * down]
-                ).reshape(4, -1)
-                normal += (moved * weights.reshape(-1)) @ moved.T
-                right += moved @ (weights * residual).reshape(-1)
+            ones, others = self._pairs(rows, placement, size)
+            gains, residual, weights = _robust_fits(ones, others)
+            slope_down, slope_across = np.gradient(gains[:, None, None] * others, axis=(1, 2))
+            slope_across *= np.float32(width / spans[0])
+            slope_down *= np.float32(height / spans[1])
+            moved = np.stack(
+                [slope_across * (1 - across), slope_down * (1 - down), slope_across * across, slope_down * down]
+            ).reshape(4, -1)
+            normal = ((moved * weights.reshape(-1)) @ moved.T).astype(np.float64)
+            right = (moved @ (weights * residual).reshape(-1)).astype(np.float64)
             change = np.linalg.solve(normal + 1e-3 * np.trace(normal) / 4 * np.eye(4) + 1e-9 * np.eye(4), right)
             change = np.clip(change, -_TURN, _TURN)
             edges = np.array(seen) + change
@@ -417,46 +506,60 @@ class _PlaceSearch:
         return placement
 
 
-def _agreement(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    """The median of the correlations of 4 x 4 blocks of two pictures: what covers less than half of them does not
-    count."""
-    alike, textured = _blocks_alike(one, other)
-    return float(np.median(alike[textured])) if textured.sum() >= _FEWEST_BLOCKS else _correlation(one, other)
+def _agreements(ones: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float64]:
+    """For each pair of pictures [N, H, W] (or one with each of many) the median of the correlations of their 4 x 4
+    blocks: what covers less than half of them does not count."""
+    alike, textured = _blocks_alike(ones, others)
+    counted = np.sort(np.where(textured, alike, np.inf), axis=1)
+    count = textured.sum(axis=1)
+    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, counted.shape[1] - 1)
+    rows = np.arange(len(counted))
+    result: NDArray[np.float64] = ((counted[rows, low] + counted[rows, high]) / 2).astype(np.float64)
+    for row in np.flatnonzero(count < _FEWEST_BLOCKS).tolist():
+        result[row] = _correlation(ones[min(row, len(ones) - 1)], others[row])
+    return result
 
 
 def _blocks_alike(
-    one: NDArray[np.float32], other: NDArray[np.float32]
+    ones: NDArray[np.float32], others: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Correlation of each of 4 x 4 blocks, row by row, and whether one of the two pictures shows something there."""
+    """Correlation [N, 16] of each of 4 x 4 blocks, row by row, and whether one of the two pictures shows something
+    there."""
     blocks = []
-    for picture in (one, other):
-        height, width = picture.shape
-        cells = picture.reshape(_BLOCKS, height // _BLOCKS, _BLOCKS, width // _BLOCKS).swapaxes(1, 2)
-        flat = cells.reshape(_BLOCKS * _BLOCKS, -1)
-        blocks.append(flat - flat.mean(axis=1, keepdims=True))
-    spreads = [np.sqrt(np.square(block).mean(axis=1)) for block in blocks]
-    alike = (blocks[0] * blocks[1]).mean(axis=1) / np.maximum(spreads[0] * spreads[1], 1.0)
+    for pictures in (ones, others):
+        count, height, width = pictures.shape
+        cells = pictures.reshape(count, _BLOCKS, height // _BLOCKS, _BLOCKS, width // _BLOCKS).swapaxes(2, 3)
+        flat = cells.reshape(count, _BLOCKS * _BLOCKS, -1)
+        blocks.append(flat - flat.mean(axis=2, keepdims=True))
+    pixels = blocks[0].shape[2]
+    spreads = [np.sqrt(np.vecdot(block, block) / pixels) for block in blocks]
+    alike = np.vecdot(*blocks) / pixels / np.maximum(spreads[0] * spreads[1], 1.0)
     return alike, np.maximum(*spreads) > _TEXTURE
 
 
-def _robust_fit(
-    one: NDArray[np.float32], other: NDArray[np.float32]
-) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
-    """Gain of one picture over another, what it leaves unexplained, and how much each pixel counts."""
+def _robust_fits(
+    ones: NDArray[np.float32], others: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Gains [N] of pictures [N, H, W] over others, what they leave unexplained, and how much each pixel counts."""
     # A large caption would decide about the gain: begin with the blocks that agree.
-    alike, textured = _blocks_alike(one, other)
-    trusted = np.where(textured & (alike > _ALIKE), 1.0, _LITTLE).reshape(_BLOCKS, _BLOCKS)
-    weights = np.kron(trusted, np.ones((one.shape[0] // _BLOCKS, one.shape[1] // _BLOCKS))).astype(np.float32)
-    gain, residual = 1.0, one - other
+    alike, textured = _blocks_alike(ones, others)
+    trusted = np.where(textured & (alike > _ALIKE), np.float32(1.0), np.float32(_LITTLE))
+    count, height, width = ones.shape
+    blocks = trusted.reshape(count, _BLOCKS, _BLOCKS)
+    weights = blocks.repeat(height // _BLOCKS, axis=1).repeat(width // _BLOCKS, axis=2)
+    gains, residual = np.ones(count, np.float32), ones - others
     for _ in range(3):
-        total = float(weights.sum())
-        means = float((weights * one).sum()) / total, float((weights * other).sum()) / total
-        spread = float((weights * np.square(other - means[1])).sum())
-        gain = float((weights * (one - means[0]) * (other - means[1])).sum()) / spread if spread > 1 else 1.0
-        residual = (one - means[0]) - gain * (other - means[1])
-        scale = 2.0 + 2.0 * float(np.median(np.abs(residual)))
+        total = weights.sum(axis=(1, 2), keepdims=True)
+        means = [(weights * pictures).sum(axis=(1, 2), keepdims=True) / total for pictures in (ones, others)]
+        centered, reference = ones - means[0], others - means[1]
+        weighted = weights * reference
+        spread, shared = (weighted * reference).sum(axis=(1, 2)), (weighted * centered).sum(axis=(1, 2))
+        gains = np.where(spread > 1, shared / np.maximum(spread, 1), np.float32(1.0)).astype(np.float32)
+        residual = centered - gains[:, None, None] * reference
+        # Every second pixel of every second line is enough for a median.
+        scale = 2.0 + 2.0 * np.median(np.abs(residual[:, ::2, ::2]), axis=(1, 2), keepdims=True)
         weights = np.asarray(1.0 / np.square(1.0 + np.square(residual / scale)), np.float32)
-    return gain, residual, weights
+    return gains, residual, weights
 
 
 def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
@@ -498,10 +601,6 @@ def _shrunk(picture: NDArray[np.float32], height: int) -> NDArray[np.float32]:
 
 def _resized(picture: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
     return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR), np.float32)
-
-
-def _halved(image: Image.Image) -> Image.Image:
-    return image.reduce(2) if min(image.size) >= 2 * _STEPS[1][0] else image
 
 
 def _canvas(image: Image.Image, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import IO, Any
 
+from vidkin._base.blas import processor_count
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable
@@ -68,10 +69,7 @@ class ProcessExecutor:
         if workers is not None and workers < 1:
             raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
         self._spec = spec
-        if workers is None:
-            has_affinity = hasattr(os, "sched_getaffinity")
-            workers = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-        self._workers = workers
+        self._workers = workers or processor_count()
         self._hang_timeout = hang_timeout
 
     def run(self, paths: Iterable[str]) -> Iterator[Event]:

@@ -566,8 +566,8 @@ class SearchParts:
 # Videos of an index as queries: read again as densely as a query if that is denser than the stored features.
 
 
-# Number of videos whose fine features are cached: pairs are compared in the order of their first video.
-_MOST_HELD = 48
+# Number of videos whose fine features are cached, each a few megabytes: connected pairs are compared after each other.
+_MOST_HELD = 16
 
 # Frames per second that are enough to hit a picture taken while the camera moved.
 _STRETCH_RATE = 10.0
