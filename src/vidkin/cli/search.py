@@ -100,7 +100,7 @@ def search(
                         mirrored=mirror,
                     )
                     if exact:
-                        matches = [_exactly(query, match) for match in matches]
+                        matches = type(matches)(_exactly(query, match) for match in matches)
             except MediaError as error:
                 if len(queries) == 1:
                     raise

@@ -10,7 +10,8 @@ from vidkin._base.registry import lazy_names
 if TYPE_CHECKING:
     from vidkin.index.cluster.executor import RayExecutor
     from vidkin.index.cluster.ranker import RayRanker
-    from vidkin.index.collection import Index, IndexInfo
+    from vidkin.index.collection import Index
+    from vidkin.index.creation import IndexInfo
     from vidkin.index.damage import DamagedPart, check_files, repair
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind

@@ -5,20 +5,26 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin._base.blas import one_blas_thread
-from vidkin._base.values import Result
 from vidkin.errors import (
     CollectionError,
     CollectionMismatchError,
     InvalidArgumentError,
 )
 from vidkin.features import FrameExtractor
-from vidkin.index.creation import create_index, open_index_extractor, remember_places, resolve_spec
+from vidkin.index.creation import (
+    IndexInfo,
+    count_contents,
+    create_index,
+    open_index_extractor,
+    remember_places,
+    resolve_spec,
+)
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import VideoFile, scan
@@ -618,24 +624,7 @@ class Index:
 
     def info(self) -> IndexInfo:
         """Numbers about the index."""
-        records, manifest = self.videos(), self.manifest
-        return IndexInfo(
-            path=self.place.uri,
-            extractor=manifest.extractor,
-            whitening=manifest.whitening,
-            fingerprint=manifest.fingerprint,
-            measure=manifest.scorer_name,
-            sampling_rate=manifest.sampling_rate,
-            videos=sum(record.status == "ok" for record in records),
-            broken=sum(record.status != "ok" for record in records),
-            missing=sum(is_gone(record.path) for record in records),
-            damaged=sum(bool(record.damage) for record in records),
-            frames=sum(record.frames for record in records),
-            windows=sum(record.windows for record in records),
-            seconds=sum(record.duration for record in records),
-            bytes=sum(self.place.sizes().values()),
-            created=manifest.created,
-        )
+        return count_contents(self.place, self.manifest, self.videos())
 
     def refresh(self) -> bool:
         """Load what other processes have written since; True if there is something new."""
@@ -679,45 +668,3 @@ class Index:
     def _check_writable(self) -> None:
         if self._read_only:
             raise CollectionError(f"{self.place.uri} was opened read-only; open it with read_only=False to change it")
-
-
-# Numbers about an index.
-
-
-@dataclass(frozen=True, slots=True)
-class IndexInfo(Result):
-    """Contents and size of an index.
-
-    Attributes:
-        path: Folder of the index, or its address on object storage.
-        extractor: Name of what makes its features.
-        whitening: File of the whitening that the index was made with; None without one.
-        fingerprint: Identifies the extractor with its settings, weights and whitening.
-        measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
-        sampling_rate: Frames per second of ordinary videos.
-        videos: Number of videos that can be searched.
-        broken: Number of files that cannot be read, or must be read again.
-        missing: Number of files that no longer exist; their stored features can still be searched.
-        damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
-        frames: Number of frames with features.
-        windows: Number of windows that the first stage of search looks at.
-        seconds: Duration of all videos.
-        bytes: Size of all its files.
-        created: ISO 8601 time.
-    """
-
-    path: str
-    extractor: str
-    whitening: str | None
-    fingerprint: str
-    measure: str
-    sampling_rate: float
-    videos: int
-    broken: int
-    missing: int
-    damaged: int
-    frames: int
-    windows: int
-    seconds: float
-    bytes: int
-    created: str

@@ -1,10 +1,12 @@
-"""Create and open an index, and check that the extractor still matches it."""
+"""Create and open an index, check that the extractor still matches it, and count what is in it."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from vidkin._base.values import Result
 from vidkin.errors import (
     CollectionError,
     CollectionMismatchError,
@@ -12,8 +14,10 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
+from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.manifest import Manifest, WorkerSpec, create_manifest
 from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord
 
 PathLike = str | os.PathLike[str]
 
@@ -137,3 +141,66 @@ def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manif
 
 def _absolute(path: PathLike | None) -> str | None:
     return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+
+# Numbers about an index.
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo(Result):
+    """Contents and size of an index.
+
+    Attributes:
+        path: Folder of the index, or its address on object storage.
+        extractor: Name of what makes its features.
+        whitening: File of the whitening that the index was made with; None without one.
+        fingerprint: Identifies the extractor with its settings, weights and whitening.
+        measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
+        sampling_rate: Frames per second of ordinary videos.
+        videos: Number of videos that can be searched.
+        broken: Number of files that cannot be read, or must be read again.
+        missing: Number of files that no longer exist; their stored features can still be searched.
+        damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
+        frames: Number of frames with features.
+        windows: Number of windows that the first stage of search looks at.
+        seconds: Duration of all videos.
+        bytes: Size of all its files.
+        created: ISO 8601 time.
+    """
+
+    path: str
+    extractor: str
+    whitening: str | None
+    fingerprint: str
+    measure: str
+    sampling_rate: float
+    videos: int
+    broken: int
+    missing: int
+    damaged: int
+    frames: int
+    windows: int
+    seconds: float
+    bytes: int
+    created: str
+
+
+def count_contents(place: Place, manifest: Manifest, records: Sequence[VideoRecord]) -> IndexInfo:
+    """The numbers of an index with these records."""
+    return IndexInfo(
+        path=place.uri,
+        extractor=manifest.extractor,
+        whitening=manifest.whitening,
+        fingerprint=manifest.fingerprint,
+        measure=manifest.scorer_name,
+        sampling_rate=manifest.sampling_rate,
+        videos=sum(record.status == "ok" for record in records),
+        broken=sum(record.status != "ok" for record in records),
+        missing=sum(is_gone(record.path) for record in records),
+        damaged=sum(bool(record.damage) for record in records),
+        frames=sum(record.frames for record in records),
+        windows=sum(record.windows for record in records),
+        seconds=sum(record.duration for record in records),
+        bytes=sum(place.sizes().values()),
+        created=manifest.created,
+    )

@@ -86,12 +86,12 @@ def _shared(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.Tensor]:
     firsts: list[int] = []
     for position, clip in enumerate(clips):
         firsts.append(len(parts))
-        frames = [clip.sources[clip.sources >= 0].unique(), *(torch.arange(*stretch) for stretch in clip.lent)]
+        frames = [torch.unique(clip.sources[clip.sources >= 0]), *(torch.arange(*stretch) for stretch in clip.lent)]
         # Frames of different videos are different: the number of the video stands above the number of the frame.
         parts += [own + (video << 32) for own, video in zip(frames, clip.videos, strict=True)]
         owners += [position] * len(frames)
     sizes = torch.tensor([len(part) for part in parts])
-    _, columns = torch.cat(parts).unique(return_inverse=True)
+    _, columns = torch.unique(torch.cat(parts), return_inverse=True)
     shows = torch.zeros(len(parts), int(columns.max()) + 1 if len(columns) else 1)
     shows[torch.arange(len(parts)).repeat_interleave(sizes), columns] = 1.0
     enough = shows @ shows.T >= LEAST_SHARED * torch.minimum(sizes[:, None], sizes).clamp(min=1)

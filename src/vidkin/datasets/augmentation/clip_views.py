@@ -431,7 +431,7 @@ def _cut(plan: FramePlan, length: int | None, beside: torch.Tensor | None, gener
 def _share(plan: FramePlan, start: int, length: int, beside: torch.Tensor) -> float:
     """Share of the shorter view's different frames that both views show."""
     sources, filled = plan.sources[start : start + length], plan.filled[start : start + length]
-    own, other = sources[filled == 0].unique(), beside.unique()
+    own, other = torch.unique(sources[filled == 0]), torch.unique(beside)
     return int(torch.isin(own, other).sum()) / max(1, min(len(own), len(other)))
 
 
