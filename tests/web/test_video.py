@@ -38,7 +38,7 @@ def test_what_recurs_is_found_by_a_job_and_known_from_then_on(library: Library, 
     client = connect(library.index)
     address = f"/api/videos/{number_of(client, 'coffee.mp4')}/recurring"
     assert client.get(address).json() is None
-    ended = finish_job(client, client.post(address).json())
+    ended = finish_job(client, client.post("/api/recurring", json={}).json())
     assert ended["state"] == "done", ended
     # The whole video is a copy of another one.
     (part,) = client.get(address).json()

@@ -11,7 +11,6 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from vidkin._base.values import read_json
-from vidkin.errors import CollectionMismatchError
 from vidkin.index import Coverage, CoverStep, SharedStretch, VideoRecord, is_gone
 from vidkin.rendering.coverage import describe_coverage, strip_of
 from vidkin.rendering.duplicates import describe_member
@@ -19,7 +18,6 @@ from vidkin.rendering.players import find_player
 from vidkin.rendering.text import json_text
 from vidkin.web.duplicates import bring_up_to_date
 from vidkin.web.files import open_record
-from vidkin.web.jobs import Job, JobState
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import source_item
 from vidkin.web.site import (
@@ -39,8 +37,7 @@ video_page = Page(router)
 # Neighbors on the page of a video, and the addresses of this computer.
 _MOST_NEIGHBORS = 6
 _HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
-# What recurs is kept under a name in the cache; so is what is similar to a video.
-_RECURRING_FILE = "recurring.json"
+
 
 SimilarVideo: Any = answer_model(
     "SimilarVideo", "A video that is similar to another one.", score=float, at=float | None, video=VideoModel
@@ -185,53 +182,27 @@ def _neighbor_values(site: Site, path: Path) -> list[dict[str, Any]]:
 
 @router.get("/api/videos/{video}/recurring", response_model=list[RecurringPart] | None)
 async def get_recurring(site: CurrentSite, video: int) -> ResultResponse:
-    """What of a video other videos show, too, such as an opening; null if nobody looked since the index changed."""
+    """What of a video other videos show, too, such as an opening; null if nobody looked (``POST /api/recurring``) since
+    the index changed."""
 
     def work() -> list[dict[str, Any]] | None:
-        record = site.index.record(video)
-        path = site.cache.find(_recurring_key(site), ".json")
-        return None if path is None else read_json(path).get(record.path, [])
+        record, found = site.index.record(video), site.recurring.found
+        if found is None or not site.recurring.is_current:
+            return None
+        return [
+            {
+                "kind": group.kind,
+                "start": occurrence.start,
+                "end": occurrence.end,
+                "files": len(group.paths),
+                "others": [base_name(path) for path in group.paths if path != record.path][:3],
+            }
+            for group in found.groups
+            for occurrence in group.occurrences
+            if occurrence.path == record.path
+        ]
 
     return ResultResponse(await site.lists.run(work))
-
-
-@router.post("/api/videos/{video}/recurring", status_code=202)
-async def find_recurring(site: CurrentSite, video: int) -> JobState:
-    """Find what recurs in the videos of the index, as a job; what earlier runs found is not sought again."""
-    site.check_writable()
-    await site.lists.run(lambda: site.index.record(video))
-    if not site.index.has_segments:
-        raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and do not tell what recurs; serve another index"
-        )
-
-    def work(job: Job) -> dict[str, int]:
-        with site.index.writer() as index:
-            groups = index.recurring(on_progress=lambda done, total: job.report(done, total, "comparing"))
-        parts: dict[str, list[dict[str, Any]]] = {}
-        for group in groups:
-            for occurrence in group.occurrences:
-                others = [path for path in group.paths if path != occurrence.path]
-                parts.setdefault(occurrence.path, []).append(
-                    {
-                        "kind": group.kind,
-                        "start": occurrence.start,
-                        "end": occurrence.end,
-                        "files": len(group.paths),
-                        "others": [base_name(path) for path in others[:3]],
-                    }
-                )
-        site.cache.put(_recurring_key(site), ".json", json_text(parts).encode("ascii"))
-        return {"groups": len(groups)}
-
-    return site.jobs.start("recurring parts", "Find what recurs", work).state()
-
-
-def _recurring_key(site: Site) -> str:
-    """Names what was found: it depends on the videos, and on the file in which earlier runs keep their findings."""
-    records = site.index.listing().records
-    newest = max((each.id for each in records), default=0)
-    return f"recurring\0{len(records)}\0{newest}\0{site.index.place.version(_RECURRING_FILE)}"
 
 
 class PlayerMoment(BaseModel):

@@ -101,7 +101,7 @@ for (const section of document.querySelectorAll(".known")) {
       if (find === "recurring") {
         const work = place.querySelector(".work");
         work.hidden = false;
-        const ended = await watchJob((await api(path, { method: "POST" })).id, (state) => showProgress(work, state));
+        const ended = await watchJob((await api("/api/recurring", { method: "POST", body: {} })).id, (state) => showProgress(work, state));
         if (ended.state !== "done") throw new Error(ended.error || "Stopped.");
       } else status.textContent = "Reading the video...";
       done(await api(path, { method: find === "neighbors" ? "POST" : "GET" }));
