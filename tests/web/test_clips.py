@@ -18,7 +18,7 @@ from vidkin.media import probe, read_frames
 def film(tmp_path: Path, connect: Connect) -> tuple[TestClient, int, Path]:
     """A client, the number of a film of three shots of 2 s at 10 frames a second, and the film."""
     frames = [*pan("coffee", 20), *pan("rocket", 20), *pan("chelsea", 20)]
-    path = encode(tmp_path / "film.mp4", frames)
+    path = encode(tmp_path / "film.mp4", frames, options={"preset": "medium"})
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
         index.add(path, executor=SerialExecutor(index.worker_spec))
     client = connect(tmp_path / "i.vidkin")

@@ -58,18 +58,20 @@ def match(
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
-    """Score two videos and show which segments match; times are exact, as both files are decoded around them.
+    """Score two videos and show which segments match.
+
+    Times are exact: both files are decoded around them.
 
     If there is an index, its extractor is used, and the stored features of B if B is in it. Options --extractor and
     --model compare the files without an index.
     """
-    check_inputs(first, second)
     from vidkin.index.query.exact_times import refine_segments
     from vidkin.rendering.matches import frame_pairs
 
     form = choose_format(format, json=json)
     _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
     name = extractor_name(extractor, model)
+    check_inputs(first, second)
     with meter("comparing"):
         result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
         result = replace(result, segments=refine_segments(first, second, result.segments))

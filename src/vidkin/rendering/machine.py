@@ -42,6 +42,7 @@ EXTRAS: Mapping[str, str] = {
     "train": "training, evaluation and export of models, networks of timm and torchvision",
     "tensorboard": "curves of a training in TensorBoard",
     "cloud": "an index on object storage",
+    "map": "a map of the collection by UMAP, on the page Map",
     "ray": "`vidkin index --ray`, many machines",
     "otio": "timelines: `vidkin shots --export film.otio`",
 }

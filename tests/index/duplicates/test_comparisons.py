@@ -47,18 +47,18 @@ def test_choices_and_missing_parts_come_back(tmp_path: Path) -> None:
     assert read.keepers == {"group": (2, "most detail")}
 
 
-def test_a_file_of_an_older_version_keeps_its_pairs(tmp_path: Path) -> None:
-    """It has no choices and no missing parts."""
+def test_pairs_without_choices_missing_parts_and_turns_are_kept(tmp_path: Path) -> None:
+    """As an older version stored them."""
     made = Comparisons(open_place(tmp_path), "state")
-    made.put("a", "b", PairResult(0.8, True, doubt="little detail"))
+    made.put("a", "b", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,), doubt="little detail"))
     made.save()
     file = tmp_path / Comparisons.FILE
     table = json.loads(file.read_text())
-    del table["keepers"], table["doubts"]
-    table["pairs"] = [row[:7] for row in table["pairs"]]
+    del table["keepers"]
+    table["pairs"] = [[*row[:5], [segment[:9] for segment in row[5]], row[6]] for row in table["pairs"]]
     file.write_text(json.dumps(table))
     read = Comparisons.open(open_place(tmp_path), "state")
-    assert read.get("a", "b") == PairResult(0.8, True, doubt="little detail")
+    assert read.get("a", "b") == PairResult(0.8, True, (1.0, 0.25), (SEGMENT,), doubt="little detail")
     assert read.keepers == {}
 
 
@@ -68,7 +68,7 @@ def test_results_whose_doubts_were_judged_otherwise_are_dropped(
     made = Comparisons(open_place(tmp_path), "state")
     made.put("a", "b", PairResult(0.8))
     made.save()
-    monkeypatch.setattr(comparisons, "_DOUBT_REVISION", 1)
+    monkeypatch.setattr(comparisons, "_DOUBT_REVISION", comparisons._DOUBT_REVISION + 1)
     assert list(Comparisons.open(open_place(tmp_path), "state").pairs()) == []
 
 

@@ -227,9 +227,11 @@ def _result(row: list[Any]) -> PairResult:
 
 
 def _segment(values: list[Any]) -> Segment:
-    query_start, query_end, target_start, target_end, score, speed, mirrored, query_box, target_box = values
+    query_start, query_end, target_start, target_end, score, speed, mirrored, query_box, target_box, *rest = values
     times = float(query_start), float(query_end), float(target_start), float(target_end)
-    return Segment(*times, float(score), float(speed), bool(mirrored), _box(query_box), _box(target_box))
+    # An older version stored no turn.
+    turned = int(rest[0]) if rest else 0
+    return Segment(*times, float(score), float(speed), bool(mirrored), _box(query_box), _box(target_box), turned)
 
 
 def _box(values: list[Any]) -> Box:
