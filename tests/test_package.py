@@ -56,7 +56,8 @@ def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
         requirement, _, marker = line.partition(";")
         if "extra ==" in marker:
             packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
-    users = packages.keys() - {"all", "bench", "dev", "docs"}
+    # UMAP brings numba, which weighs more than all that a map needs otherwise.
+    users = packages.keys() - {"all", "bench", "dev", "docs", "map"}
     assert {"cloud", "otio", "plots", "ray", "tensorboard", "train", "web"} <= users
     assert packages["all"] == set().union(*(packages[extra] for extra in users))
 

@@ -220,8 +220,9 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
     scores, relevance = comparison.scores[:count, count:], batch.relevance[:count, count:]
     counted = relevance >= 0
     options = {"valid": counted, "ties": "expected"}
-    partner = int((relevance[0] == 1).nonzero()[0, 0]) + count
-    stranger = int((relevance[0] == 0).nonzero()[0, 0]) + count
+    # The first weak view that shares frames with a strong one: loss and noise can leave a pair nothing in common.
+    query, partner = (relevance == 1).nonzero()[0].tolist()
+    stranger = int((relevance[query] == 0).nonzero()[0, 0])
     return LossFigures(
         name,
         seed,
@@ -229,8 +230,8 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
         micro_average_precision(scores, relevance.clamp(min=0), **options),  # type: ignore[arg-type]
         _quantiles(scores[relevance == 1]),
         _quantiles(scores[relevance == 0]),
-        comparison.learned_maps[0, partner].clamp(-1, 1).tolist(),
-        comparison.learned_maps[0, stranger].clamp(-1, 1).tolist(),
+        comparison.learned_maps[query, partner + count].clamp(-1, 1).tolist(),
+        comparison.learned_maps[query, stranger + count].clamp(-1, 1).tolist(),
     )
 
 
