@@ -11,6 +11,8 @@ from tests.support.colors import COLORS, color_recipe, write_colors
 from vidkin.models import EncoderConfig, build_model, save_model
 from vidkin.training import train
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:

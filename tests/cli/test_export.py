@@ -37,6 +37,7 @@ def test_onnx_runtime_gives_the_same_embeddings(tmp_path: Path) -> None:
     torch.testing.assert_close(torch.from_numpy(embeddings), expected, atol=2e-6, rtol=0)
 
 
+@pytest.mark.large
 def test_a_torch_program_gives_the_same_embeddings(tmp_path: Path) -> None:
     model = small("image")
     save_model(model, tmp_path / "model")

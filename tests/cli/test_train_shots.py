@@ -46,6 +46,7 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "labels.json"
 
 
+@pytest.mark.large
 def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     recipe = labels.parent / "recipe.toml"
     told = json.loads(run(labels, "--recipe", recipe, "-o", tmp_path / "model", "--json").stdout)

@@ -11,6 +11,8 @@ from safetensors import safe_open
 from tests.cli.conftest import run
 from tests.support.kinds import Kinds, make_kinds
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:

@@ -20,6 +20,8 @@ from vidkin.datasets import (
 from vidkin.datasets import labeled_samples as module
 from vidkin.errors import DatasetError, InvalidArgumentError
 
+pytestmark = pytest.mark.large
+
 SMALL = {"train": 2, "validation": 1, "test": 1, "seconds": 0.4, "rate": 5, "size": 32}
 
 

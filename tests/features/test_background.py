@@ -13,6 +13,7 @@ from vidkin.features import background_frames
 from vidkin.features.background import PHOTOGRAPHS, open_photograph
 
 
+@pytest.mark.large
 def test_there_are_six_cut_outs_of_each_of_sixteen_photographs() -> None:
     frames = background_frames()
     assert frames.images.shape == (96, 240, 320, 3)

@@ -206,6 +206,7 @@ def test_a_family_of_copies_stays_a_family(
     assert len(index.duplicates()[0].members) == 4
 
 
+@pytest.mark.large
 def test_an_index_is_a_lancedb_database(photographs: Index) -> None:
     import lancedb
 

@@ -13,6 +13,8 @@ from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import EditResult, apply_edit, probe, read_frames, write_video
 
+pytestmark = pytest.mark.large
+
 Image = NDArray[np.uint8]
 
 # The others are tested picture by picture, without encoding.

@@ -158,6 +158,7 @@ def test_a_lost_first_key_frame_is_reported_as_damage(odd: Path, caplog: pytest.
     assert "Error_I_P.264: the file is damaged: 5 frames with errors" in caplog.text
 
 
+@pytest.mark.large
 def test_the_real_videos_are_sampled_once_a_second(shared_data: Path) -> None:
     for path in sorted((shared_data / "videos" / "mdn").iterdir()):
         times = np.concatenate([part.timestamps for part in iter_frames(path, short_side=32)])

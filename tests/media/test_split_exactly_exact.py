@@ -242,6 +242,7 @@ def test_wrong_arguments(tmp_path: Path, frames: list[tuple[int, int]], more: di
         split(source, tmp_path / "out", frames, **more)
 
 
+@pytest.mark.large
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["shots/bikes.mp4", "odd/nasa_13013_vfr.mp4", "odd/nasa_13013_mkv_duration_tag.mkv"])
 def test_real_files(shared_data: Path, tmp_path: Path, name: str) -> None:

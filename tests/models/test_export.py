@@ -41,6 +41,7 @@ def expected(model: Encoder, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
         return model.embed(*inputs)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_torch_program_gives_the_same(kind: str, tmp_path: Path) -> None:
     model = made(kind).train()

@@ -50,6 +50,7 @@ def check(folder: Path, turn: int) -> None:
     assert len(load_file(folder / EXTRACTOR_WEIGHTS_FILE)["weight"]) == 64
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("has_model", [False, True], ids=["new folder", "with a model"])
 def test_a_model_is_written_again_after_a_power_cut_at_any_operation(

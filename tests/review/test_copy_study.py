@@ -16,6 +16,8 @@ from vidkin._base.values import as_json
 from vidkin.review.copy_material import find_recordings
 from vidkin.review.copy_study import CopyResults, CopyStudy, ExtractorChoice, as_picture_page, run_copy_study
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyResults:

@@ -237,6 +237,7 @@ def test_rules_must_fit_the_numbers() -> None:
         CutDetector(hard=1.0)
 
 
+@pytest.mark.large
 def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     model = CutModel.load()
     network, _ = read_network(Path(cuts_module.__file__).with_name("data") / "cuts.safetensors")

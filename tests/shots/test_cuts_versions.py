@@ -51,6 +51,7 @@ def interlaced(path: Path, film: list[Image]) -> Path:
     return encode(path, woven, rate=RATE, options={"x264-params": "tff=1"})
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("version", [usual, ten_bits, fast, variable, interlaced])
 def test_every_version_of_a_film_has_the_same_cuts(
     version: Callable[[Path, list[Image]], Path], film: list[Image], tmp_path: Path

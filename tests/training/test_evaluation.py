@@ -197,6 +197,7 @@ class TestEvaluate:
 
 
 class TestPicture:
+    @pytest.mark.large
     def test_has_a_row_a_quadlet_framed_by_what_holds(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         share = draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.png", count=4)
@@ -208,6 +209,7 @@ class TestPicture:
         assert (red in colors) == (share < 1)
         assert share in (0, 0.25, 0.5, 0.75, 1)
 
+    @pytest.mark.large
     def test_names_both_labels_in_any_script(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         # All categories have subcategories of the same names.

@@ -330,6 +330,7 @@ class TestValidation:
 
 
 class TestCollapse:
+    @pytest.mark.large
     def test_the_published_radial_loss_at_a_high_rate_collapses_with_one_warning(
         self, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -15,6 +15,7 @@ from vidkin.web import Settings, create_app
 ADDRESS = "s3://bucket/films"
 
 
+@pytest.mark.large
 def test_it_is_shown_and_not_changed(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with serve_s3("bucket") as server:

@@ -19,6 +19,7 @@ async def answer(scope: dict[str, object], receive: object, send: object) -> Non
     await send({"type": "http.response.body", "body": b"hello"})  # type: ignore[operator]
 
 
+@pytest.mark.large
 def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.web.server._SECONDS_FOR_HEAD", 0.25)
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -101,6 +102,7 @@ def test_connections_without_a_request_do_not_keep_others_out() -> None:
     asyncio.run(ask())
 
 
+@pytest.mark.large
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="its memory is shared out by another library")
 def test_many_threads_share_two_heaps() -> None:
     """In a process of its own: 24 threads that each keep a little leave as many heaps behind otherwise."""

@@ -53,6 +53,7 @@ def test_an_address_without_a_cluster_is_refused_at_once() -> None:
         assert time.monotonic() - began < 10
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("greeting", "cause"),
     [(b"", "no Ray cluster answers there"), (b"SSH-2.0-OpenSSH_9.9\r\n", "another program answers there")],

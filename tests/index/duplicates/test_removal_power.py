@@ -207,6 +207,7 @@ def test_an_apply_that_was_cut_off_can_be_undone_at_any_operation(
         world.check_undone()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("link", LINKS)
 def test_a_disk_that_refuses_any_operation_costs_no_content(
     worlds: Callable[[str], World], link: str, monkeypatch: pytest.MonkeyPatch

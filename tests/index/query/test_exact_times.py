@@ -39,6 +39,7 @@ def logo(frame: Frame) -> Frame:
     return marked
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("wrong", [-0.5, 0.0, 0.17])
 @pytest.mark.parametrize(
     ("edit", "begin", "speed", "flipped"),

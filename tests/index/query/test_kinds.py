@@ -16,6 +16,8 @@ from vidkin.errors import CollectionError, CollectionMismatchError, UnknownExtra
 from vidkin.index import Index, SerialExecutor, WorkerSpec, compare
 from vidkin.models import EncoderConfig, build_model, save_model
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:

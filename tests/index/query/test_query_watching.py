@@ -69,6 +69,7 @@ def test_silence_is_a_hang_and_the_thread_ends_at_its_next_sign_of_life() -> Non
     assert ended.wait(5)
 
 
+@pytest.mark.large
 def test_a_query_whose_decoder_hangs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = video(tmp_path / "a.mp4")
     extractor = ClassicalExtractor()

@@ -129,6 +129,7 @@ def sampled_alike(source: Path, target: Path) -> Path:
     return target
 
 
+@pytest.mark.large
 def test_no_equal_hash_alone_makes_a_perfect_score(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (40, 256, 384, 3), dtype=np.uint8)
     options = {"crf": "4", "preset": "ultrafast", "g": "1"}

@@ -337,6 +337,7 @@ def test_records_check_themselves() -> None:
         WindowVectors(*(np.ones(2, np.float32),) * 5)
 
 
+@pytest.mark.large
 def test_features_stay_whole_through_many_commits_and_optimization(
     store: VectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from vidkin.shots import band, open_detector
 from vidkin.shots.band import BAND_CHANNELS, TransitionSession, TransitionThresholds, open_network
 from vidkin.shots.training.transitions import TransitionNetwork, main
 
+pytestmark = pytest.mark.large
+
 DATA = Path(band.__file__).with_name("data")
 FEATURES = np.random.default_rng(0).random((300, BAND_CHANNELS), np.float32)
 
