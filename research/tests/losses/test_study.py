@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.videos import encode, pan
+from vidkin.datasets.augmentation.clip_views import StrongSettings
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import available_objectives, load_recipe
 from vidkin.training.clip_views import ClipSettings
@@ -33,7 +34,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def study(**changes: object) -> LossStudy:
-    clips = ClipSettings(rate=5.0, window=16, length=8, side=32, views=1)
+    clips = ClipSettings(rate=5.0, window=16, length=8, side=32, views=1, strong=StrongSettings(inset=0.0))
     settings: dict[str, object] = {"methods": CHOSEN, "clips": clips, "steps": 1, "pairs": 3, "seeds": (0, 1)}
     return LossStudy(**{**settings, **changes})  # type: ignore[arg-type]
 

@@ -221,8 +221,14 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
     counted = relevance >= 0
     options = {"valid": counted, "ties": "expected"}
     # The first weak view that shares frames with a strong one: loss and noise can leave a pair nothing in common.
-    query, partner = (relevance == 1).nonzero()[0].tolist()
-    stranger = int((relevance[query] == 0).nonzero()[0, 0])
+    usable = ((relevance == 1).any(1) & (relevance == 0).any(1)).nonzero()
+    if not len(usable):
+        raise InvalidArgumentError(
+            f"the test needs a view with a partner and a stranger among the views of the others, got {count} stretches "
+            "without; add videos"
+        )
+    query = int(usable[0, 0])
+    partner, stranger = (int((relevance[query] == value).nonzero()[0, 0]) for value in (1, 0))
     return LossFigures(
         name,
         seed,
