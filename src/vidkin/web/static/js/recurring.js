@@ -46,11 +46,13 @@ function place() {
 
 async function find() {
   if (running !== null) return;
+  running = {};  // taken at once: a click may come while the search that the page begins by itself is on its way
   const { least, shortest, inside } = form.elements;
   const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes" };
   try {
     await follow(await api("/api/recurring", { method: "POST", body }));
   } catch (error) {
+    running = null;
     say(error.message);
   }
 }
