@@ -117,7 +117,8 @@ def stated_pixels(name: str) -> int:
     available."""
     with _open(name, codec_whitelist="none") as container:
         contexts = [stream.codec_context for stream in container.streams.video]
-        return max((context.width * context.height for context in contexts), default=0)
+        # A stream of a codec that FFmpeg does not know has none.
+        return max((context.width * context.height for context in contexts if context), default=0)
 
 
 def require_readable_file(name: str) -> None:
