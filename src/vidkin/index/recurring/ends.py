@@ -108,6 +108,10 @@ _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 # them are the same if their pictures agree so well, and what moves in them does.
 _STILL, _STILL_STEP = 0.95, 0.25
 _SURE_MATCH, _SURE_MOTION = 0.95, 0.6
+# Correlation of how the pictures depart from their mean, and the number of frames that tell it. Pictures that stay as
+# they are must all agree well, or follow each other for some seconds.
+_LEAST_COURSE, _LEAST_FRAMES = 0.75, 6
+_LONG_STILLS = 8.0  # seconds
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
 # Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
 _CHANCE_STEP, _LEAST_SCORE = 0.2, 0.65
@@ -139,12 +143,52 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
     if motions and max(motions) < _LEAST_MOTION_MATCH:
         return None
-    if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
+    course = _same_course(clips, (first, second), starts, ends)
+    is_sure = min(starts.match, ends.match) >= _SURE_MATCH
+    if course is None:
+        if match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST:
+            return None
+        if not is_sure and min(lengths) < _LONG_STILLS:
+            return None
+    elif course < _LEAST_COURSE:
         return None
-    is_sure = max(motions, default=0.0) >= _SURE_MOTION and min(starts.match, ends.match) >= _SURE_MATCH
-    if not is_sure and _is_still(clips, first, starts.first, ends.first):
+    is_moving = course is not None and max(motions, default=0.0) >= _SURE_MOTION
+    if not (is_sure and is_moving) and _is_still(clips, first, starts.first, ends.first):
         return None
     return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+
+
+def _same_course(clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit) -> float | None:
+    """Correlation of how both videos depart from their mean picture inside of a stretch, at the better of its ends.
+
+    A camera that stands still shows much the same picture at any time; what passes before it is each time something
+    else. None if the pictures stay as they are.
+    """
+    speed = (ends.second - starts.second) / (ends.first - starts.first)
+    line = TimeLine(starts.first, starts.second, speed)
+    found = []
+    for fit in (starts, ends):
+        clip, other = (
+            clips.around(record, min(max(0.0, time), record.duration))
+            for record, time in zip(files, (fit.first, fit.second), strict=True)
+        )
+        mapped = line.at(0.0) + clip.times * speed
+        inside = (clip.times >= starts.first - 1e-6) & (clip.times < ends.first - 1e-6)
+        rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
+        if len(rows) < _LEAST_FRAMES:
+            continue
+        columns = _nearest(other.times, mapped[rows])
+        found += [_departures(one[rows], two[columns]) for one, two in _geometries(clip, other)]
+    return max((each for each in found if each is not None), default=None)
+
+
+def _departures(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
+    """Correlation of pictures [N, G] without their brightness and their mean; None if both hardly change."""
+    changes = []
+    for cells in (first, second):
+        shown = cells - cells.mean(axis=1, keepdims=True)
+        changes.append(shown - shown.mean(axis=0))
+    return _correlation(*changes)
 
 
 def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bool:
@@ -433,12 +477,17 @@ def _motion(
     changes = [cells[places[lag:]] - cells[places[:-lag]] for cells, places in ((first, rows), (second, columns))]
     # Light that goes up and down is no motion.
     changes = [change - change.mean(axis=1, keepdims=True) for change in changes]
-    sizes = [float(np.sqrt((change**2).mean())) for change in changes]
+    return _correlation(*changes)
+
+
+def _correlation(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
+    """Correlation of two changes of pictures; 0 if one is far smaller, None if both are too small to see."""
+    sizes = [float(np.sqrt((change**2).mean())) for change in (first, second)]
     if max(sizes) < _LEAST_MOTION:
         return None
     if min(sizes) < 0.3 * max(sizes):
         return 0.0  # one moves, and the other does not
-    return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
+    return float((first * second).mean() / (sizes[0] * sizes[1]))
 
 
 # The shot beside an end that is known.
