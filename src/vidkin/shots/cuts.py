@@ -65,6 +65,9 @@ _SHORTEST = 3
 # first and last frames belong to them.
 _GROUND, _ONE_FADE = 1.0, 10
 
+# Share of the contrast of the frames after it that a picture has which is there at once.
+_AT_ONCE = 0.75
+
 
 def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
     """First and last frames of stretches that can be transitions.
@@ -76,7 +79,7 @@ def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float3
     parts = []
     for first, last in find_stretches(answers > _POSSIBLE):
         for start, end in _divide_at_dips(first, last, answers):
-            parts += _divide_at_ground(start, end, contrasts)
+            parts += _divide_at_ground(start, end, answers, contrasts)
     return parts
 
 
@@ -94,17 +97,23 @@ def _divide_at_dips(first: int, last: int, answers: NDArray[np.float32]) -> list
     return [(first, last)]
 
 
-def _divide_at_ground(first: int, last: int, contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """A plain background shown for long between pictures lies between two fades."""
+def _divide_at_ground(
+    first: int, last: int, answers: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> list[tuple[int, int]]:
+    """A plain background shown for long between pictures lies between two fades. Where the picture after it is there at
+    once, the fade ends; what follows is only a transition if it certainly is one."""
     ground = np.flatnonzero(contrasts[first : last + 1] < _GROUND) + first
-    runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1)
+    runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1) if len(ground) else []
     for run in runs:
-        if len(run) <= _ONE_FADE:
-            continue
         start, end = int(run[0]), int(run[-1])
-        shown = (contrasts[max(0, first - 3) : start + 1], contrasts[end : last + 4])
-        if start - first + 1 >= _SHORTEST <= last - end + 1 and min(part.max() for part in shown) >= LEAST_PICTURE:
-            return [(first, start), *_divide_at_ground(end, last, contrasts)]
+        following = contrasts[end + 1 : last + 4]
+        if start - first + 1 < _SHORTEST or contrasts[max(0, first - 3) : start + 1].max() < LEAST_PICTURE:
+            continue
+        if last > end and following[0] >= max(LEAST_PICTURE, _AT_ONCE * following[:_SHORTEST].max()):
+            is_another = answers[end + 1 : last + 1].max() >= _CERTAIN
+            return [(first, end), *(_divide_at_ground(end + 1, last, answers, contrasts) if is_another else ())]
+        if len(run) > _ONE_FADE and last - end + 1 >= _SHORTEST and contrasts[end : last + 4].max() >= LEAST_PICTURE:
+            return [(first, start), *_divide_at_ground(end, last, answers, contrasts)]
     return [(first, last)]
 
 

@@ -114,7 +114,7 @@ _LEAST_COURSE, _LEAST_FRAMES = 0.75, 6
 _LONG_STILLS = 8.0  # seconds
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
 # Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
-_CHANCE_STEP, _LEAST_SCORE = 0.2, 0.65
+_CHANCE_STEP, _LEAST_SCORE, _STILL_END = 0.2, 0.65, 0.9
 _MOST_STEPS_IN = 8
 
 
@@ -208,8 +208,10 @@ def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bo
 
 def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
     """Whether pictures at one end agree much less than at the other one, and do not move alike or are unlike in what
-    the index has of them."""
+    the index has of them; or agree less, and do not move."""
     is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
+    if not is_moving and fit.match < _STILL_END:
+        return other.match - fit.match > _CHANCE_STEP / 2
     return other.match - fit.match > _CHANCE_STEP and not (is_moving and stretch.score >= _LEAST_SCORE)
 
 
@@ -323,9 +325,13 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     backward = _inside(other, one, second, first, line.swapped(), side)
     if forward is None or backward is None:
         return None
-    times = _at_cut(first, forward, side), _at_cut(second, backward, side)
+    insides = (first, forward), (second, backward)
+    is_open = any(_reaches_border(clip, inside, side) for clip, inside in insides)
+    times = [_border(clip, inside, side) if is_open else _at_cut(clip, inside, side) for clip, inside in insides]
     columns = _nearest(second.times, line.at(0.0) + first.times[forward.places] * line.speed)
-    return EndFit(*times, float(forward.values.mean()), _motion(one, other, forward.places, columns, first.step))
+    return EndFit(
+        times[0], times[1], float(forward.values.mean()), _motion(one, other, forward.places, columns, first.step)
+    )
 
 
 def _geometries(first: Clip, second: Clip) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
@@ -443,6 +449,19 @@ def _without_lookalike(
     return count if motion is not None and motion >= _LEAST_MOTION_MATCH else at + 1
 
 
+def _reaches_border(clip: Clip, inside: _Inside, side: StretchEnd) -> bool:
+    """Whether the same is shown up to where decoding stopped: a cut shortly before is not the end."""
+    if side == "start":
+        return inside.places[0] <= 1 and not clip.is_first
+    return inside.places[-1] >= len(clip.times) - 2 and not clip.is_last
+
+
+def _border(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
+    """Time between frames that agree and not."""
+    border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
+    return float(clip.times[border]) if border < len(clip.times) else clip.end
+
+
 def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
     border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
@@ -453,8 +472,8 @@ def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     if len(cuts):
         nearest = int(cuts[np.argmin(np.abs(cuts - border))])
         if abs(nearest - border) * clip.step <= _NEAR_CUT and _is_lone(alike, nearest):
-            border = nearest
-    return float(clip.times[border]) if border < len(clip.times) else clip.end
+            return float(clip.times[nearest])
+    return _border(clip, inside, side)
 
 
 def _is_lone(alike: NDArray[np.float32], cut: int) -> bool:

@@ -41,6 +41,8 @@ _TRIES = 5
 _SAME_SPAN = 0.7
 # Seconds between the ends of stored features of two stretches that follow each other.
 _ADJOINING = 1.5
+# Seconds by which lengths of groups may differ that may be one.
+_ONE_LENGTH = 0.1
 # So many pairs are looked at together: what they need of each file is read in one go.
 _AHEAD = 64
 
@@ -73,6 +75,15 @@ class Findings:
         """Remember what two contents share, unless that is known."""
         if (second, first) not in self._stretches:
             self._stretches.setdefault((first, second), tuple(stretches))
+
+    def add(self, first: str, second: str, stretch: RoughStretch) -> _SharedPair:
+        """Remember one more stretch that two contents may share; returns it in the order in which it is remembered."""
+        if (second, first) in self._stretches:
+            first, second, stretch = second, first, stretch.swapped()
+        known = self._stretches.get((first, second), ())
+        if stretch not in known:
+            self._stretches[first, second] = (*known, stretch)
+        return first, second, stretch
 
     def begin(self, contents: Iterable[str]) -> set[str]:
         """The most of these contents that were compared with each other: others are added when they are, too."""
@@ -263,6 +274,7 @@ def find_recurring(
         links = search.fit(set(copies), options)
         lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
         if not options.inside:
+            links += search.groups_of_one_length(build_groups(links, lengths))
             links += search.shots_of_recaps(build_groups(links, lengths), links)
     finally:
         findings.save()
@@ -387,14 +399,41 @@ class _StretchSearch:
             )
             for (first, second, stretch), both in zip(batch, numbers, strict=True):
                 if places.needs(*both):
-                    records = self.videos[first], self.videos[second]
-                    link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+                    link = self._link(first, second, stretch)
                     if link is None:
                         places.refuse(*both)
                     else:
                         places.connect(*both)
-                        links.append(SharedByFiles(records[0].path, records[1].path, link))
+                        links.append(link)
                 self._advance()
+        return links
+
+    def _link(self, first: str, second: str, stretch: RoughStretch) -> SharedByFiles | None:
+        """A stretch with its exact ends; None if the pictures differ."""
+        records = self.videos[first], self.videos[second]
+        link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+        return None if link is None else SharedByFiles(records[0].path, records[1].path, link)
+
+    def groups_of_one_length(self, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
+        """Links between groups that are one: what is shown twice in each of two files is found once with the one and
+        once with the other, if stored features show no more."""
+        contents = {record.path: content for content, record in self.videos.items()}
+        plain = [group for group in groups if group.kind != "recap"]
+        links = []
+        for place, group in enumerate(plain):
+            for other in plain[place + 1 :]:
+                if abs(group.duration - other.duration) > _ONE_LENGTH:
+                    continue
+                both = ((one, two) for one in group.occurrences for two in other.occurrences if one.path != two.path)
+                pair = next(both, None)
+                if pair is None:
+                    continue
+                first, second = (contents[one.path] for one in pair)
+                spans = (pair[0].start, pair[0].end, pair[1].start, pair[1].end)
+                # How much its frames differ is not known: nothing is said of stills.
+                stretch = RoughStretch(*spans, score=min(one.score for one in pair), contrast=0.0)
+                link = self._link(*self.findings.add(first, second, stretch))
+                links += [] if link is None else [link]
         return links
 
     def shots_of_recaps(self, groups: Sequence[RecurringGroup], links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
