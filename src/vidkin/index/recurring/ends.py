@@ -209,9 +209,9 @@ def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bo
 def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
     """Whether pictures at one end agree much less than at the other one, and do not move alike or are unlike in what
     the index has of them; or agree less, and do not move."""
-    is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
-    if not is_moving and fit.match < _STILL_END:
+    if fit.match < _STILL_END and (fit.motion is None or fit.motion < _LEAST_MOTION_MATCH / 2):
         return other.match - fit.match > _CHANCE_STEP / 2
+    is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
     return other.match - fit.match > _CHANCE_STEP and not (is_moving and stretch.score >= _LEAST_SCORE)
 
 
@@ -585,8 +585,11 @@ def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: Str
     if side == "end":
         beside = (clip.times >= edge - 1e-6) & (clip.times < edge + _BESIDE)
     rows = np.flatnonzero(beside)
-    if len(rows) < 2:
-        return None
+    return None if len(rows) < 2 else _line_of(clip, other, rows, line)
+
+
+def _line_of(clip: Clip, other: Clip, rows: NDArray[np.int64], line: TimeLine) -> TimeLine | None:
+    """The line, shifted so that these pictures of a clip agree best with those of another file; None if none agree."""
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
     best, found = _LEAST_BESIDE, None
     for one, another in _geometries(clip, other):
@@ -599,6 +602,47 @@ def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: Str
         if means[at] > best:
             best, found = float(means[at]), line.shifted(float(shifts[at]))
     return found
+
+
+# Whole copies.
+
+
+_MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)  # shares of a stretch
+_AROUND_MOMENT = 1.0  # seconds
+
+
+def try_fit_copy(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
+    """The stretch as it is, if what moves at some moments of it moves alike; None if it does not, or nothing moves.
+
+    For a stretch that looks alike at any offset: copies of a recording of a camera that stands still are the same
+    there, other recordings of that camera are not.
+    """
+    speed = min(_SPEEDS, key=lambda known: abs(known - stretch.speed))
+    courses = []
+    try:
+        for share in _MOMENTS:
+            one, other = (
+                start + share * (end - start)
+                for start, end in (
+                    (stretch.first_start, stretch.first_end),
+                    (stretch.second_start, stretch.second_end),
+                )
+            )
+            clip, target = clips.around(first, one), clips.around(second, other)
+            rows = np.flatnonzero(np.abs(clip.times - one) <= _AROUND_MOMENT)
+            line = _line_of(clip, target, rows, TimeLine(one, other, speed)) if len(rows) >= _LEAST_FRAMES else None
+            if line is None:
+                continue
+            columns = _nearest(target.times, line.at(0.0) + clip.times[rows] * speed)
+            found = [_departures(one[rows], two[columns]) for one, two in _geometries(clip, target)]
+            courses += [max(each for each in found if each is not None)] if any(f is not None for f in found) else []
+    except MediaError as error:
+        _logger.warning("%s; whether it is a copy is not known", error)
+        return None
+    if not courses or float(np.median(courses)) < _LEAST_COURSE:
+        return None
+    times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
+    return FittedStretch(*times, stretch.score, float(np.median(courses)))
 
 
 def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:

@@ -16,7 +16,7 @@ from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
 from vidkin.index.recurring.clips import Clips
-from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit
+from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit, try_fit_copy
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
 from vidkin.index.recurring.recaps import RecapShots
 from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
@@ -32,6 +32,8 @@ _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 _REVISION = 2
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
+# Frames that differ less than this from others of the file say nothing: the pictures tell.
+_CONTRAST_OF_COPY = 0.5
 # Ends of stored features are off by up to this much: shorter ones may be long enough when they are known to the frame.
 _SLACK, _SURE = 1.5, 0.75
 # A stretch of a file is compared with this many others picture by picture.
@@ -270,7 +272,7 @@ def find_recurring(
     search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress)
     try:
         search.compare()
-        copies = {} if options.inside else _copies(videos, findings)
+        copies = {} if options.inside else search.copies()
         links = search.fit(set(copies), options)
         lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
         if not options.inside:
@@ -356,6 +358,36 @@ class _StretchSearch:
             return None  # removed by another process meanwhile
         return track if len(track.times) else None
 
+    def copies(self) -> dict[str, str]:
+        """Contents that are copies of another one, and that one."""
+        shared: dict[tuple[str, str], list[RoughStretch]] = {}
+        for first, second, stretch in self.findings.pairs():
+            if first != second and first in self.videos and second in self.videos:
+                shared.setdefault((first, second), []).append(stretch)
+        order = {content: place for place, content in enumerate(self.videos)}
+        copies: dict[str, str] = {}
+        for (first, second), stretches in sorted(shared.items()):
+            one = _covered([(stretch.first_start, stretch.first_end) for stretch in stretches])
+            other = _covered([(stretch.second_start, stretch.second_end) for stretch in stretches])
+            lengths = self.videos[first].duration, self.videos[second].duration
+            if one < _COPY_SHARE * lengths[0] or other < _COPY_SHARE * lengths[1]:
+                continue
+            kept, copy = sorted((first, second), key=order.__getitem__)
+            while kept in copies:
+                kept = copies[kept]
+            if kept != copy and self._is_copy(first, second, stretches):
+                copies.setdefault(copy, kept)
+        return copies
+
+    def _is_copy(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> bool:
+        """Whether contents that are alike are the same: a card and a camera that stands still always are alike."""
+        longest = max(stretches, key=lambda stretch: stretch.first_end - stretch.first_start)
+        if longest.contrast >= _CONTRAST_OF_COPY:
+            return True
+        files = self.videos[first], self.videos[second]
+        fit = partial(try_fit_copy, self.clips, *files, longest)
+        return self.findings.link(first, second, longest, fit) is not None
+
     def fit(self, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
         """Find the exact ends of enough stretches to connect all files that share one.
 
@@ -418,7 +450,8 @@ class _StretchSearch:
         """Links between groups that are one: what is shown twice in each of two files is found once with the one and
         once with the other, if stored features show no more."""
         contents = {record.path: content for content, record in self.videos.items()}
-        plain = [group for group in groups if group.kind != "recap"]
+        # What is shown early in the later file, and late in the earlier one, looks like a recap.
+        plain = [group for group in groups if group.kind != "recap" or len(group.occurrences) == 2]
         links = []
         for place, group in enumerate(plain):
             for other in plain[place + 1 :]:
@@ -542,26 +575,6 @@ class _Places:
 
 
 # Files that are copies as a whole.
-
-
-def _copies(videos: dict[str, VideoRecord], findings: Findings) -> dict[str, str]:
-    """Contents that are copies of another one, and that one."""
-    shared: dict[tuple[str, str], list[RoughStretch]] = {}
-    for first, second, stretch in findings.pairs():
-        if first != second and first in videos and second in videos:
-            shared.setdefault((first, second), []).append(stretch)
-    order = {content: place for place, content in enumerate(videos)}
-    copies: dict[str, str] = {}
-    for (first, second), stretches in sorted(shared.items()):
-        one = _covered([(stretch.first_start, stretch.first_end) for stretch in stretches])
-        other = _covered([(stretch.second_start, stretch.second_end) for stretch in stretches])
-        if one >= _COPY_SHARE * videos[first].duration and other >= _COPY_SHARE * videos[second].duration:
-            kept, copy = sorted((first, second), key=order.__getitem__)
-            while kept in copies:
-                kept = copies[kept]
-            if kept != copy:
-                copies.setdefault(copy, kept)
-    return copies
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:
