@@ -54,12 +54,12 @@ def test_two_episodes_show_their_opening_to_the_frame(index: Index) -> None:
     assert group.to_dict()["kind"] == "opening"
 
 
+def refuse(*_: object) -> None:
+    raise AssertionError("what was found is remembered")
+
+
 def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index.recurring()
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("what was found is remembered")
-
     monkeypatch.setattr(find, "try_fit", refuse)
     monkeypatch.setattr(find, "find_stretches", refuse)
     assert index.recurring() == first
@@ -153,7 +153,7 @@ def test_what_both_files_show_twice_is_one_group(tmp_path: Path, monkeypatch: py
             assert [Path(one.path).name for one in group.occurrences] == ["a.mp4", "a.mp4", "b.mp4", "b.mp4"]
             spans = [time for one in group.occurrences for time in (one.start, one.end)]
             assert spans == pytest.approx([3.5, 7.5, 12.1, 16.1, 2.5, 6.5, 10.6, 14.6], abs=1e-6)
-            monkeypatch.setattr(find, "try_fit", None)
+            monkeypatch.setattr(find, "try_fit", refuse)
 
 
 def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
