@@ -56,17 +56,12 @@ LEAST_PICTURE = 3.0
 # Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
 _POSSIBLE, _CERTAIN = 0.25, 0.9
 
-# Least answer of the first and last frame of a dissolve.
-_PROBABLE = 0.55
-
-_SHORTEST = 3
+# Least answer of the first and last frame of a dissolve, and its fewest frames.
+_PROBABLE, _SHORTEST = 0.55, 3
 
 # Contrast of a plain background. A background longer than this many frames separates a fade-out from a fade-in; its
-# first and last frames belong to them.
-_GROUND, _ONE_FADE = 1.0, 10
-
-# Share of the contrast of the frames after it that a picture has which is there at once.
-_AT_ONCE = 0.75
+# first and last frames belong to them. A picture that is there at once has this share of the contrast that follows.
+_GROUND, _ONE_FADE, _AT_ONCE = 1.0, 10, 0.75
 
 
 def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
@@ -419,15 +414,13 @@ _ONCE = 0.1
 # any frames shortly before and after; change of brightness. The parts that change moved before or move after, or are
 # large.
 _JUMPS, _ALONE, _AS_BRIGHT, _LIKELY = 0.9, 0.3, 0.1, 0.6
-
 _MOVED, _MUCH_STAYS = 0.05, 0.8
 
 # A graphic: how well the changed part fills a rectangle in which nothing moves, while the rest stays.
 _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
 
 # A screen or band in the picture may move: then it is a better rectangle, and the rest shows something rather than bars
-# beside a narrow picture. Letters have one color, and there
-# is a picture before and after (logarithm of contrast).
+# beside a narrow picture. Letters have one color, and there is a picture before and after (logarithm of contrast).
 _SHARP_RECTANGLE, _HALF_STAYS, _SHOWS = 0.78, 0.5, 0.3
 _ONE_COLOR, _BOTH_SHOW = 0.25, 2.5
 
