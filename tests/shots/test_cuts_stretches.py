@@ -22,12 +22,22 @@ def test_a_small_gap_divides_two_sure_transitions() -> None:
     assert propose_stretches(answers, rows((40, 29))) == [(5, 10), (12, 17), (20, 23)]
 
 
+FADE_IN = ((4.0, 1), (8.0, 1), (12.0, 1), (16.0, 1), (20.0, 3))
+
+
 def test_a_ground_that_stands_divides_fades() -> None:
     """Of eleven frames of ground the first ends the fade out, and the last begins the fade in."""
     answers = rows((0, 5), (0.95, 25), (0, 5))
-    contrasts = rows((40, 5), (20, 7), (0, 11), (20, 7), (40, 5))
+    contrasts = rows((40, 5), (20, 7), (0, 11), *FADE_IN, (40, 5))
     assert propose_stretches(answers, contrasts) == [(5, 12), (22, 29)]
-    assert propose_stretches(answers, rows((40, 5), (20, 8), (0, 10), (20, 7), (40, 5))) == [(5, 29)]
+    assert propose_stretches(answers, rows((40, 5), (20, 8), (0, 10), *FADE_IN, (40, 5))) == [(5, 29)]
+
+
+def test_a_picture_that_is_there_at_once_ends_a_fade_to_black() -> None:
+    """Four frames of ground end the fade out; the shot after it is another transition only if it certainly is one."""
+    contrasts = rows((40, 5), (20, 8), (0, 4), (30, 13), (40, 5))
+    assert propose_stretches(rows((0, 5), (0.95, 12), (0.8, 13), (0, 5)), contrasts) == [(5, 16)]
+    assert propose_stretches(rows((0, 5), (0.95, 25), (0, 5)), contrasts) == [(5, 16), (17, 29)]
 
 
 def test_a_ground_without_a_picture_before_it_divides_nothing() -> None:

@@ -30,11 +30,17 @@ def test_a_picture_a_shot(tmp_path: Path) -> None:
     assert 'src="http' not in page
 
 
-def test_types_are_named(tmp_path: Path) -> None:
+def test_transitions_are_named_with_their_extents(tmp_path: Path) -> None:
+    """A dissolve opens the last shot, and a fade up to the last frame of the video opens none."""
     given = detection(cut_video(tmp_path / "film.mp4"))
-    given = replace(given, cuts=(given.cuts[0], replace(given.cuts[1], kind="dissolve")))
+    dissolve = replace(given.cuts[1], kind="dissolve")
+    fade = replace(dissolve, kind="fade", frame=57, time=5.7, start_frame=55, start=5.5, end_frame=59, end=5.9)
+    last = replace(given.shots[2], kind="dissolve", transition_start=4.3, transition_end=4.7)
+    given = replace(given, cuts=(given.cuts[0], dissolve, fade), shots=(*given.shots[:2], last))
     write_contact_sheet(given, tmp_path / "sheet.html")
-    assert "dissolve 0.60" in (tmp_path / "sheet.html").read_text()
+    page = (tmp_path / "sheet.html").read_text()
+    assert "frames 20 to 44 · hard 0.90</small>" in page
+    assert "· dissolve 0.60, 4.30 to 4.70 s · ends with fade 0.60, 5.50 to 5.90 s</small>" in page
 
 
 def test_a_video_that_is_gone_leaves_no_page(tmp_path: Path) -> None:

@@ -56,14 +56,12 @@ LEAST_PICTURE = 3.0
 # Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
 _POSSIBLE, _CERTAIN = 0.25, 0.9
 
-# Least answer of the first and last frame of a dissolve.
-_PROBABLE = 0.55
-
-_SHORTEST = 3
+# Least answer of the first and last frame of a dissolve, and its fewest frames.
+_PROBABLE, _SHORTEST = 0.55, 3
 
 # Contrast of a plain background. A background longer than this many frames separates a fade-out from a fade-in; its
-# first and last frames belong to them.
-_GROUND, _ONE_FADE = 1.0, 10
+# first and last frames belong to them. A picture that is there at once has this share of the contrast that follows.
+_GROUND, _ONE_FADE, _AT_ONCE = 1.0, 10, 0.75
 
 
 def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
@@ -76,7 +74,7 @@ def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float3
     parts = []
     for first, last in find_stretches(answers > _POSSIBLE):
         for start, end in _divide_at_dips(first, last, answers):
-            parts += _divide_at_ground(start, end, contrasts)
+            parts += _divide_at_ground(start, end, answers, contrasts)
     return parts
 
 
@@ -94,17 +92,23 @@ def _divide_at_dips(first: int, last: int, answers: NDArray[np.float32]) -> list
     return [(first, last)]
 
 
-def _divide_at_ground(first: int, last: int, contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """A plain background shown for long between pictures lies between two fades."""
+def _divide_at_ground(
+    first: int, last: int, answers: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> list[tuple[int, int]]:
+    """A plain background shown for long between pictures lies between two fades. Where the picture after it is there at
+    once, the fade ends; what follows is only a transition if it certainly is one."""
     ground = np.flatnonzero(contrasts[first : last + 1] < _GROUND) + first
-    runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1)
+    runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1) if len(ground) else []
     for run in runs:
-        if len(run) <= _ONE_FADE:
-            continue
         start, end = int(run[0]), int(run[-1])
-        shown = (contrasts[max(0, first - 3) : start + 1], contrasts[end : last + 4])
-        if start - first + 1 >= _SHORTEST <= last - end + 1 and min(part.max() for part in shown) >= LEAST_PICTURE:
-            return [(first, start), *_divide_at_ground(end, last, contrasts)]
+        following = contrasts[end + 1 : last + 4]
+        if start - first + 1 < _SHORTEST or contrasts[max(0, first - 3) : start + 1].max() < LEAST_PICTURE:
+            continue
+        if last > end and following[0] >= max(LEAST_PICTURE, _AT_ONCE * following[:_SHORTEST].max()):
+            is_another = answers[end + 1 : last + 1].max() >= _CERTAIN
+            return [(first, end), *(_divide_at_ground(end + 1, last, answers, contrasts) if is_another else ())]
+        if len(run) > _ONE_FADE and last - end + 1 >= _SHORTEST and contrasts[end : last + 4].max() >= LEAST_PICTURE:
+            return [(first, start), *_divide_at_ground(end, last, answers, contrasts)]
     return [(first, last)]
 
 
@@ -410,15 +414,13 @@ _ONCE = 0.1
 # any frames shortly before and after; change of brightness. The parts that change moved before or move after, or are
 # large.
 _JUMPS, _ALONE, _AS_BRIGHT, _LIKELY = 0.9, 0.3, 0.1, 0.6
-
 _MOVED, _MUCH_STAYS = 0.05, 0.8
 
 # A graphic: how well the changed part fills a rectangle in which nothing moves, while the rest stays.
 _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
 
 # A screen or band in the picture may move: then it is a better rectangle, and the rest shows something rather than bars
-# beside a narrow picture. Letters have one color, and there
-# is a picture before and after (logarithm of contrast).
+# beside a narrow picture. Letters have one color, and there is a picture before and after (logarithm of contrast).
 _SHARP_RECTANGLE, _HALF_STAYS, _SHOWS = 0.78, 0.5, 0.3
 _ONE_COLOR, _BOTH_SHOW = 0.25, 2.5
 

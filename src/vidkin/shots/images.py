@@ -236,6 +236,8 @@ small { opacity: .7; }
 def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side: int = 120) -> None:
     """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
 
+    A gradual transition is given with its extent in seconds, also one from the first frame or up to the last.
+
     Args:
         detection: The shots.
         path: The file to write.
@@ -247,7 +249,8 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
     from PIL import Image
 
     name = html.escape(Path(detection.path).name.encode("utf-8", "replace").decode())
-    opening = {cut.frame: cut for cut in detection.cuts}
+    last = len(detection.frame_times) - 1
+    closing = [cut for cut in detection.cuts[-1:] if cut.kind == "fade" and cut.end_frame >= last]
     with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Shots of {name}</title>\n'
@@ -257,8 +260,11 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
         )
         for number, _, _, image in iter_shot_images(detection, short_side=short_side):
             shot = detection.shots[number - 1]
-            transition = opening.get(shot.start_frame)
-            begins = "" if transition is None else f" · {transition.kind} {transition.confidence:.2f}"
+            begins = "" if shot.kind == "start" else f" · {shot.kind} {shot.confidence:.2f}"
+            begins += _extent(shot.transition_start, shot.transition_end)
+            if closing and number == len(detection.shots):
+                begins += f" · ends with {closing[0].kind} {closing[0].confidence:.2f}"
+                begins += _extent(closing[0].start, closing[0].end)
             held = io.BytesIO()
             Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
             jpeg = base64.b64encode(held.getvalue()).decode("ascii")
@@ -268,3 +274,8 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
                 f"<small>frames {shot.start_frame} to {shot.end_frame - 1}{begins}</small></li>\n"
             )
         file.write("</ol></body></html>\n")
+
+
+def _extent(start: float, end: float) -> str:
+    """When a gradual transition takes place, with a comma before it; nothing for a sudden cut."""
+    return f", {start:.2f} to {end:.2f} s" if end > start else ""

@@ -51,6 +51,17 @@ def test_a_fade_ends_within_three_tenths_of_a_second() -> None:
     assert fit.first == pytest.approx(2.0, abs=0.3)
 
 
+def test_a_cut_just_before_where_reading_stopped_is_no_end() -> None:
+    """Both clips show the same up to their last frame, .4 s after a cut: more must be read."""
+    images = [*COFFEE, *CHELSEA[:4]]
+    fit = find_end(clip(images, start=10.0), clip(images, start=50.0), TimeLine(11.0, 51.0, 1.0), "end")
+    assert fit is not None
+    assert (fit.first, fit.second) == pytest.approx((12.4, 52.4))
+    fit = find_end(clip(images[::-1]), clip(images[::-1]), TimeLine(1.0, 1.0, 1.0), "start")
+    assert fit is not None
+    assert (fit.first, fit.second) == (0.0, 0.0)
+
+
 def test_another_aspect_is_recognized() -> None:
     narrow = [image[:, 24:-24] for image in [*COFFEE, *ROCKET]]
     fit = find_end(clip([*COFFEE, *CHELSEA]), clip(narrow), TimeLine(1.0, 1.0, 1.0), "end")

@@ -7,14 +7,17 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.support.seasons import OPENING, RATE, black, shots, still, write_season
-from tests.support.videos import encode
+from tests.support.videos import Image, encode
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, RecurringGroup, SerialExecutor
 from vidkin.index.recurring import find
 from vidkin.index.recurring.find import Findings, RecurringOptions
+from vidkin.index.recurring.stretches import RoughStretch, Track
 from vidkin.index.storage.opening import open_place
 
 
@@ -51,12 +54,12 @@ def test_two_episodes_show_their_opening_to_the_frame(index: Index) -> None:
     assert group.to_dict()["kind"] == "opening"
 
 
+def refuse(*_: object) -> None:
+    raise AssertionError("what was found is remembered")
+
+
 def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index.recurring()
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("what was found is remembered")
-
     monkeypatch.setattr(find, "try_fit", refuse)
     monkeypatch.setattr(find, "find_stretches", refuse)
     assert index.recurring() == first
@@ -91,6 +94,66 @@ def test_a_still_card_black_and_a_repeated_take_are_no_group(tmp_path: Path) -> 
     encode(folder / "b.mp4", [*black(40), *still(50), *shots(("rocket", 0, 40))], rate=RATE)
     with open_filled(tmp_path / "c.vidkin", folder) as index:
         assert index.recurring() == []
+
+
+def watched(count: int, seed: int) -> list[Image]:
+    """A camera that stands still, and a bright ball that crosses its picture along another path each time."""
+    random = np.random.default_rng(seed)
+    room = shots(("brick", 2, 1))[0]
+    down, across = np.ogrid[: room.shape[0], : room.shape[1]]
+    (top, bottom), left = random.uniform(10, 98, 2), random.uniform(-40, 0)
+    made = []
+    for share in np.linspace(0, 1, count):
+        image = room.copy()
+        y, x = top + (bottom - top) * share, left + 230 * share
+        image[(down - y) ** 2 + (across - x) ** 2 < 18**2] = (250, 240, 200)
+        made.append(image)
+    return made
+
+
+def test_a_camera_that_stands_still_shows_nothing_again(tmp_path: Path) -> None:
+    """Other times of one camera, and files that are wholly one card, are neither copies nor a group; the same recording
+    with fewer bits is a copy."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for name, images, quality in (
+        *(("card 1", still(60), 20), ("card 2", still(80), 34)),
+        *(("noon", watched(90, 1), 20), ("noon again", watched(90, 1), 32), ("night", watched(90, 2), 20)),
+        *(
+            ("film", [*shots(("coffee", 0, 30)), *watched(40, 3), *shots(("grass", 0, 20))], 20),
+            ("other film", [*shots(("rocket", 1, 25)), *watched(40, 4), *shots(("astronaut", 0, 20))], 20),
+        ),
+    ):
+        encode(folder / f"{name}.mp4", images, rate=RATE, options={"crf": str(quality)})
+    with open_filled(tmp_path / "c.vidkin", folder) as index:
+        (group,) = index.recurring()
+        assert (group.kind, set(places(group))) == ("copy", {"noon.mp4", "noon again.mp4"})
+
+
+def test_what_both_files_show_twice_is_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features may show only that the first time in one file is the second time in the other, and the reverse."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    bumper = shots(("coffee", 0, 20), ("rocket", 0, 20))
+    between = (shots(("chelsea", 3, 35)), shots(("astronaut", 1, 46)), shots(("brick", 4, 30)))
+    rest = (shots(("grass", 2, 25)), shots(("gravel", 0, 41)), shots(("astronaut", 8, 22)))
+    for name, (one, two, three) in (("a.mp4", between), ("b.mp4", rest)):
+        encode(folder / name, [*one, *bumper, *two, *bumper, *three], rate=RATE)
+    search = find.find_stretches
+
+    def crossed(first: Track, second: Track, *votes: NDArray[np.float64]) -> list[RoughStretch]:
+        found = search(first, second, *votes)
+        return [each for each in found if (each.first_start < 6) != (each.second_start < 6)]
+
+    monkeypatch.setattr(find, "find_stretches", crossed)
+    with open_filled(tmp_path / "c.vidkin", folder) as index:
+        for _ in range(2):  # the second time from what was remembered
+            (group,) = index.recurring()
+            assert group.kind == "inside"
+            assert [Path(one.path).name for one in group.occurrences] == ["a.mp4", "a.mp4", "b.mp4", "b.mp4"]
+            spans = [time for one in group.occurrences for time in (one.start, one.end)]
+            assert spans == pytest.approx([3.5, 7.5, 12.1, 16.1, 2.5, 6.5, 10.6, 14.6], abs=1e-6)
+            monkeypatch.setattr(find, "try_fit", refuse)
 
 
 def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(

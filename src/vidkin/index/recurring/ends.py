@@ -108,9 +108,13 @@ _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 # them are the same if their pictures agree so well, and what moves in them does.
 _STILL, _STILL_STEP = 0.95, 0.25
 _SURE_MATCH, _SURE_MOTION = 0.95, 0.6
+# Correlation of how the pictures depart from their mean, and the number of frames that tell it. Pictures that stay as
+# they are must all agree well, or follow each other for some seconds.
+_LEAST_COURSE, _LEAST_FRAMES = 0.75, 6
+_LONG_STILLS = 8.0  # seconds
 _SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
 # Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
-_CHANCE_STEP, _LEAST_SCORE = 0.2, 0.65
+_CHANCE_STEP, _LEAST_SCORE, _STILL_END = 0.2, 0.65, 0.9
 _MOST_STEPS_IN = 8
 
 
@@ -139,12 +143,52 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
     if motions and max(motions) < _LEAST_MOTION_MATCH:
         return None
-    if not motions and (match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST):
+    course = _same_course(clips, (first, second), starts, ends)
+    is_sure = min(starts.match, ends.match) >= _SURE_MATCH
+    if course is None:
+        if match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST:
+            return None
+        if not is_sure and min(lengths) < _LONG_STILLS:
+            return None
+    elif course < _LEAST_COURSE:
         return None
-    is_sure = max(motions, default=0.0) >= _SURE_MOTION and min(starts.match, ends.match) >= _SURE_MATCH
-    if not is_sure and _is_still(clips, first, starts.first, ends.first):
+    is_moving = course is not None and max(motions, default=0.0) >= _SURE_MOTION
+    if not (is_sure and is_moving) and _is_still(clips, first, starts.first, ends.first):
         return None
     return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+
+
+def _same_course(clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit) -> float | None:
+    """Correlation of how both videos depart from their mean picture inside of a stretch, at the better of its ends.
+
+    A camera that stands still shows much the same picture at any time; what passes before it is each time something
+    else. None if the pictures stay as they are.
+    """
+    speed = (ends.second - starts.second) / (ends.first - starts.first)
+    line = TimeLine(starts.first, starts.second, speed)
+    found = []
+    for fit in (starts, ends):
+        clip, other = (
+            clips.around(record, min(max(0.0, time), record.duration))
+            for record, time in zip(files, (fit.first, fit.second), strict=True)
+        )
+        mapped = line.at(0.0) + clip.times * speed
+        inside = (clip.times >= starts.first - 1e-6) & (clip.times < ends.first - 1e-6)
+        rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
+        if len(rows) < _LEAST_FRAMES:
+            continue
+        columns = _nearest(other.times, mapped[rows])
+        found += [_departures(one[rows], two[columns]) for one, two in _geometries(clip, other)]
+    return max((each for each in found if each is not None), default=None)
+
+
+def _departures(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
+    """Correlation of pictures [N, G] without their brightness and their mean; None if both hardly change."""
+    changes = []
+    for cells in (first, second):
+        shown = cells - cells.mean(axis=1, keepdims=True)
+        changes.append(shown - shown.mean(axis=0))
+    return _correlation(*changes)
 
 
 def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bool:
@@ -164,7 +208,9 @@ def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bo
 
 def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
     """Whether pictures at one end agree much less than at the other one, and do not move alike or are unlike in what
-    the index has of them."""
+    the index has of them; or agree less, and do not move."""
+    if fit.match < _STILL_END and (fit.motion is None or fit.motion < _LEAST_MOTION_MATCH / 2):
+        return other.match - fit.match > _CHANCE_STEP / 2
     is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
     return other.match - fit.match > _CHANCE_STEP and not (is_moving and stretch.score >= _LEAST_SCORE)
 
@@ -279,9 +325,13 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     backward = _inside(other, one, second, first, line.swapped(), side)
     if forward is None or backward is None:
         return None
-    times = _at_cut(first, forward, side), _at_cut(second, backward, side)
+    insides = (first, forward), (second, backward)
+    is_open = any(_reaches_border(clip, inside, side) for clip, inside in insides)
+    times = [_border(clip, inside, side) if is_open else _at_cut(clip, inside, side) for clip, inside in insides]
     columns = _nearest(second.times, line.at(0.0) + first.times[forward.places] * line.speed)
-    return EndFit(*times, float(forward.values.mean()), _motion(one, other, forward.places, columns, first.step))
+    return EndFit(
+        times[0], times[1], float(forward.values.mean()), _motion(one, other, forward.places, columns, first.step)
+    )
 
 
 def _geometries(first: Clip, second: Clip) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
@@ -399,6 +449,19 @@ def _without_lookalike(
     return count if motion is not None and motion >= _LEAST_MOTION_MATCH else at + 1
 
 
+def _reaches_border(clip: Clip, inside: _Inside, side: StretchEnd) -> bool:
+    """Whether the same is shown up to where decoding stopped: a cut shortly before is not the end."""
+    if side == "start":
+        return inside.places[0] <= 1 and not clip.is_first
+    return inside.places[-1] >= len(clip.times) - 2 and not clip.is_last
+
+
+def _border(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
+    """Time between frames that agree and not."""
+    border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
+    return float(clip.times[border]) if border < len(clip.times) else clip.end
+
+
 def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
     border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
@@ -409,8 +472,8 @@ def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     if len(cuts):
         nearest = int(cuts[np.argmin(np.abs(cuts - border))])
         if abs(nearest - border) * clip.step <= _NEAR_CUT and _is_lone(alike, nearest):
-            border = nearest
-    return float(clip.times[border]) if border < len(clip.times) else clip.end
+            return float(clip.times[nearest])
+    return _border(clip, inside, side)
 
 
 def _is_lone(alike: NDArray[np.float32], cut: int) -> bool:
@@ -433,12 +496,17 @@ def _motion(
     changes = [cells[places[lag:]] - cells[places[:-lag]] for cells, places in ((first, rows), (second, columns))]
     # Light that goes up and down is no motion.
     changes = [change - change.mean(axis=1, keepdims=True) for change in changes]
-    sizes = [float(np.sqrt((change**2).mean())) for change in changes]
+    return _correlation(*changes)
+
+
+def _correlation(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
+    """Correlation of two changes of pictures; 0 if one is far smaller, None if both are too small to see."""
+    sizes = [float(np.sqrt((change**2).mean())) for change in (first, second)]
     if max(sizes) < _LEAST_MOTION:
         return None
     if min(sizes) < 0.3 * max(sizes):
         return 0.0  # one moves, and the other does not
-    return float((changes[0] * changes[1]).mean() / (sizes[0] * sizes[1]))
+    return float((first * second).mean() / (sizes[0] * sizes[1]))
 
 
 # The shot beside an end that is known.
@@ -517,8 +585,11 @@ def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: Str
     if side == "end":
         beside = (clip.times >= edge - 1e-6) & (clip.times < edge + _BESIDE)
     rows = np.flatnonzero(beside)
-    if len(rows) < 2:
-        return None
+    return None if len(rows) < 2 else _line_of(clip, other, rows, line)
+
+
+def _line_of(clip: Clip, other: Clip, rows: NDArray[np.int64], line: TimeLine) -> TimeLine | None:
+    """The line, shifted so that these pictures of a clip agree best with those of another file; None if none agree."""
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
     best, found = _LEAST_BESIDE, None
     for one, another in _geometries(clip, other):
@@ -531,6 +602,47 @@ def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: Str
         if means[at] > best:
             best, found = float(means[at]), line.shifted(float(shifts[at]))
     return found
+
+
+# Whole copies.
+
+
+_MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)  # shares of a stretch
+_AROUND_MOMENT = 1.0  # seconds
+
+
+def try_fit_copy(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
+    """The stretch as it is, if what moves at some moments of it moves alike; None if it does not, or nothing moves.
+
+    For a stretch that looks alike at any offset: copies of a recording of a camera that stands still are the same
+    there, other recordings of that camera are not.
+    """
+    speed = min(_SPEEDS, key=lambda known: abs(known - stretch.speed))
+    courses = []
+    try:
+        for share in _MOMENTS:
+            one, other = (
+                start + share * (end - start)
+                for start, end in (
+                    (stretch.first_start, stretch.first_end),
+                    (stretch.second_start, stretch.second_end),
+                )
+            )
+            clip, target = clips.around(first, one), clips.around(second, other)
+            rows = np.flatnonzero(np.abs(clip.times - one) <= _AROUND_MOMENT)
+            line = _line_of(clip, target, rows, TimeLine(one, other, speed)) if len(rows) >= _LEAST_FRAMES else None
+            if line is None:
+                continue
+            columns = _nearest(target.times, line.at(0.0) + clip.times[rows] * speed)
+            found = [_departures(one[rows], two[columns]) for one, two in _geometries(clip, target)]
+            courses += [max(each for each in found if each is not None)] if any(f is not None for f in found) else []
+    except MediaError as error:
+        _logger.warning("%s; whether it is a copy is not known", error)
+        return None
+    if not courses or float(np.median(courses)) < _LEAST_COURSE:
+        return None
+    times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
+    return FittedStretch(*times, stretch.score, float(np.median(courses)))
 
 
 def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:

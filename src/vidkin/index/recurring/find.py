@@ -16,7 +16,7 @@ from vidkin._base.values import check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
 from vidkin.index.recurring.clips import Clips
-from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit
+from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit, try_fit_copy
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
 from vidkin.index.recurring.recaps import RecapShots
 from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
@@ -29,9 +29,11 @@ _logger = logging.getLogger(__name__)
 
 _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 # Raise it when two videos would get other stretches or other ends.
-_REVISION = 2
+_REVISION = 3
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
+# Frames that differ less than this from others of the file say nothing: the pictures tell.
+_CONTRAST_OF_COPY = 0.5
 # Ends of stored features are off by up to this much: shorter ones may be long enough when they are known to the frame.
 _SLACK, _SURE = 1.5, 0.75
 # A stretch of a file is compared with this many others picture by picture.
@@ -41,6 +43,8 @@ _TRIES = 5
 _SAME_SPAN = 0.7
 # Seconds between the ends of stored features of two stretches that follow each other.
 _ADJOINING = 1.5
+# Seconds by which lengths of groups may differ that may be one.
+_ONE_LENGTH = 0.1
 # So many pairs are looked at together: what they need of each file is read in one go.
 _AHEAD = 64
 
@@ -73,6 +77,15 @@ class Findings:
         """Remember what two contents share, unless that is known."""
         if (second, first) not in self._stretches:
             self._stretches.setdefault((first, second), tuple(stretches))
+
+    def add(self, first: str, second: str, stretch: RoughStretch) -> _SharedPair:
+        """Remember one more stretch that two contents may share; returns it in the order in which it is remembered."""
+        if (second, first) in self._stretches:
+            first, second, stretch = second, first, stretch.swapped()
+        known = self._stretches.get((first, second), ())
+        if stretch not in known:
+            self._stretches[first, second] = (*known, stretch)
+        return first, second, stretch
 
     def begin(self, contents: Iterable[str]) -> set[str]:
         """The most of these contents that were compared with each other: others are added when they are, too."""
@@ -259,10 +272,11 @@ def find_recurring(
     search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress)
     try:
         search.compare()
-        copies = {} if options.inside else _copies(videos, findings)
+        copies = {} if options.inside else search.copies()
         links = search.fit(set(copies), options)
         lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
         if not options.inside:
+            links += search.groups_of_one_length(build_groups(links, lengths))
             links += search.shots_of_recaps(build_groups(links, lengths), links)
     finally:
         findings.save()
@@ -344,6 +358,36 @@ class _StretchSearch:
             return None  # removed by another process meanwhile
         return track if len(track.times) else None
 
+    def copies(self) -> dict[str, str]:
+        """Contents that are copies of another one, and that one."""
+        shared: dict[tuple[str, str], list[RoughStretch]] = {}
+        for first, second, stretch in self.findings.pairs():
+            if first != second and first in self.videos and second in self.videos:
+                shared.setdefault((first, second), []).append(stretch)
+        order = {content: place for place, content in enumerate(self.videos)}
+        copies: dict[str, str] = {}
+        for (first, second), stretches in sorted(shared.items()):
+            one = _covered([(stretch.first_start, stretch.first_end) for stretch in stretches])
+            other = _covered([(stretch.second_start, stretch.second_end) for stretch in stretches])
+            lengths = self.videos[first].duration, self.videos[second].duration
+            if one < _COPY_SHARE * lengths[0] or other < _COPY_SHARE * lengths[1]:
+                continue
+            kept, copy = sorted((first, second), key=order.__getitem__)
+            while kept in copies:
+                kept = copies[kept]
+            if kept != copy and self._is_copy(first, second, stretches):
+                copies.setdefault(copy, kept)
+        return copies
+
+    def _is_copy(self, first: str, second: str, stretches: Sequence[RoughStretch]) -> bool:
+        """Whether contents that are alike are the same: a card and a camera that stands still always are alike."""
+        longest = max(stretches, key=lambda stretch: stretch.first_end - stretch.first_start)
+        if longest.contrast >= _CONTRAST_OF_COPY:
+            return True
+        files = self.videos[first], self.videos[second]
+        fit = partial(try_fit_copy, self.clips, *files, longest)
+        return self.findings.link(first, second, longest, fit) is not None
+
     def fit(self, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
         """Find the exact ends of enough stretches to connect all files that share one.
 
@@ -387,14 +431,42 @@ class _StretchSearch:
             )
             for (first, second, stretch), both in zip(batch, numbers, strict=True):
                 if places.needs(*both):
-                    records = self.videos[first], self.videos[second]
-                    link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+                    link = self._link(first, second, stretch)
                     if link is None:
                         places.refuse(*both)
                     else:
                         places.connect(*both)
-                        links.append(SharedByFiles(records[0].path, records[1].path, link))
+                        links.append(link)
                 self._advance()
+        return links
+
+    def _link(self, first: str, second: str, stretch: RoughStretch) -> SharedByFiles | None:
+        """A stretch with its exact ends; None if the pictures differ."""
+        records = self.videos[first], self.videos[second]
+        link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+        return None if link is None else SharedByFiles(records[0].path, records[1].path, link)
+
+    def groups_of_one_length(self, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
+        """Links between groups that are one: what is shown twice in each of two files is found once with the one and
+        once with the other, if stored features show no more."""
+        contents = {record.path: content for content, record in self.videos.items()}
+        # What is shown early in the later file, and late in the earlier one, looks like a recap.
+        plain = [group for group in groups if group.kind != "recap" or len(group.occurrences) == 2]
+        links = []
+        for place, group in enumerate(plain):
+            for other in plain[place + 1 :]:
+                if abs(group.duration - other.duration) > _ONE_LENGTH:
+                    continue
+                both = ((one, two) for one in group.occurrences for two in other.occurrences if one.path != two.path)
+                pair = next(both, None)
+                if pair is None:
+                    continue
+                first, second = (contents[one.path] for one in pair)
+                spans = (pair[0].start, pair[0].end, pair[1].start, pair[1].end)
+                # How much its frames differ is not known: nothing is said of stills.
+                stretch = RoughStretch(*spans, score=min(one.score for one in pair), contrast=0.0)
+                link = self._link(*self.findings.add(first, second, stretch))
+                links += [] if link is None else [link]
         return links
 
     def shots_of_recaps(self, groups: Sequence[RecurringGroup], links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
@@ -503,26 +575,6 @@ class _Places:
 
 
 # Files that are copies as a whole.
-
-
-def _copies(videos: dict[str, VideoRecord], findings: Findings) -> dict[str, str]:
-    """Contents that are copies of another one, and that one."""
-    shared: dict[tuple[str, str], list[RoughStretch]] = {}
-    for first, second, stretch in findings.pairs():
-        if first != second and first in videos and second in videos:
-            shared.setdefault((first, second), []).append(stretch)
-    order = {content: place for place, content in enumerate(videos)}
-    copies: dict[str, str] = {}
-    for (first, second), stretches in sorted(shared.items()):
-        one = _covered([(stretch.first_start, stretch.first_end) for stretch in stretches])
-        other = _covered([(stretch.second_start, stretch.second_end) for stretch in stretches])
-        if one >= _COPY_SHARE * videos[first].duration and other >= _COPY_SHARE * videos[second].duration:
-            kept, copy = sorted((first, second), key=order.__getitem__)
-            while kept in copies:
-                kept = copies[kept]
-            if kept != copy:
-                copies.setdefault(copy, kept)
-    return copies
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:
