@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from vidkin.errors import NotIndexedError
+from vidkin.features.turns import Turn
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
 from vidkin.index.duplicates.scope import Lookups, PairScope
+from vidkin.index.duplicates.signatures import Signatures
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings, weigh_features
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
@@ -41,6 +43,8 @@ _MAYBE_WHOLE = 0.4
 _MOST_OF_FAMILY = 2
 # How far the score of a predicted mirror image may be below that of the true one.
 _PREDICTED_LESS = 0.25
+# Number of videos to look up from which all are compared at once by what they show on average.
+_FEWEST_JOINED = 64
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
 # Times the number of neighbors up to which is searched for those in scope.
@@ -104,6 +108,8 @@ class PairSearch:
     _unlike: set[tuple[str, str]] = field(default_factory=set, init=False)
     # Whether each video is looked up in this run, so that a part of a picture is found by those that show it whole.
     _all_ask: bool = field(default=False, init=False)
+    # What all videos show on average, if so many are looked up that this is less work.
+    _signatures: Signatures | None = field(default=None, init=False)
 
     def run(
         self,
@@ -131,6 +137,9 @@ class PairSearch:
         total = len(by_content) + len(flipping)
         done = total - len(searching) - len(turning)
         self._families = Families()
+        self._signatures = None
+        if len(searching) >= _FEWEST_JOINED and self.pairs.scope.is_everything and not self.parts:
+            self._signatures = self._read_signatures(by_content.values())
         for first, second, result in self.known.pairs():
             one, other = by_content.get(first), by_content.get(second)
             if one is not None and other is not None and self._is_final(one, other, result, threshold):
@@ -146,13 +155,13 @@ class PairSearch:
                 on_progress(done, total)
 
         try:
-            for record in searching:
-                if self._search(record, by_content, threshold):
+            for record, near in self._in_blocks(searching, by_content):
+                if self._search(record, by_content, threshold, near):
                     searched.add([content_of(record)])
                     wholes.add([content_of(record)])
                 advance()
-            for record in turning:
-                if self._search_flipped(record, by_content, threshold):
+            for record, near in self._in_blocks(turning, by_content, "mirrored"):
+                if self._search_flipped(record, by_content, threshold, near):
                     flipped.add([content_of(record)])
                 advance()
             doubtful = self._doubtful(by_content, threshold)
@@ -242,15 +251,48 @@ class PairSearch:
             self.readings.is_stored_as_finely(first) and self.readings.is_stored_as_finely(second)
         )
 
-    def _search(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> bool:
-        """Compare a video with its neighbors; whether that is done."""
+    def _read_signatures(self, records: Iterable[VideoRecord]) -> Signatures | None:
+        """What these videos show on average; None if one of them was removed meanwhile."""
+        try:
+            ids = [record.id for record in records]
+            if self.readings is None or not self.mirrored:
+                return Signatures.of(self.store, ids)
+            return Signatures.of(self.store, ids, self.readings.predict, ["mirrored"])
+        except NotIndexedError:
+            self.store.refresh()
+            return None
+
+    def _in_blocks(
+        self, records: Sequence[VideoRecord], others: dict[str, VideoRecord], turn: Turn | None = None
+    ) -> Iterator[tuple[VideoRecord, list[VideoRecord] | None]]:
+        """Videos with their neighbors, which are found for many at once; None where each is looked up by itself."""
+        if self._signatures is None or (turn is not None and turn not in self._signatures.turned):
+            yield from ((record, None) for record in records)
+            return
+        by_id = {record.id: record for record in others.values()}
+        found = self._signatures.neighbors(
+            [record.id for record in records], self.neighbors, turn=turn, both=not self._all_ask
+        )
+        for video, near in found:
+            yield by_id[video], [by_id[other] for other in near]
+
+    def _search(
+        self,
+        record: VideoRecord,
+        others: dict[str, VideoRecord],
+        threshold: float,
+        neighbors: list[VideoRecord] | None = None,
+    ) -> bool:
+        """Compare a video with its neighbors, which are looked up if they are not known; whether that is done."""
         for _ in range(_MOST_READINGS):
             try:
-                query = self._query(self._weighed(record))
-                self._compare_neighbors(record, self._neighbors(query, record, others), threshold)
+                if neighbors is None:
+                    neighbors = self._neighbors(self._query(self._weighed(record)), record, others)
+                self._compare_neighbors(record, neighbors, threshold)
             except NotIndexedError:
                 # It, or one of those nearest to it, was removed by another process meanwhile.
                 self.store.refresh()
+                neighbors = None
                 continue
             return True
         return False
@@ -308,7 +350,13 @@ class PairSearch:
                 best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
             self.known.put(content, content_of(other), _result(best, one, target))
 
-    def _search_flipped(self, record: VideoRecord, others: dict[str, VideoRecord], threshold: float) -> bool:
+    def _search_flipped(
+        self,
+        record: VideoRecord,
+        others: dict[str, VideoRecord],
+        threshold: float,
+        near: list[VideoRecord] | None = None,
+    ) -> bool:
         """Compare the mirror image of a video with its neighbors; whether nothing of that is left to be read."""
         assert self.readings is not None  # run() looks for mirrored copies only with readings
         content = content_of(record)
@@ -323,7 +371,7 @@ class PairSearch:
                 return False
             neighbors = [
                 other
-                for other in self._neighbors(self._query(features), record, others)
+                for other in (self._neighbors(self._query(features), record, others) if near is None else near)
                 if self._families.name(content_of(other)) != content
                 and in_order(content, content_of(other)) not in self._flips
             ]

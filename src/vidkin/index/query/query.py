@@ -628,12 +628,14 @@ class Readings:
             self._held.popitem(last=False)
         return query
 
+    def predict(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
+        """About what the extractor would see in whole pictures after a turn, from their features, without a baseline;
+        None if it cannot tell."""
+        return self.extractor.predict_turned(features, turn) if isinstance(self.extractor, PredictsTurns) else None
+
     def predict_flipped(self, features: FrameFeatures) -> FrameFeatures | None:
-        """About what the extractor would see in a video flipped left to right, from its features and without reading
-        it; None if it cannot tell."""
-        if not isinstance(self.extractor, PredictsTurns):
-            return None
-        predicted = self.extractor.predict_turned(features, "mirrored")
+        """The same of a video flipped left to right, ready for scoring."""
+        predicted = self.predict(features, "mirrored")
         return None if predicted is None else self.calibration.calibrate(predicted)
 
     def flipped(self, record: VideoRecord) -> FrameFeatures | None:
