@@ -318,8 +318,8 @@ def _shared_extents(
     extents = {}
     for one, other in permutations(candidates, 2):
         result = compare(one.file, other.file)
-        # A mirror image was compared with one of the copies only, which must not speak for that one.
-        if not result.mirrored and (result.segments or result.score >= 1):
+        # A flipped or turned copy was compared with one of the others only, which must not speak for that one.
+        if result.is_upright and (result.segments or result.score >= 1):
             ids = one.id, other.id
             extents[ids] = extent_of(result, one.pictures, other.pictures)
     return extents
@@ -350,7 +350,8 @@ def _candidates(
         result = results.get(file.record.id)
         times = moments if result is None else [_moment(result, file, reference, time) for time in moments]
         try:
-            pictures = read_pictures(file.record.path, times, mirrored=result is not None and result.mirrored)
+            pose = {} if result is None else {"mirrored": result.mirrored, "turned": result.turned}
+            pictures = read_pictures(file.record.path, times, **pose)  # type: ignore[arg-type]
         except MediaError as error:
             _logger.warning("%s; it is not chosen as the best copy", error)
             continue

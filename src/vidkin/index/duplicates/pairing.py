@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from vidkin.index.duplicates.signatures import Signatures
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings, weigh_features
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
+from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, say_turned
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
@@ -43,8 +44,12 @@ _MAYBE_WHOLE = 0.4
 _MOST_OF_FAMILY = 2
 # How far the score of a predicted mirror image may be below that of the true one.
 _PREDICTED_LESS = 0.25
-# Number of videos to look up from which all are compared at once by what they show on average.
-_FEWEST_JOINED = 64
+# Number of videos to look up from which all are compared at once by what they show on average. With fewer, a search for
+# each costs little.
+_FEWEST_JOINED = 512
+# Turns that are looked for, in the order in which they are tried, and least score of a prediction that is read.
+_TURNS: tuple[Turn, ...] = ("turned 90", "turned 270", "turned 180")
+_LEAST_PREDICTED = 0.2
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
 # Times the number of neighbors up to which is searched for those in scope.
@@ -83,8 +88,8 @@ class PairSearch:
     Attributes:
         store, common, scorer: Store, common frames and scorer of the index.
         known: Receives the results; known pairs are not compared again.
-        readings: Reads files again; None compares stored features only, and finds no mirrored copies.
-        mirrored: Also look for copies that were flipped left to right.
+        readings: Reads files again; None compares stored features only, and finds no mirrored or turned copies.
+        mirrored: Also look for copies that were flipped left to right, or turned.
         parts: Also look for excerpts, and for videos that share a part.
         neighbors: Number of videos that each one is compared with.
         pairs: Which pairs are compared.
@@ -103,6 +108,8 @@ class PairSearch:
     _held_bytes: int = field(default=0, init=False)
     _flips: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     _predicted: set[str] = field(default_factory=set, init=False)
+    # The most promising pair of two families of which one may be turned, its score as predicted, and the degrees.
+    _turns: dict[tuple[str, str], tuple[float, _Reading]] = field(default_factory=dict, init=False)
     _families: Families = field(default_factory=Families, init=False)
     _met: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
     _unlike: set[tuple[str, str]] = field(default_factory=set, init=False)
@@ -131,11 +138,13 @@ class PairSearch:
         wholes = Lookups(self.pairs, self.known.searched, self.known.scoped, "searched")
         searched = Lookups(self.pairs, self.known.searched_parts, self.known.scoped, "parts") if self.parts else wholes
         flipped = Lookups(self.pairs, self.known.flipped, self.known.scoped, "flipped")
+        turned = Lookups(self.pairs, self.known.turned, self.known.scoped, "turned")
         searching = [by_content[content] for content in searched.pending(by_content)]
         turning = [by_content[content] for content in flipped.pending(flipping)]
+        rotating = [by_content[content] for content in turned.pending(flipping)]
         self._all_ask = len(searching) == len(by_content)
-        total = len(by_content) + len(flipping)
-        done = total - len(searching) - len(turning)
+        total = len(by_content) + 2 * len(flipping)
+        done = total - len(searching) - len(turning) - len(rotating)
         self._families = Families()
         self._signatures = None
         if len(searching) >= _FEWEST_JOINED and self.pairs.scope.is_everything and not self.parts:
@@ -164,6 +173,11 @@ class PairSearch:
                 if self._search_flipped(record, by_content, threshold, near):
                     flipped.add([content_of(record)])
                 advance()
+            for turn in _TURNS:
+                for record, near in self._in_blocks(rotating, by_content, turn):
+                    self._search_turned(record, by_content, turn, near)
+                    if turn == _TURNS[-1]:
+                        advance()
             doubtful = self._doubtful(by_content, threshold)
             total += len(doubtful)
             # Families that an earlier run found to be two are not read again.
@@ -175,7 +189,8 @@ class PairSearch:
                 advance()
             # Only now: a pair that was not read is found again by the next run.
             flipped.add(self._predicted)
-            for lookups, asked in ((searched, searching), (flipped, turning)):
+            turned.add(map(content_of, rotating))
+            for lookups, asked in ((searched, searching), (flipped, turning), (turned, rotating)):
                 lookups.settle(by_content, map(content_of, asked))
         finally:
             self.known.save()
@@ -207,13 +222,25 @@ class PairSearch:
         if self.readings is None or result.fine or result.mirrored:
             return result
         one, other = self.stored([first, second])
-        predicted = self.readings.predict_flipped(one)
+        predicted = self.readings.predict_turned(one, "mirrored")
         if predicted is not None:
             found = _result(self.scorer.score(predicted, [other], mirrored=True)[0], predicted, other)
             if is_clear(found, threshold) and result.score <= found.score - _PREDICTED_LESS:
                 self.known.put(content_of(first), content_of(second), found)
                 return self.compare(first, second)
         self._refine(_Reading(first, second, 3), 0.0)
+        return self.compare(first, second)
+
+    def find_turned(self, first: VideoRecord, second: VideoRecord, degrees: int) -> PairResult:
+        """The result of a pair of which other copies say that the first has to be turned by so many degrees."""
+        result = self.compare(first, second)
+        if self.readings is None or result.fine or not result.is_upright:
+            return result
+        self._refine_turned(_Reading(first, second, 0, degrees))
+        found = self.compare(first, second)
+        if not found.turned:
+            # It was looked at; what is known of the pair as it is stays.
+            self.known.put(content_of(first), content_of(second), replace(found, fine=True))
         return self.compare(first, second)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
@@ -257,7 +284,7 @@ class PairSearch:
             ids = [record.id for record in records]
             if self.readings is None or not self.mirrored:
                 return Signatures.of(self.store, ids)
-            return Signatures.of(self.store, ids, self.readings.predict, ["mirrored"])
+            return Signatures.of(self.store, ids, self.readings.predict, ["mirrored", *_TURNS])
         except NotIndexedError:
             self.store.refresh()
             return None
@@ -365,7 +392,7 @@ class PairSearch:
             self._predicted.add(content)
             return False
         try:
-            predicted = self.readings.predict_flipped(self._weighed(record))
+            predicted = self.readings.predict_turned(self._weighed(record), "mirrored")
             features = self.readings.flipped(record) if predicted is None else predicted
             if features is None:
                 return False
@@ -408,6 +435,44 @@ class PairSearch:
             self._join(first, second)
         elif self.parts or min(result.covered) >= _MAYBE_WHOLE:
             self._flips[first, second] = max(result.score, self._flips.get((first, second), 0.0))
+
+    def _search_turned(
+        self, record: VideoRecord, others: dict[str, VideoRecord], turn: Turn, near: list[VideoRecord] | None
+    ) -> None:
+        """Compare whole pictures of a video after a turn, as they are predicted, with its neighbors: pairs that may
+        match are noted, the best of each two families."""
+        assert self.readings is not None  # as for mirrored copies
+        content, degrees = content_of(record), int(turn.split()[1])
+        if self._families.name(content) != content:
+            return  # one of a family is enough
+        try:
+            weighed = self._weighed(record)
+            told = np.flatnonzero(weighed.information > 0)
+            predicted = self.readings.predict_turned(weighed.frames(told), turn) if len(told) else None
+            if predicted is None:
+                return
+            neighbors = self._neighbors(Query(predicted), record, others) if near is None else near
+            unsure = [other for other in neighbors if self._may_be_turned(content, content_of(other))]
+            targets = [target.views([0]) for target in self.stored(unsure)]
+        except NotIndexedError:
+            self.store.refresh()
+            return
+        alike = [place for place, promises in enumerate(self._promise(predicted, targets)) if promises]
+        scores = self.scorer.score(predicted, [targets[place] for place in alike])
+        for place, score in zip(alike, scores, strict=True):
+            other = unsure[place]
+            families = self._families.pair(content, content_of(other))
+            if score.score < _LEAST_PREDICTED or score.score <= self._turns.get(families, (0.0,))[0]:
+                continue
+            covered = _result(score, predicted, targets[place]).covered
+            if self.parts or min(covered) >= _MAYBE_WHOLE:
+                self._turns[families] = score.score, _Reading(record, other, 0, degrees)
+
+    def _may_be_turned(self, content: str, other: str) -> bool:
+        """Whether two videos are of two families, and not known to be alike as they are."""
+        result = self.known.get(content, other)
+        families = self._families.pair(content, other)
+        return families[0] != families[1] and (result is None or result.score < SURE_ENOUGH)
 
     def _query(self, features: FrameFeatures) -> Query:
         """What is looked up for a video: its whole pictures and their parts, which are twenty times as many."""
@@ -452,6 +517,9 @@ class PairSearch:
                 doubtful.setdefault((first, second), (result.score, _Reading(one, other, 3)))
             elif not (self._is_stored_finely(one, other) or is_sure):
                 doubtful.setdefault((first, second), (result.score, _Reading(one, other, 0)))
+        for score, reading in self._turns.values():
+            pair = in_order(content_of(reading.first), content_of(reading.second))
+            doubtful.setdefault(pair, (score, reading))
         # Those that are connected after each other, so that what was read of a file is still held when its next pair
         # comes.
         connected = Families()
@@ -477,6 +545,9 @@ class PairSearch:
 
     def _refine(self, reading: _Reading, threshold: float) -> None:
         assert self.readings is not None  # else no pair is doubtful
+        if reading.turned:
+            self._refine_turned(reading)
+            return
         sides = reading.flipped
         try:
             score, one, other = self._read(reading, sides)
@@ -487,6 +558,24 @@ class PairSearch:
             return  # removed by another process meanwhile
         result = _result(score, one.plain, other.plain, fine=True)
         self.known.put(content_of(reading.first), content_of(reading.second), result)
+
+    def _refine_turned(self, reading: _Reading) -> None:
+        """Read the first video of a pair turned; its result counts if it is clearly better than as it is."""
+        assert self.readings is not None  # else nothing is turned
+        first, second = content_of(reading.first), content_of(reading.second)
+        try:
+            one, other = self.readings.turned(reading.first, reading.turned), self.readings.finest(reading.second)
+        except NotIndexedError:
+            return  # removed by another process meanwhile
+        if one is None:
+            return
+        forth = self.scorer.score(one.plain, [other.plain])[0]
+        back = swap_sides(self.scorer.score(other.plain, [one.plain])[0])
+        best = max(forth, back, key=lambda score: score.score)
+        known = self.known.get(first, second)
+        if best.score > (0.0 if known is None else known.score) + TURN_MARGIN:
+            result = _result(say_turned(best, reading.turned), one.plain, other.plain, fine=True)
+            self.known.put(first, second, result)
 
     def _read(self, reading: _Reading, sides: int) -> tuple[PairScore, Query, Query]:
         assert self.readings is not None
@@ -515,11 +604,13 @@ class _Reading:
     Attributes:
         first, second: The videos.
         flipped: Which of them to flip as well: 0 none, 1 the first, 2 the second, 3 both.
+        turned: Degrees by which the first is turned clockwise, in place of the other readings.
     """
 
     first: VideoRecord
     second: VideoRecord
     flipped: int
+    turned: int = 0
 
 
 def _result(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
