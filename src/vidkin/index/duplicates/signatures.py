@@ -22,8 +22,9 @@ from vidkin.similarity import FrameFeatures
 
 # Videos whose windows are read at a time, and cosines that are held at a time.
 _VIDEOS_A_BLOCK, _MOST_COSINES = 256, 1 << 24
-# Least cosine of a candidate. Of 840 pairs of edited copies one was below .4; half of all unrelated pairs are.
-_LEAST_ALIKE = 0.25
+# Least cosine of a candidate, as it is and after a turn. Of 840 pairs of edited copies one in a hundred was below .4 in
+# one direction; so are half of all unrelated pairs.
+_LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
 
 Predict = Callable[[FrameFeatures, Turn], FrameFeatures | None]
 """Whole pictures after a turn, predicted; None if nobody can tell. See
@@ -120,7 +121,8 @@ class Signatures:
             if both and turn is None:
                 alike = np.maximum(alike, self._as_parts(rows))
             alike[np.arange(len(rows)), rows] = -1.0
-            found = dict(zip(self.ids[rows].tolist(), self._best(alike, count), strict=True))
+            least = _LEAST_ALIKE if turn is None else _LEAST_TURNED
+            found = dict(zip(self.ids[rows].tolist(), self._best(alike, count, least), strict=True))
             yield from ((video, found.get(video, [])) for video in block)
 
     def _as_parts(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -130,14 +132,14 @@ class Signatures:
         best = [(wholes @ self.views[self.firsts[row] : ends[row]].T).max(axis=1) for row in rows.tolist()]
         return np.stack(best)
 
-    def _best(self, alike: NDArray[np.float32], count: int) -> list[list[int]]:
+    def _best(self, alike: NDArray[np.float32], count: int, least: float) -> list[list[int]]:
         """Ids of the best columns of each row, best first; of equals the lower place."""
         most = min(count, alike.shape[1])
         columns = np.sort(np.argpartition(-alike, most - 1, axis=1)[:, :most], axis=1)
         cosines = np.take_along_axis(alike, columns, axis=1)
         order = np.argsort(-cosines, axis=1, kind="stable")
         columns, cosines = np.take_along_axis(columns, order, axis=1), np.take_along_axis(cosines, order, axis=1)
-        return [self.ids[own[near >= _LEAST_ALIKE]].tolist() for own, near in zip(columns, cosines, strict=True)]
+        return [self.ids[own[near >= least]].tolist() for own, near in zip(columns, cosines, strict=True)]
 
 
 def _views_of(windows: WindowVectors) -> NDArray[np.float32]:
