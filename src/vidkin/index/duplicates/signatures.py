@@ -101,7 +101,7 @@ class Signatures:
     ) -> Iterator[tuple[int, list[int]]]:
         """The most similar other videos of each of these, best first; at most ``count``, and only what is alike at all.
 
-        A video's whole picture is compared with all views of the others.
+        A video's whole picture is compared with all views of the others; turned by degrees, with their whole pictures.
 
         Args:
             video_ids: The videos; those without windows have no neighbors.
@@ -117,7 +117,10 @@ class Signatures:
             if wholes is None or not len(rows):
                 yield from ((video, []) for video in block)
                 continue
-            alike = np.maximum.reduceat(wholes[rows] @ self.views.T, self.firsts, axis=1)
+            if turn in (None, "mirrored"):
+                alike = np.maximum.reduceat(wholes[rows] @ self.views.T, self.firsts, axis=1)
+            else:
+                alike = wholes[rows] @ self.views[self.firsts].T
             if both and turn is None:
                 alike = np.maximum(alike, self._as_parts(rows))
             alike[np.arange(len(rows)), rows] = -1.0
@@ -165,8 +168,8 @@ def _means(
     """Means of runs of vectors, weighted by their seconds."""
     # Of a single frame nobody knows how long it lasts.
     weights = np.maximum(seconds, 1e-3).astype(np.float32)[:, None]
-    means: NDArray[np.float32] = np.add.reduceat(vectors * weights, firsts) / np.add.reduceat(weights, firsts)
-    return means
+    sums, total = np.add.reduceat(vectors * weights, firsts), np.add.reduceat(weights, firsts)
+    return np.asarray(sums / total, np.float32)
 
 
 def _center(vectors: NDArray[np.float32], center: NDArray[np.float32]) -> NDArray[np.float32]:
