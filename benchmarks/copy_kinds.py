@@ -12,8 +12,6 @@ stated amounts are off, and processor time for each member.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
 import tempfile
 import time
@@ -22,13 +20,12 @@ from pathlib import Path
 
 import av
 
-from coverage_ends import half_of
+from _halves import half_of, parse_arguments, write_figures
 from vidkin.index import Difference, compare
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.differences import find_differences
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import EDITS, apply_edit, probe, write_clip
-from vidkin.rendering.machine import describe_machine
 
 SECONDS, LINES, MOST_SOURCES = 6.0, 288, 4
 # Edit -> kinds that must be said, kinds that may be said as well because the edit brings them along, and the amount.
@@ -64,7 +61,7 @@ EXPECTED: dict[str, tuple[set[str], set[str], float | None]] = {
 
 def main() -> None:
     """Make, compare, print."""
-    given = parse_arguments()
+    given = parse_arguments(__doc__)
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-kinds-"))
     usable = [path for path in half_of(given.data, given.half) if probe(path).duration >= SECONDS]
     sources = usable[:: max(1, len(usable) // MOST_SOURCES)][:MOST_SOURCES]
@@ -118,11 +115,8 @@ def report(
         "processor s a member, median": round(statistics.median(seconds), 2),
         "processor s a member, largest": round(max(seconds), 2),
     }
-    print(json.dumps(figures, indent=1))
-    if given.output:
-        table = {edit: {"missed": missed[edit], "wrong": wrong[edit], "said": dict(said[edit])} for edit in said}
-        document = {"machine": describe_machine(), "half": given.half, **figures, "edits": table}
-        given.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    edits = {edit: {"missed": missed[edit], "wrong": wrong[edit], "said": dict(said[edit])} for edit in said}
+    write_figures(given, {**figures, "edits": edits})
 
 
 def make(source: Path, edit: str, work: Path, seed: int, filler: Path) -> Path:
@@ -177,18 +171,6 @@ def record_of(path: Path) -> FileRecord:
         id=1,
     )
     return FileRecord(record)
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--half", choices=("develop", "held-out"), default="held-out", help="which sources")
-    parser.add_argument("--work", type=Path, help="folder for the videos; kept")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
-    given = parser.parse_args()
-    if given.data is None:
-        parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")
-    return given
 
 
 if __name__ == "__main__":

@@ -12,9 +12,6 @@ is off.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import tempfile
 import time
@@ -24,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from _halves import half_of, parse_arguments, write_figures
 from vidkin.index import Coverage, Index
 from vidkin.media import apply_edit, probe, write_clip
 from vidkin.media.edits import steady_frames
 from vidkin.media.encode import write_video
 from vidkin.media.picture_edits import covering
-from vidkin.rendering.machine import describe_machine
 
 COMPILATIONS, FILMS, PIECES = 4, 2, 5
 SHORTEST, LONGEST, MOST = 2.5, 7.0, 60.0
@@ -43,7 +40,7 @@ Piece = tuple[float, float, Path, float, float]
 
 def main() -> None:
     """Compose, index, measure, print."""
-    given = parse_arguments()
+    given = parse_arguments(__doc__)
     sources = half_of(given.data, given.half)
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-coverage-"))
     figures = {
@@ -51,26 +48,7 @@ def main() -> None:
         "compilations": measure_compilations(sources, work / f"{given.half}-compilations"),
         "films": measure_films(sources, work / f"{given.half}-films"),
     }
-    print(json.dumps(figures, indent=1))
-    if given.output:
-        document = {"machine": describe_machine(), "half": given.half, **figures}
-        given.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def half_of(data: Path, half: str) -> list[Path]:
-    """Every second source by name: those to develop with, or those held back."""
-    usable = []
-    for path in sorted((*data.glob("videos/*/*"), *data.glob("shots/*"))):
-        # Copies of others: not even a person could say which of them a piece is from.
-        if any(name in path.name for name in ("chair-1", "chair-2", "pattern-l", "pattern-s", "rabbit320")):
-            continue
-        try:
-            info = probe(path)
-        except Exception:  # noqa: BLE001 - some of the data are no videos
-            continue
-        if info.duration >= LONGEST / 2 and not info.still:
-            usable.append(path)
-    return usable[half == "held-out" :: 2]
+    write_figures(given, figures)
 
 
 def compose(pieces: Sequence[tuple[Path, float, float]], target: Path) -> None:
@@ -203,18 +181,6 @@ def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
         "share off, largest": round(100 * max(r["share off"] for r in results), 2),
         "exactly the sources in order": f"{sum(r['in order'] for r in results)} of {len(results)}",
     }
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--half", choices=("develop", "held-out"), default="held-out", help="which sources")
-    parser.add_argument("--work", type=Path, help="folder for the videos and the indexes; kept")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
-    given = parser.parse_args()
-    if given.data is None:
-        parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")
-    return given
 
 
 if __name__ == "__main__":

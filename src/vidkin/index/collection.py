@@ -371,7 +371,8 @@ class Index:
         Args:
             threshold: Score from which on two videos belong together, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
-            mirrored: Also find copies that were flipped left to right; reads the files that may be such copies once.
+            mirrored: Also find copies that were flipped left to right, or turned by 90, 180 or 270 degrees; reads the
+                files that may be such copies once.
             keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``smallest``,
                 ``longest``, ``shortest``, ``picture``, a folder whose files come first, or ``outside:`` and a folder
                 whose files come last; or several of them, each of which decides between those that the rules before it

@@ -8,6 +8,8 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from vidkin._base.files import open_output
 from vidkin.errors import MediaError
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
@@ -16,8 +18,8 @@ from vidkin.rendering.text import clock, file_size, number, printable
 
 _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
-    *("relation", "compared_with", "start", "end", "mirrored", "lacking", "doubt", "differences"),
-    *("stays", "companions"),
+    *("relation", "compared_with", "start", "end", "mirrored", "turned", "lacking", "doubt"),
+    *("differences", "stays", "companions"),
 )
 # Files that belong to a video and are named beside it; the rest is counted.
 _MOST_NAMED = 3
@@ -57,6 +59,8 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
     parts = [kinds[member.relation]]
     if member.mirrored and all(difference.kind != "mirrored" for difference in member.differences):
         parts.append("mirrored")
+    if member.turned and all(difference.kind != "turned" for difference in member.differences):
+        parts.append(describe_difference(Difference("turned", float(member.turned))))
     # The times of an excerpt are said already.
     differences = [each for each in member.differences if each.kind != "trimmed" or member.relation == "whole"]
     parts += map(describe_difference, differences)
@@ -88,6 +92,8 @@ def describe_difference(difference: Difference) -> str:
         return f"{clock(difference.start)} - {clock(difference.end)} of it"
     if kind == "speed":
         return f"{amount:.2f}x"
+    if kind == "turned":
+        return f"turned {amount:.0f} degrees"
     if kind == "cropped":
         return f"cropped to {100 * amount:.0f} % of the picture"
     if kind == "uncropped":
@@ -112,7 +118,7 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
             yield (
                 *(str(position), best, f"{member.score:.4f}", member.path),
                 *(*sizes, member.relation, member.compared_with or "", *times),
-                *(mirrored, f"{member.lacking:.3f}", member.doubt),
+                *(mirrored, str(member.turned), f"{member.lacking:.3f}", member.doubt),
                 "; ".join(map(describe_difference, member.differences)),
                 member.stays,
                 "; ".join(member.companions),
@@ -205,7 +211,8 @@ def _pictures(member: DuplicateMember, short_side: int) -> str:
         except MediaError as error:
             return f"<small>{html.escape(printable(error.cause))}</small>"
         held = io.BytesIO()
-        Image.fromarray(image[:, ::-1] if member.mirrored else image).save(held, "JPEG", quality=_JPEG_QUALITY)
+        upright = np.rot90(image, -member.turned // 90)
+        Image.fromarray(upright[:, ::-1] if member.mirrored else upright).save(held, "JPEG", quality=_JPEG_QUALITY)
         data = base64.b64encode(held.getvalue()).decode("ascii")
         pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
     return "".join(pictures)

@@ -200,26 +200,39 @@ def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatc
         assert steps == [(contents, contents), (contents + 1, contents + 1)]
 
 
-def test_a_second_run_reads_no_file(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also not for a crop, of which it was checked what part of the picture it lacks."""
-    crop = [frame[24:96, 32:128] for frame in pan("coffee", 60, **SIZE)]
-    files = [
-        videos / "coffee.mp4",
-        videos / "coffee trimmed.mp4",
-        encode(tmp_path / "c.mp4", crop, rate=RATE),
+@pytest.fixture(scope="module")
+def shifted(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three copies that lack an end or a beginning: the trimmed one is compared finely with the coarse one, which is
+    sampled at the same moments, before the best is chosen, and with the best only afterwards."""
+    folder = tmp_path_factory.mktemp("shifted")
+    coffee = list(pan("coffee", 90, **SIZE))
+    return [
+        encode(folder / "best.mp4", coffee[2:-13], rate=RATE),
+        encode(folder / "coarse.mp4", coffee[:-15], rate=RATE, options={"crf": "30"}),
+        encode(folder / "trimmed.mp4", coffee[15:], rate=RATE, options={"crf": "30"}),
     ]
+
+
+def test_a_second_run_reads_no_file(
+    videos: Path, shifted: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also not for a crop, of which it was checked what part of the picture it lacks, nor where a pair was read more
+    finely after the best copy was chosen."""
+    crop = [frame[24:96, 32:128] for frame in pan("chelsea", 60, **SIZE)]
+    files = [videos / "chelsea.mp4", encode(tmp_path / "c.mp4", crop, rate=RATE), *shifted]
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(files, executor=SerialExecutor(index.worker_spec))
         groups = index.duplicates()
-    assert sum(len(group.members) for group in groups) == 3
+    assert sorted(len(group.members) for group in groups) == [2, 3]
+    compared = (tmp_path / "i" / Comparisons.FILE).read_bytes()
 
     def fail(*arguments: object, **options: object) -> None:
         raise AssertionError(f"{arguments} is read again")
 
-    for place in ("keeper.read_pictures", "pictures.read_pictures", "doubts.read_stretch"):
-        monkeypatch.setattr(f"vidkin.index.duplicates.{place}", fail)
+    monkeypatch.setattr("av.open", fail)
     with Index.open(tmp_path / "i") as index:
         assert index.duplicates() == groups
+    assert (tmp_path / "i" / Comparisons.FILE).read_bytes() == compared
 
 
 @pytest.mark.large

@@ -277,9 +277,9 @@ def test_pictures_are_read_once(folder: Path, tmp_path: Path, monkeypatch: pytes
         (tmp_path / f"{name}.mp4").write_bytes((folder / f"{name}.mp4").read_bytes())
     read: list[str] = []
 
-    def counted(path: str, times: Sequence[float], *, mirrored: bool = False) -> Pictures:
+    def counted(path: str, times: Sequence[float], *, mirrored: bool = False, turned: int = 0) -> Pictures:
         read.append(Path(path).stem)
-        return read_pictures(path, times, mirrored=mirrored)
+        return read_pictures(path, times, mirrored=mirrored, turned=turned)
 
     monkeypatch.setattr("vidkin.index.duplicates.keeper.read_pictures", counted)
     known: dict[str, tuple[int, str]] = {}

@@ -39,7 +39,7 @@ class Watched:
         self.read.append(record.path)
         raise NotIndexedError(record.path)
 
-    def predict_flipped(self, features: FrameFeatures) -> None:
+    def predict_turned(self, features: FrameFeatures, turn: str) -> None:
         return None
 
     def flipped(self, record: VideoRecord) -> None:

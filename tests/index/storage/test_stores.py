@@ -125,6 +125,12 @@ def test_many_are_read_in_the_order_asked_for(store: VectorStore) -> None:
             wanted = entries[n].features
             assert wanted is not None
             assert same(part, wanted)
+        windows = store.read_windows_many([records[n].id for n in order])
+        for n, found in zip(order, windows, strict=True):
+            given = entries[n].windows
+            assert given is not None
+            assert np.array_equal(found.vectors, given.vectors.astype(np.float16))
+            assert np.array_equal(found.first_frames, given.first_frames)
 
 
 def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
@@ -399,7 +405,7 @@ def test_a_reader_whose_version_was_pruned_starts_again(disk: Callable[..., Lanc
     reader = disk()
     writer.optimize()
     with pytest.raises(CollectionDamagedError, match=r"windows\.lance is missing or incomplete"):
-        reader._read_windows(records[1].id)
+        reader._read_windows([records[1].id])
     assert len(reader.read_windows(records[1].id)) == 1
     wanted = entry("/b.mp4", seed=2).features
     assert wanted is not None

@@ -12,12 +12,12 @@ from vidkin.index import VideoRecord
 from vidkin.index.storage.records import WindowVectors
 from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
+    all_windows,
     record_rows,
     records_from_rows,
     vector_column,
     window_matrix,
     window_rows,
-    windows_from_rows,
 )
 
 RECORD = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="ab", duration=1.5, damage="cut off", id=7)
@@ -67,7 +67,7 @@ def test_windows_are_rows_of_their_video() -> None:
     assert rows["window"].to_pylist() == [0, 1, 0]
     assert window_rows([(4, WindowVectors.empty())]) is None
     own = rows.slice(0, 2).take([1, 0])  # in any order
-    back, expected = windows_from_rows(own), windows(0.0, 5.0)
+    (back,), expected = all_windows(own).of_videos([3]), windows(0.0, 5.0)
     assert back.starts.tolist() == [0.0, 5.0]
     assert np.array_equal(back.vectors, expected.vectors)
     matrix = window_matrix(rows)

@@ -58,6 +58,16 @@ class PairResult:
         """Whether one of the two is flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
 
+    @property
+    def turned(self) -> int:
+        """Degrees by which the first has to be turned clockwise to show what the second shows: 0, 90, 180 or 270."""
+        return self.segments[0].turned if self.segments else 0
+
+    @property
+    def is_upright(self) -> bool:
+        """Whether neither of the two is flipped or turned."""
+        return not (self.mirrored or self.turned)
+
     def swapped(self) -> PairResult:
         """The same with the second video first."""
         return replace(
@@ -108,6 +118,7 @@ class Comparisons:
         keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
             :func:`vidkin.index.duplicates.keeper.choose_keeper`).
         scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
+        turned: Contents that were looked up as they are after a turn.
         differences: How one content of a group differs from another, by both, see
             :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
     """
@@ -122,6 +133,7 @@ class Comparisons:
     searched_parts: set[str] = field(default_factory=set)
     scoped: dict[str, set[str]] = field(default_factory=dict)
     differences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    turned: set[str] = field(default_factory=set)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
@@ -163,6 +175,7 @@ class Comparisons:
                 {names[at] for at in table.get("searched_parts", table["searched"])},
                 {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
                 {str(key): list(found) for key, found in table.get("differences", {}).items()},
+                {names[at] for at in table.get("turned", ())},
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -179,7 +192,8 @@ class Comparisons:
         if self.place is None:
             return
         compared = {name for pair in self._pairs for name in pair}
-        names = sorted(compared.union(self.searched, self.searched_parts, self.flipped, *self.scoped.values()))
+        looked_up = self.searched, self.searched_parts, self.flipped, self.turned, *self.scoped.values()
+        names = sorted(compared.union(*looked_up))
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
@@ -188,6 +202,7 @@ class Comparisons:
             "searched": sorted(places[name] for name in self.searched),
             "searched_parts": sorted(places[name] for name in self.searched_parts),
             "flipped": sorted(places[name] for name in self.flipped),
+            "turned": sorted(places[name] for name in self.turned),
             "keepers": self.keepers,
             "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
             "differences": self.differences,

@@ -30,7 +30,7 @@ from vidkin.similarity import Box, Segment
 DifferenceKind = Literal[
     "identical", "other container", "other sound or tags", "cut without re-encoding", "re-encoded",
     "trimmed", "speed", "reordered",
-    "mirrored", "cropped", "uncropped", "other aspect ratio", "lower resolution", "more pixels",
+    "mirrored", "turned", "cropped", "uncropped", "other aspect ratio", "lower resolution", "more pixels",
     "bars added", "bars removed", "borders added", "borders removed", "inside another picture",
     "contains it as a part",
     "caption", "no caption", "logo", "no logo", "without color", "in color", "brighter", "darker", "other colors",
@@ -81,7 +81,8 @@ class Difference(Result):
         amount: ``speed``: how many times as fast it runs; ``cropped``: share of the other picture's area that it
             shows, ``uncropped``: share of its own that the other one shows; ``bars added``, ``borders added``: share of
             its own area that they take, ``... removed``: of the other's; ``lower resolution``, ``more pixels``: its
-            pixels for each of the other one along a line of the scene; None for other kinds.
+            pixels for each of the other one along a line of the scene; ``turned``: degrees by which it has to be turned
+            clockwise; None for other kinds.
         where: Where in the picture a caption or a logo is; empty for other kinds.
         start, end: ``trimmed``: the seconds of the other one that it shows; None for other kinds.
     """
@@ -118,7 +119,8 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         return ()
     lengths = first.record.duration, second.record.duration
     are_pictures = is_photograph(first.record) or is_photograph(second.record)
-    if not are_pictures and not segment.mirrored and first.record.codec == second.record.codec:
+    is_upright = not (segment.mirrored or segment.turned)
+    if not are_pictures and is_upright and first.record.codec == second.record.codec:
         same = compare_packets(first.record.path, second.record.path)
         if same is not None:
             if same.is_whole:
@@ -131,8 +133,12 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         found += _of_times(_exact(segment, placed), result, lengths)
     if segment.mirrored:
         found.append(Difference("mirrored"))
+    if segment.turned:
+        found.append(Difference("turned", float(segment.turned)))
     if placed is not None:
-        sizes = (first.record.width, first.record.height), (second.record.width, second.record.height)
+        size = first.record.width, first.record.height
+        upright = size[::-1] if segment.turned % 180 else size
+        sizes = upright, (second.record.width, second.record.height)
         found += _of_place(placed, sizes)
         found += _of_pictures(placed)
         # Whatever changes the picture was encoded again; it is said only where nothing else is.

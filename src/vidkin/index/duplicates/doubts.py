@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vidkin.features import frame_information
 from vidkin.features.views import crop_box
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.pictures import cut_bars, read_stretch
+from vidkin.index.duplicates.pictures import cut_bars, read_stretch, turned_images
 from vidkin.index.query.stages import is_photograph
 from vidkin.similarity import WHOLE, Box, FrameFeatures, ScoreSettings, Segment
 from vidkin.similarity.evidence import compare_changes, match_frames
@@ -61,9 +61,11 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
     there = segment.target_start + segment.speed * (start - segment.query_start)
     until = there + segment.speed * (end - start)
     one = read_stretch(first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored)
+    # The box of a turned copy is in its picture as it is.
+    shown = turned_images(crop_box(one, segment.query_box), segment.turned)
     other = read_stretch(second.record.path, there, until, rate=_RATE / segment.speed, short_side=_SHORT_SIDE)
     # Boxes refer to frames with their bars; not every extractor knows where the bars are.
-    sides = cut_bars(crop_box(one, segment.query_box)), cut_bars(crop_box(other, segment.target_box))
+    sides = cut_bars(shown), cut_bars(crop_box(other, segment.target_box))
     if min(float(frame_information(images).mean()) for images in sides) < _LEAST_INFORMATION:
         return "little detail"
     if is_photograph(first.record) and is_photograph(second.record):

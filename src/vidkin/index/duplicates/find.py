@@ -50,6 +50,7 @@ class DuplicateMember(Result):
         start, end: For an excerpt, or a copy whose ends are cut off, the seconds of the other one that it shows;
             otherwise the seconds of this file that the other one shows; None for a whole.
         mirrored: Whether it is flipped left to right.
+        turned: Degrees by which it has to be turned clockwise to show the other one: 0, 90, 180 or 270.
         lacking: Seconds of this file that the best one does not show; 0 for the best.
         links: Other names of the same file (hard links).
         doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
@@ -73,6 +74,7 @@ class DuplicateMember(Result):
     start: float | None = None
     end: float | None = None
     mirrored: bool = False
+    turned: int = 0
     lacking: float = 0.0
     links: tuple[str, ...] = ()
     doubt: str = ""
@@ -171,6 +173,20 @@ _MEAN_SHARE = 0.7
 _MOST_COMPARED = 6
 
 
+@dataclass(frozen=True, slots=True)
+class _Pose:
+    """How a video is flipped, and turned by how many degrees, against another one."""
+
+    mirrored: bool = False
+    turned: int = 0
+
+    def plus(self, other: _Pose) -> _Pose:
+        return _Pose(self.mirrored ^ other.mirrored, (self.turned + other.turned) % 360)
+
+    def minus(self, other: _Pose) -> _Pose:
+        return _Pose(self.mirrored ^ other.mirrored, (self.turned - other.turned) % 360)
+
+
 @dataclass(slots=True)
 class Grouping:
     """Groups of contents.
@@ -191,8 +207,8 @@ class Grouping:
     lengths: Mapping[str, float] = field(default_factory=dict)
     pairs: PairScope = field(default_factory=PairScope)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
-    # Whether a content is a mirror image of the first one of its group.
-    _turned: dict[str, bool] = field(default_factory=dict, init=False)
+    # How each content is flipped and turned against the first one of its group.
+    _poses: dict[str, _Pose] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
         """Partition the contents into groups; those without a copy are alone.
@@ -205,7 +221,7 @@ class Grouping:
             parts: Also join excerpts, and videos that share a part, with the video they match best.
         """
         self._home = {content: [content] for content in contents}
-        self._turned = dict.fromkeys(contents, False)
+        self._poses = dict.fromkeys(contents, _Pose())
         for pair, verdict in sorted(self.decisions.verdicts.items(), key=lambda item: sorted(item[0])):
             first, second = sorted(pair)
             if verdict == "match" and first in self._home and second in self._home:
@@ -219,7 +235,8 @@ class Grouping:
             key=lambda link: (-link[1].score, link[0]),
         )
         for (first, second), result in links:
-            turn = self._turned[first] ^ self._turned[second] ^ result.mirrored
+            between = _Pose(result.mirrored, result.turned)
+            turn = self._poses[first].plus(between).minus(self._poses[second])
             if self._relation(first, second, result) == "whole" and self._is_close(first, second, turn):
                 self._join(first, second, turn)
         # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
@@ -236,7 +253,7 @@ class Grouping:
     def _relation(self, first: str, second: str, result: PairResult) -> Relation:
         return relation_of(result, (self.lengths.get(first, 0.0), self.lengths.get(second, 0.0)))
 
-    def _is_close(self, first: str, second: str, turn: bool) -> bool:
+    def _is_close(self, first: str, second: str, turn: _Pose) -> bool:
         one, other = self._home[first], self._home[second]
         if one is other:
             return False
@@ -247,15 +264,15 @@ class Grouping:
                 if not self.pairs.allows(left, right):
                     continue
                 result = self.results.get((left, right)) or self.results.get((right, left))
-                # Of mirror images only what was found is known: as they are, they need not look alike at all.
-                if not self._turned[left] ^ self._turned[right] ^ turn:
+                # Of flipped and turned copies only what was found is known: as they are, they need not look alike.
+                if self._poses[left] == self._poses[right].plus(turn):
                     result = result or self.compare(left, right)
-                elif result is None or not result.mirrored:
+                elif result is None or result.is_upright:
                     continue
                 scores.append(result.score)
         return sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
 
-    def _join(self, first: str, second: str, turn: bool = False) -> None:
+    def _join(self, first: str, second: str, turn: _Pose | None = None) -> None:
         one, other = self._home[first], self._home[second]
         if one is other:
             return
@@ -266,7 +283,7 @@ class Grouping:
         one.extend(other)
         for content in other:
             self._home[content] = one
-            self._turned[content] ^= turn
+            self._poses[content] = self._poses[content].plus(turn or _Pose())
 
 
 # Groups of copies over a whole index, without comparing all pairs.
@@ -412,12 +429,14 @@ class _Pairs:
             return PairResult(1.0, True, (1.0, 1.0), result.segments, "")
         return result
 
-    def finest(self, first: FileRecord, second: FileRecord, *, flipped: bool = False) -> PairResult:
-        """The same from a reading as fine as that of queries; ``flipped``: as mirror images, if they are such."""
+    def finest(self, first: FileRecord, second: FileRecord, *, like: PairResult | None = None) -> PairResult:
+        """The same from a reading as fine as that of queries; flipped or turned if this result of others is."""
         one, other = content_of(first.record), content_of(second.record)
         if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
             with self.lock:
-                if flipped:
+                if like is not None and like.turned:
+                    self.search.find_turned(first.record, second.record, like.turned)
+                elif like is not None and like.mirrored:
                     self.search.find_flipped(first.record, second.record, self.threshold)
                 else:
                     self.search.refine(first.record, second.record)
@@ -445,7 +464,7 @@ class _Pairs:
     def _is_confirmed(self, first: FileRecord, second: FileRecord, result: PairResult) -> bool:
         """Whether stored features leave no doubt, so that the files need not be read for it."""
         segment = longest_segment(result)
-        if segment is None or is_photograph(first.record) or is_photograph(second.record):
+        if segment is None or segment.turned or is_photograph(first.record) or is_photograph(second.record):
             return False
         try:
             with self.lock:
@@ -453,7 +472,7 @@ class _Pairs:
         except NotIndexedError:
             return False  # removed by another process meanwhile
         if segment.mirrored:
-            flipped = None if self.search.readings is None else self.search.readings.predict_flipped(one)
+            flipped = None if self.search.readings is None else self.search.readings.predict_turned(one, "mirrored")
             if flipped is None:
                 return False
             one = flipped
@@ -566,8 +585,8 @@ def _member(
         others = [other for other in files if other is not file and pairs.scope.has_pair(file, other)]
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
-        # A mirror image was found by one copy; whether it is one of the best, nobody has looked.
-        if is_pair and result.mirrored and pairs.finest(file, best, flipped=True).score >= pairs.threshold:
+        # A flipped or turned copy was found by one of the others; whether it is one of the best, nobody has looked.
+        if is_pair and not result.is_upright and pairs.finest(file, best, like=result).score >= pairs.threshold:
             reference, result = best, pairs(file, best)
     lengths = record.duration, reference.record.duration
     if relation_of(result, lengths) != "whole" or _unseen(result, record.duration):
@@ -599,6 +618,7 @@ def _member(
         start=start,
         end=end,
         mirrored=result.mirrored,
+        turned=result.turned,
         lacking=unseen,
         doubt="" if stays else _doubt(file, reference, relation, pairs),
         stays=stays,

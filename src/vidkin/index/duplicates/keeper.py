@@ -8,8 +8,8 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import astuple, dataclass, field
-from itertools import combinations, permutations, repeat
+from dataclasses import dataclass, field
+from itertools import permutations
 
 import numpy as np
 
@@ -30,7 +30,7 @@ KeepRules = str | Sequence[str]
 
 _OUTSIDE = "outside:"
 # Version of stored choices: raise it when the same files would get another keeper or reason.
-_REVISION = 2
+_REVISION = 3
 _MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
@@ -166,7 +166,7 @@ def _best(
     known: Known,
     favored: Sequence[FileRecord] = (),
 ) -> tuple[FileRecord, str]:
-    key = _identify(files, compare)
+    key = _identify(files)
     if favored:
         # The same files have another key for each choice among them.
         key += " favored" + "".join(f" {place}" for place, file in enumerate(files) if file in favored)
@@ -191,7 +191,7 @@ def _first_by_picture(
     files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult], known: Known
 ) -> tuple[list[FileRecord], str]:
     """The files that show the best picture, and why the others do not; files that cannot be read do not."""
-    key = f"{_identify(files, compare)} picture"
+    key = f"{_identify(files)} picture"
     places, reason = known.get(key, (0, ""))
     if not 0 < places < 1 << len(files):
         candidates = _candidates(files, compare)
@@ -208,8 +208,9 @@ def _first_by_picture(
     return [file for place, file in enumerate(files) if places >> place & 1], reason
 
 
-def _identify(files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]) -> str:
-    """Identifies everything that the choice among these files depends on."""
+def _identify(files: Sequence[FileRecord]) -> str:
+    """Identifies the files of a choice as they are now. Not the results of their pairs: those that are read more finely
+    later, as members of the group, show the same, and a choice by them would read all pictures again."""
     facts: list[object] = [_REVISION]
     for file in files:
         record = file.record
@@ -220,11 +221,6 @@ def _identify(files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRe
             now = []
         shape = [record.width, record.height, record.duration, record.codec]
         facts.append([content_of(record), record.path, record.size, record.mtime_ns, now, *shape, len(file.links)])
-    pairs = combinations(files, 2) if len(files) <= _MOST_COMPARED else zip(files, repeat(_reference(files)))
-    for one, other in pairs:
-        if one is not other:
-            result = compare(one, other)
-            facts.append([result.score, [astuple(segment) for segment in result.segments]])
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
@@ -322,8 +318,8 @@ def _shared_extents(
     extents = {}
     for one, other in permutations(candidates, 2):
         result = compare(one.file, other.file)
-        # A mirror image was compared with one of the copies only, which must not speak for that one.
-        if not result.mirrored and (result.segments or result.score >= 1):
+        # A flipped or turned copy was compared with one of the others only, which must not speak for that one.
+        if result.is_upright and (result.segments or result.score >= 1):
             ids = one.id, other.id
             extents[ids] = extent_of(result, one.pictures, other.pictures)
     return extents
@@ -354,7 +350,8 @@ def _candidates(
         result = results.get(file.record.id)
         times = moments if result is None else [_moment(result, file, reference, time) for time in moments]
         try:
-            pictures = read_pictures(file.record.path, times, mirrored=result is not None and result.mirrored)
+            pose = {} if result is None else {"mirrored": result.mirrored, "turned": result.turned}
+            pictures = read_pictures(file.record.path, times, **pose)  # type: ignore[arg-type]
         except MediaError as error:
             _logger.warning("%s; it is not chosen as the best copy", error)
             continue

@@ -142,13 +142,19 @@ class Pictures:
         return int(height * width)
 
 
-def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) -> Pictures:
+def turned_images(images: NDArray[np.uint8], degrees: int) -> NDArray[np.uint8]:
+    """Pictures [..., H, W, 3] turned clockwise by 0, 90, 180 or 270 degrees."""
+    return np.rot90(images, -degrees // 90, axes=(-3, -2)) if degrees else images
+
+
+def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False, turned: int = 0) -> Pictures:
     """Read the content of a video's pictures at these times.
 
     Args:
         path: The file.
         times: Seconds, one or more.
         mirrored: Flip them left to right.
+        turned: Degrees by which they are turned clockwise.
 
     Raises:
         MediaError: The file cannot be read.
@@ -166,7 +172,7 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False) 
     share = content[0].shape[0] * content[0].shape[1] / (height * width)
     if mirrored:
         content = [image[:, ::-1] for image in content]
-    return Pictures(tuple(np.ascontiguousarray(image) for image in content), share)
+    return Pictures(tuple(np.ascontiguousarray(turned_images(image, turned)) for image in content), share)
 
 
 def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin.features.turns import turn_boxes_back
 from vidkin.index.duplicates.doubts import template_correlation
-from vidkin.index.duplicates.pictures import find_bars
+from vidkin.index.duplicates.pictures import find_bars, turned_images
 from vidkin.media import iter_frames_at
 from vidkin.similarity import WHOLE, Box, Segment
 
@@ -118,7 +119,7 @@ class PlacedFrames:
     """Frames of two videos that show the same moments, and where in the picture.
 
     Attributes:
-        first: [N, H, W, 3] frames of the copy, flipped if it is mirrored.
+        first: [N, H, W, 3] frames of the copy, flipped or turned as the other one is.
         second: [N, H', W', 3] frames of the other one.
         first_times, second_times: [N] seconds.
         placement: Place of the copy's picture in the other one.
@@ -126,6 +127,7 @@ class PlacedFrames:
         first_picture, second_picture: Boxes of the pictures without black bars.
         exact: Whether the moments agree better than those just before and after, so that the times are exact.
         mirrored: Whether the frames of the copy were flipped.
+        turned: Degrees by which they were turned clockwise.
     """
 
     first: NDArray[np.uint8]
@@ -138,6 +140,7 @@ class PlacedFrames:
     second_picture: Box
     exact: bool
     mirrored: bool
+    turned: int
 
     def common(self, size: tuple[int, int]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
         """The part that both show, of each moment and of both videos, as pictures [*size, 3]."""
@@ -172,6 +175,11 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     """
     moments = _moments(segment, lengths[1])
     images, times = _read(first, segment.query_start + (moments - segment.target_start) / segment.speed, lengths[0])
+    images = turned_images(images, segment.turned)
+    if segment.turned:
+        # The box of a turned copy is in its picture as it is.
+        box = turn_boxes_back(np.array(segment.query_box), -segment.turned % 360)
+        segment = replace(segment, query_box=tuple(box.tolist()))
     if segment.mirrored:
         images = images[:, :, ::-1]
     # A frame may stand for several moments, or lie a little before its own.
@@ -226,10 +234,10 @@ def follow_line(
     sides = []
     wanted = times, line[0] + line[1] * times
     boxes = placed.placement.shown, placed.placement.seen
-    for path, moments, box, length, flip in zip(
-        (first, second), wanted, boxes, lengths, (placed.mirrored, False), strict=True
-    ):
+    poses = (placed.mirrored, placed.turned), (False, 0)
+    for path, moments, box, length, (flip, degrees) in zip((first, second), wanted, boxes, lengths, poses, strict=True):
         images, shown = _read(path, moments, length, short_side=_GLANCE_SIDE)
+        images = turned_images(images, degrees)
         rows = np.clip(np.searchsorted(shown, moments + 1e-3, side="right") - 1, 0, len(shown) - 1)
         grays = [Image.fromarray(image[:, ::-1] if flip else image).convert("L") for image in images]
         canvases = [_canvas(gray, box, _STEPS[1]) for gray in grays]
@@ -438,6 +446,7 @@ class _PlaceSearch:
             other,
             bool((ahead[chosen] >= _DISTINCT).all()),
             self._segment.mirrored,
+            self._segment.turned,
         )
 
     def _at_one_lag(

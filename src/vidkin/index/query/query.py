@@ -590,7 +590,7 @@ class Readings:
     calibration: Calibration
     common: CommonFrames
     rate: float
-    _held: OrderedDict[tuple[int, bool], Query] = field(default_factory=OrderedDict, init=False)
+    _held: OrderedDict[tuple[int, bool, int], Query] = field(default_factory=OrderedDict, init=False)
 
     def is_stored_as_finely(self, record: VideoRecord) -> bool:
         """Whether the stored features are as dense as a query's, so that reading the file adds nothing."""
@@ -608,9 +608,9 @@ class Readings:
         """
         if self.is_stored_as_finely(record) and not mirrored:
             return self._stored(record)
-        key = (record.id, mirrored)
-        if not mirrored and (record.id, True) in self._held:
-            key = (record.id, True)
+        key = (record.id, mirrored, 0)
+        if not mirrored and (record.id, True, 0) in self._held:
+            key = (record.id, True, 0)
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key] if mirrored else Query(self._held[key].plain)
@@ -623,17 +623,29 @@ class Readings:
                 _logger.warning("%s; it is compared by what the index holds of it", error)
         if query is None:
             query = self._stored(record)
-        self._held[key] = query
-        if len(self._held) > _MOST_HELD:
-            self._held.popitem(last=False)
-        return query
+        return self._hold(key, query)
 
-    def predict_flipped(self, features: FrameFeatures) -> FrameFeatures | None:
-        """About what the extractor would see in a video flipped left to right, from its features and without reading
-        it; None if it cannot tell."""
-        if not isinstance(self.extractor, PredictsTurns):
+    def turned(self, record: VideoRecord, degrees: int) -> Query | None:
+        """The video turned clockwise by so many degrees, read as finely as a query; None if its file is gone, changed
+        or broken."""
+        key = (record.id, False, degrees)
+        if key in self._held or not _is_unchanged(record):
+            return self._held.get(key)
+        parts = (self.extractor, self.calibration, self.common)
+        try:
+            query = describe_query(record.path, *parts, rate=self.rate, mirrored=False, turned=degrees)
+        except MediaError as error:
+            _logger.warning("%s; it is not searched for turned copies", error)
             return None
-        predicted = self.extractor.predict_turned(features, "mirrored")
+        return self._hold(key, query)
+
+    def predict(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
+        """About what the extractor would see in whole pictures after a turn, without a baseline; None if unknown."""
+        return self.extractor.predict_turned(features, turn) if isinstance(self.extractor, PredictsTurns) else None
+
+    def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
+        """The same, ready for scoring."""
+        predicted = self.predict(features, turn)
         return None if predicted is None else self.calibration.calibrate(predicted)
 
     def flipped(self, record: VideoRecord) -> FrameFeatures | None:
@@ -669,6 +681,12 @@ class Readings:
             _logger.debug("%s", error)
             return None
         return query.plain
+
+    def _hold(self, key: tuple[int, bool, int], query: Query) -> Query:
+        self._held[key] = query
+        if len(self._held) > _MOST_HELD:
+            self._held.popitem(last=False)
+        return query
 
     def _stored(self, record: VideoRecord) -> Query:
         return Query(weigh_features(self.store.read(record.id), self.common, record.duration))

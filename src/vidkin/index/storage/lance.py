@@ -44,7 +44,6 @@ from vidkin.index.storage.table import (
     video_schema,
     window_matrix,
     window_rows,
-    windows_from_rows,
 )
 from vidkin.similarity import FrameFeatures
 
@@ -213,7 +212,10 @@ class LanceStore:
         return self._again_if_pruned(read)
 
     def read_windows(self, video_id: int) -> WindowVectors:
-        return self._again_if_pruned(lambda: self._read_windows(video_id))
+        return self.read_windows_many([video_id])[0]
+
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        return self._again_if_pruned(lambda: self._read_windows(video_ids))
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
@@ -396,16 +398,21 @@ class LanceStore:
                     raise
         return action()
 
-    def _read_windows(self, video_id: int) -> WindowVectors:
-        record = self._catalog.get_described(video_id, "windows")
-        if record.windows == 0:
-            return WindowVectors.empty()
-        if self._snapshot is not None and self._snapshot.windows is not None:
-            return self._snapshot.windows.of_video(video_id)
-        rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id = {video_id}")
-        if rows is None or rows.num_rows != record.windows:
+    def _read_windows(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        counts = [self._catalog.get_described(video_id, "windows").windows for video_id in video_ids]
+        some = [video_id for video_id, count in zip(video_ids, counts, strict=True) if count]
+        if not some:
+            return [WindowVectors.empty() for _ in video_ids]
+        windows = None if self._snapshot is None else self._snapshot.windows
+        if windows is None:
+            rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id in ({', '.join(map(str, some))})")
+            if rows is None:
+                raise self._incomplete()
+            windows = all_windows(rows)
+        found = windows.of_videos(video_ids)
+        if [len(each) for each in found] != counts:
             raise self._incomplete()
-        return windows_from_rows(rows)
+        return found
 
     def _window_search(self) -> WindowSearch | WindowMatrix:
         with self._lock:

@@ -78,10 +78,15 @@ class SnapshotWindows:
         vectors = self.vectors.astype(np.float32)
         return WindowMatrix(vectors, self.video_ids, self.windows, self.starts, self.ends)
 
-    def of_video(self, video_id: int) -> WindowVectors:
-        """The windows of one video, vectors as float16."""
-        rows = np.flatnonzero(self.video_ids == video_id)
-        rows = rows[np.argsort(self.windows[rows], kind="stable")]
+    def of_videos(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        """The windows of each of these videos, vectors as float16."""
+        rows = np.flatnonzero(np.isin(self.video_ids, video_ids))
+        rows = rows[np.lexsort((self.windows[rows], self.video_ids[rows]))]
+        owners = self.video_ids[rows]
+        firsts, ends = (np.searchsorted(owners, video_ids, side) for side in ("left", "right"))
+        return [self._of_rows(rows[first:end]) for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+
+    def _of_rows(self, rows: NDArray[np.int64]) -> WindowVectors:
         return WindowVectors(
             self.vectors[rows], self.starts[rows], self.ends[rows], self.first_frames[rows], self.last_frames[rows]
         )

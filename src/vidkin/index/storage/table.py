@@ -445,18 +445,6 @@ def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
     return pa.table(columns)
 
 
-def windows_from_rows(rows: pa.Table) -> WindowVectors:
-    """The windows of one video from its rows."""
-    rows = rows.sort_by("window")
-    return WindowVectors(
-        vectors=vector_column(rows),
-        starts=_column(rows, "start"),
-        ends=_column(rows, "end"),
-        first_frames=_column(rows, "first_frame"),
-        last_frames=_column(rows, "last_frame"),
-    )
-
-
 def window_matrix(rows: pa.Table) -> WindowMatrix:
     """All rows (columns :data:`WINDOW_COLUMNS`) as arrays."""
     return WindowMatrix(

@@ -1,0 +1,119 @@
+"""Candidates of many videos at once: the same as by hand, after turns, and no more than are alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import vidkin.index.duplicates.pairing as pairing
+from vidkin.errors import NotIndexedError
+from vidkin.features.turns import Turn
+from vidkin.index import Entry, MemoryStore, VideoRecord, window_vectors
+from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.index.duplicates.pairing import PairSearch
+from vidkin.index.duplicates.signatures import Signatures
+from vidkin.index.query.common import CommonFrames
+from vidkin.index.storage.records import unit_vectors
+from vidkin.similarity import CopyScorer, FrameFeatures
+
+SCENES, DIMENSION = 6, 64
+
+
+def described(name: str, values: np.ndarray) -> Entry:
+    """A video of a frame a second; values [T, V, D], the whole picture first."""
+    frames, views = values.shape[:2]
+    stored = unit_vectors(values[:, :, None]).astype(np.float16)
+    boxes = np.tile(np.array([0.0, 0.0, 1.0, 1.0], np.float16), (frames, views, 1))
+    features = FrameFeatures(
+        stored, np.arange(float(frames)), np.ones(frames, np.float32), boxes=boxes if views > 1 else None
+    )
+    windows = window_vectors(features)
+    facts = {"duration": float(frames), "frames": frames, "windows": len(windows)}
+    record = VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name, **facts)  # type: ignore[arg-type]
+    return Entry(record, features, windows)
+
+
+def scenes(generator: np.random.Generator, views: int = 1) -> np.ndarray:
+    return generator.normal(size=(SCENES, views, DIMENSION))
+
+
+def test_a_crop_is_found_by_the_part_that_it_shows_and_the_whole_by_its_parts() -> None:
+    generator = np.random.default_rng(0)
+    film = scenes(generator, views=3)
+    crop = np.concatenate([film[:, 2:], scenes(generator, views=2)], axis=1)
+    store = MemoryStore()
+    entries = [described("film", film), described("crop", crop)]
+    records = store.append_many([*entries, *(described(f"other {n}", scenes(generator, 3)) for n in range(20))])
+    one, other, *_ = [record.id for record in records]
+    signatures = Signatures.of(store, [record.id for record in records])
+    assert dict(signatures.neighbors([other], 5))[other][0] == one
+    assert one not in dict(signatures.neighbors([other], 5))
+    assert other not in dict(signatures.neighbors([one], 5))[one][:1]
+    assert dict(signatures.neighbors([one], 5, both=True))[one][0] == other
+
+
+def test_what_is_found_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(1)
+    store = MemoryStore()
+    records = store.append_many([described(str(n), scenes(generator)) for n in range(40)])
+    ids = [record.id for record in records]
+    whole = list(Signatures.of(store, ids).neighbors(ids, 3))
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._VIDEOS_A_BLOCK", 7)
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_COSINES", 200)
+    assert list(Signatures.of(store, ids).neighbors(ids, 3)) == whole
+    assert [video for video, _ in whole] == ids
+    assert all(video not in near and len(near) <= 3 for video, near in whole)
+
+
+def test_after_a_turn_the_prediction_is_compared_with_the_others_as_they_are() -> None:
+    generator = np.random.default_rng(2)
+    axes = np.linalg.qr(generator.normal(size=(DIMENSION, DIMENSION)))[0]
+    film = scenes(generator)
+    store = MemoryStore()
+    turned = described("turned", film @ axes)
+    records = store.append_many(
+        [described("film", film), turned, *(described(f"{n}", scenes(generator)) for n in range(9))]
+    )
+    film_id, turned_id = records[0].id, records[1].id
+    asked: list[Turn] = []
+
+    def predict(features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
+        asked.append(turn)
+        if turn == "turned 180":
+            return None
+        return FrameFeatures.of_whole(features.whole @ axes, features.timestamps)
+
+    signatures = Signatures.of(store, [record.id for record in records], predict, ["turned 90", "turned 180"])
+    assert set(asked) == {"turned 90", "turned 180"}
+    assert set(signatures.turned) == {"turned 90"}
+    assert dict(signatures.neighbors([film_id], 1, turn="turned 90"))[film_id] == [turned_id]
+    assert dict(signatures.neighbors([film_id], 1, turn="turned 180"))[film_id] == []
+
+
+def test_videos_without_windows_have_no_neighbors_and_those_removed_are_named() -> None:
+    store = MemoryStore()
+    black = described("black", np.zeros((SCENES, 1, DIMENSION)))
+    records = store.append_many([black, described("film", scenes(np.random.default_rng(3)))])
+    ids = [record.id for record in records]
+    assert dict(Signatures.of(store, ids).neighbors(ids, 3)) == {ids[0]: [], ids[1]: []}
+    store.remove(ids[:1])
+    with pytest.raises(NotIndexedError):
+        Signatures.of(store, ids)
+
+
+def test_many_videos_are_compared_without_a_search_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same copies, and as many videos added later looked up the same way."""
+    monkeypatch.setattr(pairing, "_FEWEST_JOINED", 20)
+    generator = np.random.default_rng(4)
+    store = MemoryStore()
+    films = [scenes(generator) for _ in range(24)]
+    store.append_many([described(f"film {n}", film) for n, film in enumerate(films)])
+    monkeypatch.setattr(store, "nearest", lambda *arguments: pytest.fail("a search"))
+    known = Comparisons()
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    assert not [pair for pair in known.pairs() if pair[2].score >= 0.3]
+    store.append_many([described(f"copy {n}", film[1:]) for n, film in enumerate(films)])
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    copies = {(first, second) for first, second, result in known.pairs() if result.score >= 0.7}
+    assert copies == {(f"copy {n}", f"film {n}") for n in range(24)}
+    assert len(known.searched) == 48

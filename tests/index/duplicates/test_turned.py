@@ -1,0 +1,78 @@
+"""Turned copies of real files: found, told apart from copies as they are, and said in every output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.videos import encode, pan
+from vidkin.index import DuplicateGroup, Index, SerialExecutor
+from vidkin.index.duplicates.comparisons import Comparisons
+from vidkin.rendering.duplicates import describe_member, duplicate_cells
+
+RATE = 5
+SIZE = {"width": 192, "height": 128}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """Two scenes with copies turned clockwise by a quarter and by a half, one that is mirrored, and a stranger."""
+    folder = tmp_path_factory.mktemp("turned")
+    for name in ("coffee", "chelsea", "rocket"):
+        encode(folder / f"{name}.mp4", pan(name, 60, **SIZE), rate=RATE)
+    coffee, chelsea = (list(pan(name, 60, **SIZE)) for name in ("coffee", "chelsea"))
+    encode(folder / "coffee clockwise.mp4", [np.rot90(image, -1) for image in coffee], rate=RATE, options={"crf": "30"})
+    encode(folder / "chelsea upside down.mp4", [np.rot90(image, 2) for image in chelsea], rate=RATE)
+    encode(folder / "chelsea flipped.mp4", [image[:, ::-1] for image in chelsea], rate=RATE, options={"crf": "28"})
+    with Index.open(folder / "i", create=True) as opened:
+        opened.add(folder, executor=SerialExecutor(opened.worker_spec))
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def groups(index: Index) -> list[DuplicateGroup]:
+    return index.duplicates()
+
+
+def test_turned_copies_are_found_with_their_degrees(groups: list[DuplicateGroup]) -> None:
+    found = [
+        {Path(member.path).stem: (member.best, member.turned, member.mirrored) for member in group.members}
+        for group in groups
+    ]
+    coffee = {"coffee": (True, 0, False), "coffee clockwise": (False, 270, False)}
+    assert coffee in found
+    found.remove(coffee)
+    # Which of two equal copies is kept is a matter of bytes; the flipped one is compared with the upright one.
+    (chelsea,) = found
+    assert set(chelsea) == {"chelsea", "chelsea upside down", "chelsea flipped"}
+    turned = {chelsea[name][1] for name in ("chelsea", "chelsea upside down")}
+    assert (turned, chelsea["chelsea flipped"]) == ({0, 180}, (False, 0, True))
+
+
+def test_the_turn_is_said_in_words_and_cells(groups: list[DuplicateGroup]) -> None:
+    group = next(group for group in groups if "coffee" in group.best.path)
+    (copy,) = (member for member in group.members if not member.best)
+    assert f"turned {copy.turned} degrees" in describe_member(copy, group)
+    head, *rows = duplicate_cells([group])
+    row = dict(zip(head, next(row for row in rows if row[head.index("path")] == copy.path), strict=True))
+    assert row["turned"] == str(copy.turned)
+    assert f"turned {copy.turned} degrees" in row["differences"]
+    assert copy.to_dict()["turned"] == copy.turned != 0
+    assert not any("other aspect ratio" in difference.kind for difference in copy.differences)
+    assert copy.doubt == ""
+
+
+def test_what_was_turned_is_not_read_again(
+    index: Index, groups: list[DuplicateGroup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise AssertionError(f"{arguments} is read again")
+
+    monkeypatch.setattr("av.open", fail)
+    assert index.duplicates() == groups
+    known = json.loads((index.path / Comparisons.FILE).read_text())
+    assert len(known["turned"]) == len(index.videos())
