@@ -1,5 +1,5 @@
 // The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
-import { api, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, make, say, showProgress, watchJob } from "./base.js";
 
 // Told apart also by people who see red and green alike; each is readable on light and on dark.
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b35c95", "#8a6d00", "#2f86c9", "#c0392b", "#6a51a3", "#1b7f79", "#a0522d", "#5f7f1f", "#7b6f8f"];
@@ -8,6 +8,7 @@ const MOST_POSTERS = 12;
 const byId = (id) => document.getElementById(id);
 const canvas = byId("points");
 const pen = canvas?.getContext("2d");
+const jobs = new Follower(follow);
 let map = null;
 let lists = [];
 let view = { x: 0.5, y: 0.5, scale: 0.92 }; // the middle of what is shown, and canvas widths per map width
@@ -185,8 +186,7 @@ async function follow(job) {
     const ended = await watchJob(job.id, (state) => showProgress(work, state));
     if (ended.state === "done") await load();
     else say(ended.error || "Stopped.");
-  } catch (error) {
-    say(error.message);
+    return ended;
   } finally {
     button.disabled = false;
     work.hidden = true;
@@ -278,7 +278,7 @@ function listen() {
     }
   });
   byId("find").querySelector("button").addEventListener("click", () =>
-    api("/api/map", { method: "POST", body: {} }).then(follow).catch((error) => say(error.message)));
+    jobs.begin(() => api("/api/map", { method: "POST", body: {} })));
   new ResizeObserver(() => map !== null && draw()).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => map !== null && draw());
 }
@@ -310,9 +310,7 @@ document.addEventListener("keydown", (event) => {
 if (canvas !== null) {
   listen();
   try {
-    const job = await runningJob("map");
-    if (job !== undefined) await follow(job);
-    else await load();
+    if ((await jobs.join("map")) === null) await load();
   } catch (error) {
     say(error.message);
   }
