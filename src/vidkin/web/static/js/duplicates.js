@@ -139,11 +139,23 @@ async function find() {
   isNext = true; // behind what is being put together or moved now
   await jobs.idle();
   isNext = false;
-  const ended = await jobs.begin(() => {
-    running = { title: "Find duplicates" };
-    return api("/api/duplicates", { method: "POST", body: wish() }).finally(() => (running = null));
-  });
+  const ended = await jobs.begin(() => ask("Find duplicates", "/api/duplicates", wish()));
   await catchUp(ended);
+}
+
+/** The job that the server began; the page shows at once that something is on its way. */
+async function ask(title, address, body) {
+  running = { title };
+  showProgress(progress, { done: 0, total: 0, detail: "starting" });
+  progress.hidden = false;
+  document.getElementById("stop").hidden = true;
+  try {
+    return await api(address, { method: "POST", body });
+  } catch (error) {
+    running = null;
+    progress.hidden = true;
+    throw error;
+  }
 }
 
 /** What was compared before a stop, or judged meanwhile, is being put together. */
@@ -283,16 +295,11 @@ async function remove(folder) {
 /** Move files or bring them back, unless other work on them is under way. */
 async function act(address, body) {
   if (running !== null) return say(`Wait until this has ended: ${running.title}.`);
-  let isRefused = false;
   await jobs.idle();
-  await jobs.begin(() => {
-    running = { title: "Move files" };
-    return api(address, { method: "POST", body }).finally(() => (running = null)).catch((error) => {
-      isRefused = true;
-      throw error;
-    });
-  });
-  if (isRefused) await refresh().catch((error) => say(error.message));
+  await jobs.begin(() => ask("Move files", address, body).catch(async (error) => {
+    await refresh();
+    throw error;
+  }));
 }
 
 async function followRemoval(job) {

@@ -293,6 +293,8 @@ async function follow(job) {
 async function begin() {
   try {
     if ((await jobs.join("shots", (job) => job.video === Number(video))) === null) await load();
+    const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
+    if (shown !== null && time >= 0) seek(Math.min(time, shown.duration - frame()));
   } catch (error) {
     say(error.message);
   }
