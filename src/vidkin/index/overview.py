@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UsedMethod = Literal["pca", "pacmap", "umap"]
 MapMethod = Literal["auto", "pca", "pacmap", "umap"]
 
-# Dimensions in which clusters are found and from which UMAP and PaCMAP begin, neighbors that they look at, fewest points.
+# Dimensions in which clusters are found and where UMAP and PaCMAP begin; neighbors that these look at; fewest points.
 _DIMENSIONS, _NEIGHBORS, _FEWEST = 32, 15, 10
 _MOST_CLUSTERS, _ROUNDS, _CENTRAL = 24, 25, 8
 # Videos whose features are in memory at a time.
