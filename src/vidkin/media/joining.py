@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _RATE = 48_000
-# Seconds: what is decoded before a stretch, because sound that begins at a packet fades in; and steps between the times of
-# two packets, and of two stretches, that are more than rounding.
+# Seconds: what is decoded before a stretch, because sound that begins at a packet fades in; and steps between the times
+# of two packets, and of two stretches, that are more than rounding.
 _BEFORE, _STEP, _SEAM = 0.5, 0.03, 1e-6
 # Samples that are encoded at a time.
 _BLOCK = 8 * 1024

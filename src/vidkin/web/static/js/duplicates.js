@@ -351,7 +351,7 @@ async function showHistory() {
           removal.can_undo ? make("button", { type: "button", onclick: () => undo(removal.name) }, "Undo") : make("span", { class: "good" }, "undone")),
         make("ul", {}, ...removal.files.map((file) => item(removal, file))));
     }),
-    ...(removals.length ? [] : [make("li", { class: "facts" }, "Nothing was removed from this page.")]),
+    ...(removals.length ? [] : [make("li", { class: "facts" }, "Nothing was removed yet.")]),
   );
 }
 
