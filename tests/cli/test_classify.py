@@ -91,5 +91,7 @@ def test_without_a_network_the_shipped_encoder_is_trained_and_the_summary_says_s
     # The same command resumes that run; a backbone that somebody named is not replaced by another one.
     again = run("train", "two-head", "--data", data / "train", "-o", tmp_path / "model", *options)
     assert "2 steps" in again.out
-    named = run("train", "two-head", "--data", data / "train", *options, "--set", "model.backbone=timm:resnet18", status=3)
+    named = run(
+        "train", "two-head", "--data", data / "train", *options, "--set", "model.backbone=timm:resnet18", status=3
+    )
     assert "weights of timm:resnet18" in " ".join(named.err.split())
