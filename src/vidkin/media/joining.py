@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import av
 import numpy as np
@@ -128,7 +128,7 @@ def _add_sound(
     """Copy the pictures and encode the sound, in the order of their times."""
     stored = pictures.streams.video[0]
     video = output.add_stream_from_template(stored)
-    sound = cast("AudioStream", output.add_stream("aac", rate=_RATE, layout=layout))
+    sound = output.add_stream("aac", rate=_RATE, layout=layout)
     done = 0  # samples
 
     def sound_until(time: float) -> None:
@@ -211,6 +211,6 @@ def _decode(
             if resampler is None or abs(begin + count / _RATE - time) > _STEP:
                 resampler, begin, count = AudioResampler(format="fltp", layout="stereo", rate=_RATE), time, 0
             for part in resampler.resample(frame):
-                samples = part.to_ndarray()
+                samples = part.to_ndarray().astype(np.float32)
                 yield begin + count / _RATE, samples
                 count += samples.shape[1]

@@ -166,7 +166,8 @@ def _make_of_shots(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], Coll
 
 def _with_shots(site: Site) -> tuple[list[VideoRecord], list[VideoRecord]]:
     """Videos whose shots are known, and those whose shots could be found."""
-    known, unknown = [], []
+    known: list[VideoRecord] = []
+    unknown: list[VideoRecord] = []
     detector = site.detector()
     for record in site.index.listing().records:
         if record.status == "ok" and record.frames > 1:
