@@ -73,7 +73,7 @@ def prepare(browser: Browser, address: str) -> dict[str, Any]:
         finish(ask(f"api/videos/{first}/shots", {}))
         finish(ask("api/recurring", {"least": 2}))
         if ask("api/map?of=shots") is None:
-            finish(ask("api/map", {"of": "shots", "find_shots": False}))
+            finish(ask("api/map", {"of": "shots"}))
         return {"first": first, "second": second}
 
 
