@@ -1,124 +1,114 @@
-"""Every measurement of this project, one after the other; what `make bench` runs. Takes an afternoon on two cores.
+"""Every measurement of this project that needs no hand, one after the other; what `make bench` runs.
 
-    python benchmarks/run_all.py [--data FOLDER] [--work FOLDER] [--only NAME...]
+    python benchmarks/run_all.py [--data FOLDER] [--work FOLDER] [--only NAME...] [--quick] [--list]
 
-Results go to docs/results/ as JSON, with a page where a script makes one. Measurements on real videos need the data
-(VIDKIN_DATA or --data); without it they are left out with a note.
+`results.toml` beside this script names every result: its files, command, minutes, seeds, and the day of the last run.
+All of it takes a night on two cores; with --quick what fits into an hour, the short ones first. Results go to
+docs/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out with a
+note. After a run, minutes, day and the table of docs/results/README.md are written again.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
-import shutil
+import shlex
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import tomlkit
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "docs" / "results"
-NETWORK = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
+TABLE = HERE / "results.toml"
+PAGE = RESULTS / "README.md"
+# Of the page, what this script writes.
+START, END = "<!-- results.toml -->\n", "<!-- end -->\n"
+QUICK_MINUTES = 60
+# Words of a command that stand for a folder of the measurement data.
+FOLDERS = {
+    "videos": "videos", "edited": "shots", "labelled": "labelled", "photos": "photos", "fruit": "labelled/fruit",
+    "weights": "weights/mobilenetv2_100.same.safetensors", "data": "",
+}  # fmt: skip
+LISTS = {"photographs...", "test_clips...", "unrelated..."}
 
 
-def jobs(data: Path | None, work: Path) -> dict[str, list[list[str]]]:
-    """Name -> commands."""
-    python = sys.executable
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A row of results.toml; see there."""
 
-    def script(name: str, *arguments: object) -> list[str]:
-        return [python, str(HERE / f"{name}.py"), *map(str, arguments)]
+    name: str
+    files: Sequence[str]
+    what: str
+    commands: Sequence[Sequence[str]]
+    minutes: int
+    seeds: int | None = None
+    last: datetime.date | None = None
+    by_hand: str | None = None
+    publish: Sequence[str] = ()
 
-    found = {
-        "augmentation_rate": [script("augmentation_rate", "--output", RESULTS / "augmentation_rate.json")],
-        "comparator_step": [script("comparator_step", "--output", RESULTS / "comparator_step.json")],
-        "chamfer_rate": [script("chamfer_rate", "--output", RESULTS / "chamfer_rate.json")],
-        "metric_losses": [script("metric_losses", "--output", RESULTS / "metric_losses.json")],
-        "metric_scores": [script("metric_scores", "--output", RESULTS / "metric_scores.json")],
-        "scale": [script("scale", "--work", work / "scale", "--output", RESULTS / "scale.json")],
-        "web_load": [script("web_load", "--output", RESULTS / "web.md")],
-    }
-    if data is None:
-        print("the measurement data is not there (VIDKIN_DATA): measurements on real videos are left out")
-        return found
-    videos, weights = data / "videos", data / "weights" / "mobilenetv2_100.same.safetensors"
-    edited, fruit = data / "shots", data / "labelled" / "fruit"
-    whitening = work / "mobilenetv2.safetensors"
-    photographs = Path(_skimage_folder())
-    pictures = sorted(photographs.glob("*.[jp][pn]g"))
-    fit = [
-        python, "-m", "vidkin", "whiten", data / "labelled" / "grocery" / "train", data / "labelled" / "aerial",
-        edited, *pictures, "-o", whitening, "--dimension", 256, "--extractor", NETWORK, "--weights", weights,
-    ]  # fmt: skip
-    copies = script(
-        "copy_retrieval", videos, "--work", work / "copies", "--size", "small", "--extractor", "classical",
-        "--extractor", "vidkin", "--extractor", NETWORK,
-        "--weights", weights, "--whitening", whitening, "--peers", "--output", RESULTS,
-    )  # fmt: skip
-    # Material that the score was not worked out on, but for two constants; the file left out holds flat gray alone.
-    films = script(
-        "copy_retrieval", "--sources", edited, "--peers", "--leave-out", "fades",
-        "--extractor", "classical", "--extractor", "vidkin",
-        "--distractors", data / "labelled" / "aerial", fruit, "--work", work / "films",
-        "--output", RESULTS, "--name", "copy_retrieval_films",
-    )  # fmt: skip
-    found |= {
-        "damage_found": [
-            script("damage_found", "--intact", videos, edited, "--output", RESULTS / "damage_found.json")
-        ],
-        "served_memory": [script("served_memory", videos, "--output", RESULTS / "served_memory.json")],
-        "decode_rate": [script("decode_rate", videos, "--output", RESULTS / "decode_rate.json")],
-        "duplicates_rate": [
-            script("duplicates_rate", "--work", work / "duplicates", "--output", RESULTS / "duplicates_rate.json"),
-            script(
-                "duplicates_growth", work / "duplicates" / "this" / "c.vidkin", "--work", work / "duplicates_growth",
-                "--sizes", 1000, 3000, "--output", RESULTS / "duplicates_growth.json",
-            ),
-        ],
-        "copy_kinds": [script("copy_kinds", "--work", work / "copy_kinds", "--output", RESULTS / "copy_kinds.json")],
-        "coverage_ends": [
-            script("coverage_ends", "--work", work / "coverage", "--output", RESULTS / "coverage_ends.json"),
-        ],
-        "start_up": [script("start_up", "--data", data, "--output", RESULTS / "start_up.json")],
-        "index_rate": [script("index_rate", videos, edited, "--output", RESULTS / "index_rate.json")],
-        "ray_rate": [script("ray_rate", videos, edited, "--output", RESULTS / "ray_rate.json")],
-        "copy_retrieval": [list(map(str, fit)), copies],
-        "copy_retrieval_films": [films],
-        "fgvr": [comparison("fgvr", data, weights, work)],
-        "fgir": [comparison("fgir", data, weights, work)],
-        "loss_settings": [
-            script(
-                "loss_settings", data / "labelled", "--weights", weights, "--work", work / "loss_settings",
-                "--output", RESULTS / "loss_settings.json",
-            )
-        ],
-        "trained_search": [
-            script("trained_search", fruit, "--weights", weights, "--output", RESULTS / "trained_search.json")
-        ],
-        "review": [script("review_gain", fruit, "--output", RESULTS / "review.json")],
-        "shots": [
-            benchmark(
-                "shots", "--data", edited, "--videos", videos, "--photographs", photographs,
-                "--weights", weights, "--work", work / "shots", "--output", RESULTS / "shots.json",
-            )
-        ],
-        "shot_rate": [
-            script("shot_rate", edited, "--clock", "processor", "--output", RESULTS / "shot_rate.json")
-        ],
-        "shot_kinds": [
-            script(
-                "shot_kinds", "--clips", *second_halves(videos),
-                "--photographs", data / "photos" / "flowers" / "test", data / "labelled" / "grocery" / "test",
-                "--detectors", "default", "band", "rule", "--videos", "6", "--output", RESULTS / "shot_kinds.json",
-            )
-        ],
-        "critical": [
-            benchmark(
-                "critical", "--data", videos, "--weights", weights, "--work", work / "critical",
-                "--output", RESULTS / "critical.json",
-            )
-        ],
-    }  # fmt: skip
-    return found
+    @property
+    def needs_data(self) -> bool:
+        """Whether a command names something of the measurement data."""
+        words = [word for command in self.commands for word in command]
+        names = [f"{{{name}}}" for name in FOLDERS] + [f"{{{name}}}" for name in LISTS]
+        return any(name in word for word in words for name in names)
+
+
+def read_results() -> list[Result]:
+    """The rows, in the order in which they are run."""
+    return [Result(**row) for row in tomlkit.parse(TABLE.read_text(encoding="utf-8")).unwrap()["result"]]
+
+
+def table(results: Sequence[Result]) -> str:
+    """The rows as the table of docs/results/README.md."""
+    lines = ["| files | what | minutes | seeds | last run | command |", "|---|---|---|---|---|---|"]
+    for result in results:
+        files = ", ".join(f"`{name}`" for name in result.files)
+        command = (
+            f"`--only {result.name}`" if result.by_hand is None else f"{_shown(result)}; by hand: {result.by_hand}"
+        )
+        last = result.last or "not run"
+        lines.append(f"| {files} | {result.what} | {result.minutes} | {result.seeds or '-'} | {last} | {command} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(result: Result) -> str:
+    """The commands as a person types them, with capital letters for what differs from machine to machine."""
+    words = [[word.replace("{", "").replace("}", "").replace("...", "") for word in each] for each in result.commands]
+    for command in words:
+        command[0] = command[0] if command[0] == "vidkin" else f"python benchmarks/{command[0]}"
+    return ", ".join(f"`{' '.join(command)}`" for command in words)
+
+
+def filled(command: Sequence[str], values: Mapping[str, str | list[str]]) -> list[str]:
+    """A command of results.toml with its words filled in."""
+    start = [sys.executable, "-m", "vidkin"] if command[0] == "vidkin" else [sys.executable, str(HERE / command[0])]
+    words: list[str] = []
+    for word in command[1:]:
+        value = values[word[1:-1]] if word.endswith("...}") else word.format_map(values)
+        words += [value] if isinstance(value, str) else value
+    return start + words
+
+
+def words_of(data: Path | None, work: Path) -> dict[str, str | list[str]]:
+    """What the words of a command stand for on this machine."""
+    values: dict[str, str | list[str]] = {"work": str(work), "results": str(RESULTS)}
+    images = Path(_skimage_folder())
+    values |= {"images": str(images), "photographs...": list(map(str, sorted(images.glob("*.[jp][pn]g"))))}
+    if data is not None:
+        values |= {name: str(data / place) for name, place in FOLDERS.items()}
+        values["test_clips..."] = list(map(str, second_halves(data / "videos")))
+        names = (HERE / "unrelated_videos.txt").read_text(encoding="utf-8").split()
+        values["unrelated..."] = [str(data / name) for name in names]
+    return values
 
 
 def second_halves(folder: Path) -> list[Path]:
@@ -130,26 +120,65 @@ def second_halves(folder: Path) -> list[Path]:
     return found
 
 
-def benchmark(name: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", "vidkin", "benchmark", name, *map(str, arguments)]
-
-
-def comparison(name: str, data: Path, weights: Path, work: Path) -> list[str]:
-    """Runs and features stay in the work folder; `publish` takes the report out of it."""
-    return benchmark(name, "--data", data, "--weights", weights, "--output", work / name)
-
-
-def publish(folder: Path) -> None:
-    """The page, figures and pictures of a comparison, to the results."""
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".md", ".json", ".png"):
-            shutil.copy(path, RESULTS / path.name)
-
-
 def _skimage_folder() -> str:
     import skimage
 
     return os.path.join(os.path.dirname(skimage.__file__), "data")
+
+
+def choose(results: Sequence[Result], only: Sequence[str] | None, *, quick: bool, has_data: bool) -> list[Result]:
+    """What is run: the named ones; otherwise all that need no hand, with ``quick`` only what fits into an hour."""
+    if only:
+        unknown = set(only) - {result.name for result in results}
+        if unknown:
+            raise SystemExit(f"no such result: {', '.join(sorted(unknown))}; --list names them")
+        chosen = [result for result in results if result.name in only]
+    else:
+        chosen = [result for result in results if result.by_hand is None]
+    if not has_data and any(result.needs_data for result in chosen):
+        print("the measurement data is not there (VIDKIN_DATA): measurements on real videos are left out")
+        chosen = [result for result in chosen if not result.needs_data]
+    if not quick:
+        return chosen
+    minutes = 0
+    short = set()
+    for result in sorted(chosen, key=lambda result: result.minutes):
+        minutes += result.minutes
+        if minutes <= QUICK_MINUTES:
+            short.add(result.name)
+    return [result for result in chosen if result.name in short]
+
+
+def run(result: Result, values: Mapping[str, str | list[str]]) -> bool:
+    """Run the commands of a row, and keep its day and minutes if they wrote figures; whether all of them ended well."""
+    start, day = time.monotonic(), time.time()
+    ended = [subprocess.run(filled(command, values), check=False).returncode == 0 for command in result.commands]
+    if result.publish and all(ended):
+        folder, name = (word.format_map(values) for word in result.publish)
+        for path in sorted(Path(folder).iterdir()):
+            if path.suffix in (".md", ".json", ".png"):
+                (RESULTS / path.name.replace(path.stem.split("-")[0], name, 1)).write_bytes(path.read_bytes())
+    # A script that ends below its target has written its figures, too.
+    if any((RESULTS / name).stat().st_mtime >= day for name in result.files if (RESULTS / name).exists()):
+        note_run(result.name, max(1, round((time.monotonic() - start) / 60)))
+    return all(ended)
+
+
+def note_run(name: str, minutes: int) -> None:
+    """Write the day and the minutes of a run into results.toml, and the table of the page again."""
+    document = tomlkit.parse(TABLE.read_text(encoding="utf-8"))
+    rows: Any = document["result"]
+    row = next(row for row in rows if row["name"] == name)
+    row["minutes"], row["last"] = minutes, datetime.date.today()
+    TABLE.write_text(tomlkit.dumps(document), encoding="utf-8")
+    write_table()
+
+
+def write_table() -> None:
+    """Put the table into docs/results/README.md."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(START)
+    _, after = rest.split(END)
+    PAGE.write_text(before + START + table(read_results()) + END + after, encoding="utf-8")
 
 
 def main() -> int:
@@ -157,22 +186,28 @@ def main() -> int:
     default = Path(os.environ.get("VIDKIN_DATA", HERE.parent.parent / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=default if default.is_dir() else None)
     parser.add_argument("--work", type=Path, help="where copies and indexes are kept; default a temporary folder")
-    parser.add_argument("--only", nargs="+", help="names of measurements")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="names of results, also of those done by hand")
+    parser.add_argument("--quick", action="store_true", help=f"only what fits into {QUICK_MINUTES} minutes")
+    parser.add_argument("--list", action="store_true", help="print what would be run, and run nothing")
+    parser.add_argument(
+        "--table", action="store_true", help="write the table of docs/results/README.md, and run nothing"
+    )
     arguments = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    if arguments.table:
+        write_table()
+        return 0
     with tempfile.TemporaryDirectory() as temporary:
         work = arguments.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
+        values = words_of(arguments.data, work)
+        chosen = choose(read_results(), arguments.only, quick=arguments.quick, has_data=arguments.data is not None)
         missed = []
-        for name, commands in jobs(arguments.data, work).items():
-            if arguments.only and name not in arguments.only:
-                continue
-            print(f"== {name}", flush=True)
-            for command in commands:
-                if subprocess.run(command, check=False).returncode:
-                    missed.append(name)
-            if name in ("fgvr", "fgir") and name not in missed:
-                publish(work / name)
+        for result in chosen:
+            print(f"== {result.name}, about {result.minutes} min", flush=True)
+            if arguments.list:
+                print(*(shlex.join(filled(command, values)) for command in result.commands), sep="\n")
+            elif not run(result, values):
+                missed.append(result.name)
     if missed:
         print(f"failed, or below target: {', '.join(missed)}")
     return bool(missed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import combinations
 from pathlib import Path
@@ -127,3 +128,21 @@ def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
         assert not set(names) & {(pair.first.content_hash, pair.second.content_hash) for pair in again}
         judge_pairs(path, all_pairs(path))
         assert suggest_pairs(index, Labels.open(path)) == []
+
+
+def test_lines_that_are_no_training_are_left_out(tmp_path: Path) -> None:
+    """The file comes with the index, which may be a stranger's."""
+    (tmp_path / "review").mkdir()
+    runs = tmp_path / "review" / "runs.jsonl"
+    good = {"kind": "cuts", "trained_on": 3, "held_back": 2, "before": 0.5, "after": 0.75, "judgment": "better"}
+    odd = (
+        {},
+        {**good, "before": "x"},
+        {**good, "low": None},
+        {**good, "judgment": "=cmd"},
+        {**good, "trained_on": True},
+    )
+    runs.write_text("".join(json.dumps(row) + "\n" for row in (*odd, good)) + "[]\n" + '{"kind": "cuts", "be')
+    assert read_reviews(tmp_path) == [good]
+    runs.write_bytes(b"\xff\xfe\x00")
+    assert read_reviews(tmp_path) == []

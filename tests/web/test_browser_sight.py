@@ -179,11 +179,12 @@ def walk_with_tab(page: Page) -> None:
     """Tab reaches everything in turn, with a ring around it, leaves the page, and comes back to the link that skips."""
     page.evaluate(f"window.sight = {SIGHT}; window.left = new Set(sight.stops())")
     page.locator(".skip").focus()
-    faults = []
+    faults, trail = [], []
     for _ in range(page.evaluate("left.size") + 5):
         page.keyboard.press("Tab")
+        trail.append(page.evaluate("document.activeElement.outerHTML.slice(0, 100)"))
         faults += page.evaluate("left.delete(document.activeElement) ? [sight.focusFault()] : []")
         if page.evaluate("document.activeElement.matches('.skip')"):
             break
     assert [fault for fault in faults if fault] == []
-    assert page.evaluate("[...left].map(element => element.outerHTML.slice(0, 100))") == []
+    assert page.evaluate("[...left].map(element => element.outerHTML.slice(0, 100))") == [], "\n".join(trail)

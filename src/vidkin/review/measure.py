@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.limits import JSON_LIMITS, read_bounded
 from vidkin._base.registry import name_missing_parts
 from vidkin._base.values import Result, check_at_least, parse_json
 from vidkin.errors import InvalidArgumentError
@@ -30,6 +33,8 @@ from vidkin.similarity.reviewed import (
     describe_video_whole,
     pair_numbers,
 )
+
+_logger = logging.getLogger(__name__)
 
 Judgment = Literal["better", "no clear difference", "worse"]
 
@@ -170,17 +175,32 @@ def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) 
 def read_reviews(index: Path) -> list[dict[str, Any]]:
     """Past trainings on the verdicts of an index, oldest first: ``kind`` and the fields of the review.
 
-    A line that an interruption cut short is left out.
+    A line that an interruption cut short, or that says something else than a training, is left out; so is everything
+    in a file that is no text or beyond the limit of JSON files.
     """
+    path = index / REVIEW_FOLDER / _RUNS_FILE
     try:
-        lines = (index / REVIEW_FOLDER / _RUNS_FILE).read_text(encoding="utf-8").splitlines()
+        lines = read_bounded(path, JSON_LIMITS).splitlines()
     except FileNotFoundError:
+        return []
+    except ValueError as error:
+        _logger.warning("%s: past trainings are not shown: %s", path, error)
         return []
     runs = []
     for line in lines:
         with contextlib.suppress(ValueError):
             runs.append(parse_json(line))
-    return [run for run in runs if isinstance(run, dict) and run.get("kind") in ("measure", "cuts")]
+    return [run for run in runs if _is_review(run)]
+
+
+def _is_review(run: object) -> bool:
+    """Whether a line has what is said of a training: an index, and so this file, may be a stranger's."""
+    if not isinstance(run, dict) or run.get("kind") not in ("measure", "cuts"):
+        return False
+    counts = all(type(run.get(name)) is int for name in ("trained_on", "held_back"))
+    figures = (run.get("before"), run.get("after"), run.get("low", 0), run.get("high", 0))
+    judged = run.get("judgment") in get_args(Judgment)
+    return counts and judged and all(type(value) in (int, float) and math.isfinite(value) for value in figures)
 
 
 def judge_difference(low: float, high: float) -> Judgment:

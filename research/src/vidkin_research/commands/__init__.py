@@ -1,8 +1,8 @@
-"""Commands of `vidkin benchmark` and `vidkin labels`: where each is, and its line in the help; imports none of them."""
+"""Commands that vidkin-research brings: where each is, and its line in the help; imports none of them."""
 
 from vidkin.cli.commands import LazyCommand
 
-__all__ = ["CRITICAL", "FGIR", "FGVR", "IMAGES", "LOSSES", "RETRIEVAL", "SHOTS", "SOCCERNET"]
+__all__ = ["CRITICAL", "FGIR", "FGVR", "FIT", "IMAGES", "LOSSES", "RETRIEVAL", "SHOTS", "SOCCERNET"]
 
 FGVR = LazyCommand(
     "vidkin_research.commands.retrieval:fgvr",
@@ -23,6 +23,10 @@ LOSSES = LazyCommand(
 IMAGES = LazyCommand(
     "vidkin_research.commands.images:images",
     "Compare classical features, network features and trained models on labeled images.",
+)
+FIT = LazyCommand(
+    "vidkin_research.commands.fit:fit",
+    "Fit a classical feature to your own pictures, or learn one from their labels.",
 )
 SHOTS = LazyCommand(
     "vidkin_research.commands.shots:shots",

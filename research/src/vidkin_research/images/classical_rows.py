@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vidkin.errors import InvalidArgumentError
 from vidkin_research.features import (
     BilinearSimilarity,
     ColorHistogram,
@@ -44,16 +45,20 @@ class ClassicalRow:
         return self.feature.distances(queries, gallery)
 
 
-def fit_feature(name: str, task: ImageTask, seed: int) -> ImageFeature:
-    """Fit the feature with a name to at most 700 training images, or OASIS to 50,000 triplets of all of them.
+def fit_feature(name: str, images: NDArray[np.uint8], labels: Tensor, seed: int) -> ImageFeature:
+    """Fit the feature with a name to at most 700 images, or OASIS to 50,000 triplets of all of them.
 
     Args:
         name: One of :func:`vidkin_research.features.available_features`.
-        task: Task whose training images are used.
+        images: [N, S, S, 3] RGB.
+        labels: [N] int64 class numbers; only OASIS reads them.
         seed: Seed of the choice of images, the codebooks and the triplets.
+
+    Raises:
+        InvalidArgumentError: OASIS has no triplet: two classes are needed, one of them with two images.
     """
-    order = np.random.default_rng(seed).permutation(len(task.train))[:_PICTURES]
-    pictures = list(task.train.images[order])
+    order = np.random.default_rng(seed).permutation(len(images))[:_PICTURES]
+    pictures = list(images[order])
     # A codebook cannot have more words than a tenth of the patches that it is fitted to.
     most = max(8, len(pictures) * 6)
     if name == "words":
@@ -67,8 +72,13 @@ def fit_feature(name: str, task: ImageTask, seed: int) -> ImageFeature:
         hashed = HashedHistograms.fit(pictures, words=words, seed=seed)
         if name == "hash_kpca":
             return hashed
-        triplets = draw_label_triplets(task.train.labels[:, 1], _TRIPLETS, seed=seed)
-        return BilinearSimilarity.fit(hashed, hashed.describe(list(task.train.images)), triplets)
+        triplets = draw_label_triplets(labels, _TRIPLETS, seed=seed)
+        if not triplets:
+            raise InvalidArgumentError(
+                f"oasis is learned from labels: two classes or more, one of them with two images; got {len(images)} "
+                f"images of {len(labels.unique())} classes"
+            )
+        return BilinearSimilarity.fit(hashed, hashed.describe(list(images)), triplets)
     plain: dict[str, ImageFeature] = {
         "wavelet": WaveletSignature(),
         "color": ColorHistogram(),
@@ -98,7 +108,7 @@ def draw_label_triplets(labels: Tensor, count: int, *, seed: int = 0) -> list[tu
 
 
 def _fit_row(task: ImageTask, seed: int, *, name: str) -> ClassicalRow:
-    return ClassicalRow(fit_feature(name, task, seed))
+    return ClassicalRow(fit_feature(name, task.train.images, task.train.labels[:, 1], seed))
 
 
 # In the order of the published table; those without a codebook are the same for every seed.

@@ -1,0 +1,88 @@
+"""``vidkin fit``: codebooks and learned similarities of classical features, from the user's own pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vidkin.cli.commands import Status
+from vidkin.cli.console import error_line, meter, path_text, say
+from vidkin.cli.options import JsonOption
+from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+from vidkin.rendering.text import number, print_json
+
+__all__ = ["fit"]
+
+_FITTED = ("words", "fisher", "textons", "hash_kpca", "oasis")
+
+
+def fit(
+    feature: Annotated[str, typer.Argument(help=f"What is fitted: {', '.join(_FITTED)}.")],
+    pictures: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of photographs, at any depth. oasis needs labels: the name of the folder that a file is in.",
+            exists=True,
+            file_okay=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File of the feature, for `--weights`.", dir_okay=False)
+    ] = Path("feature.safetensors"),
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the middle squares, pixels.")] = 112,
+    most: Annotated[
+        int, typer.Option("--most", min=8, help="Read at most this many pictures, spread over all of them.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option("--seed", help="Of codebooks and triplets.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Fit a classical feature to your own pictures, or learn one from their labels.
+
+    The file is used with `vidkin index FOLDER --extractor classical:FEATURE --weights FILE`. Codebooks are fitted to at
+    most 700 of the pictures; oasis draws 50,000 triplets of all of them: two of one folder, and one of another.
+    """
+    import numpy as np
+    import torch
+
+    from vidkin._base.files import IMAGE_EXTENSIONS
+    from vidkin.cli.paths import check_output_file
+    from vidkin.datasets import LabelledItem, read_item
+    from vidkin.datasets.folders import iter_files
+    from vidkin_research.features import save_feature
+    from vidkin_research.images.classical_rows import fit_feature
+
+    if feature not in _FITTED:
+        raise InvalidArgumentError(f"FEATURE must be one of {', '.join(_FITTED)}, got {feature!r}")
+    check_output_file(output)
+    found = list(iter_files(pictures, IMAGE_EXTENSIONS, deep=True))
+    chosen = [found[place] for place in np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
+    images, folders, failed = [], [], []
+    with meter("reading pictures") as bar:
+        for done, path in enumerate(chosen):
+            bar.update(done, len(chosen), detail=path.name)
+            try:
+                images.append(
+                    read_item(LabelledItem(path=path, category="x", group="x"), "image", size=size, fit="crop")
+                )
+                folders.append(path.parent)
+            except (MediaError, DatasetError) as error:
+                failed.append((path, str(error)))
+    for _, cause in failed:
+        error_line(cause)
+    if not images:
+        raise DatasetError(f"{pictures}: holds no picture that can be read")
+    classes = sorted(set(folders))
+    labels = torch.tensor([classes.index(folder) for folder in folders])
+    save_feature(fit_feature(feature, np.stack(images), labels, seed), output)
+    if json:
+        failures = [{"picture": path, "cause": cause} for path, cause in failed]
+        print_json(
+            {"feature": output, "name": feature, "pictures": len(images), "folders": len(classes), "failed": failures}
+        )
+    else:
+        counts = f"{number(len(images), 'picture')} in {number(len(classes), 'folder')}"
+        say(path_text(output).append(f": classical:{feature}, fitted to {counts}"))
+    if failed:
+        raise typer.Exit(Status.SOME_FAILED)

@@ -1,0 +1,79 @@
+"""docs/results and benchmarks/results.toml name the same results, with commands that exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from vidkin.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def run_all() -> ModuleType:
+    """The script, which is no part of a package."""
+    specification = importlib.util.spec_from_file_location("run_all", ROOT / "benchmarks" / "run_all.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["run_all"] = module  # its dataclass looks itself up there
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_every_file_of_results_has_one_row_and_every_row_that_was_run_its_files(run_all: ModuleType) -> None:
+    rows = run_all.read_results()
+    named = [name for row in rows if row.last is not None for name in row.files]
+    assert sorted(named) == sorted(path.name for path in RESULTS.iterdir() if path.name != "README.md")
+    assert len({row.name for row in rows}) == len(rows)
+
+
+def test_the_table_of_the_page_is_the_one_of_the_rows(run_all: ModuleType) -> None:
+    page = (RESULTS / "README.md").read_text(encoding="utf-8")
+    written = page.split(run_all.START)[1].split(run_all.END)[0]
+    assert written == run_all.table(run_all.read_results()), "python benchmarks/run_all.py --table"
+
+
+def test_every_command_is_a_script_with_these_options_or_a_study(run_all: ModuleType) -> None:
+    for row in run_all.read_results():
+        for program, *words in row.commands:
+            options = [word for word in words if word.startswith("--")]
+            if program == "vidkin":
+                answer = CliRunner().invoke(app, [*words[:2], "--help"], env={"COLUMNS": "200"})
+                assert [option for option in options if option not in answer.output] == [], row.name
+            else:
+                text = (ROOT / "benchmarks" / program).read_text(encoding="utf-8")
+                shared = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("_*.py"))
+                assert [option for option in options if f'"{option}"' not in text + shared] == [], row.name
+
+
+def test_a_quick_run_takes_an_hour_at_most_and_leaves_nothing_out_that_would_fit(run_all: ModuleType) -> None:
+    rows = run_all.read_results()
+    chosen = run_all.choose(rows, None, quick=True, has_data=True)
+    minutes = sum(row.minutes for row in chosen)
+    left = [row.minutes for row in rows if row not in chosen and row.by_hand is None]
+    assert 0 < minutes <= 60 < minutes + min(left)
+    assert all(row.by_hand is None for row in chosen)
+
+
+def test_words_of_a_command_are_filled_in(run_all: ModuleType, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for name in ("a.mp4", "b.mp4", "c.mp4"):
+        (data / "videos" / "x").mkdir(parents=True, exist_ok=True)
+        (data / "videos" / "x" / name).touch()
+    values = run_all.words_of(data, tmp_path / "work")
+    command = run_all.filled(["walk.py", "{videos}/x", "{test_clips...}", "--work", "{work}/here"], values)
+    assert command[1:] == [
+        str(ROOT / "benchmarks" / "walk.py"),
+        str(data / "videos" / "x"),
+        str(data / "videos" / "x" / "c.mp4"),
+        "--work",
+        str(tmp_path / "work" / "here"),
+    ]
