@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
 from tests.cli.conftest import run
 from tests.support.colors import COLORS, color_recipe, write_colors
-from vidkin.models import EncoderConfig, build_model, save_model
+from vidkin.models import EncoderConfig, build_model, load_model, save_model
 from vidkin.training import train
 
 pytestmark = pytest.mark.large
@@ -70,3 +72,26 @@ def test_a_folder_stands_for_the_files_in_it(data: Path, model: Path, tmp_path: 
     (tmp_path / "notes.txt").write_text("no picture")
     error = run("classify", model, tmp_path, status=2).err
     assert "there are no images and no videos in this folder" in " ".join(error.split())
+
+
+def test_without_a_network_the_shipped_encoder_is_trained_and_the_summary_says_so(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_, **__: None)
+    settings = ["schedule.steps=2", "validation.every=2", "schedule.device=cpu", "model.size=64"]
+    options = [word for setting in settings for word in ("--set", setting)]
+    outcome = run("train", "two-head", "--data", data / "train", "-o", tmp_path / "model", *options)
+    words = " ".join(outcome.err.split())
+    assert "weights of timm:mobilenetv2_100?pad_type=same are not in the local cache and cannot be downloaded" in words
+    assert "with the encoder that comes with vidkin instead" in words
+    assert re.search(r"Accuracy \d+\.\d % on items that were held back", " ".join(outcome.out.split()))
+    assert "`vidkin classify" in words
+    assert load_model(tmp_path / "model").config.backbone == "vidkin"
+    # The same command resumes that run; a backbone that somebody named is not replaced by another one.
+    again = run("train", "two-head", "--data", data / "train", "-o", tmp_path / "model", *options)
+    assert "2 steps" in again.out
+    named = run(
+        "train", "two-head", "--data", data / "train", *options, "--set", "model.backbone=timm:resnet18", status=3
+    )
+    assert "weights of timm:resnet18" in " ".join(named.err.split())

@@ -21,6 +21,8 @@ from vidkin.datasets.listing import read_manifest
 from vidkin.errors import VidkinError
 from vidkin.index.duplicates.plans import read_plan
 from vidkin.index.duplicates.removal_log import Journal
+from vidkin.index.storage.lists import SavedLists
+from vidkin.index.storage.opening import open_place
 from vidkin.media import probe
 from vidkin.media.containers import EXAMINERS
 from vidkin.media.matroska import examine_matroska
@@ -84,6 +86,17 @@ def read_a_list(content: bytes) -> None:
     read_manifest(_file(content, "list.csv"))
 
 
+def read_lists(content: bytes) -> None:
+    """Lists of videos in the folder of an index, which are shown and written again."""
+    place = open_place(_folder())
+    place.write(SavedLists.FILE, content)
+    lists = SavedLists.open(place)
+    for name in lists.contents:
+        assert name.isprintable()
+    lists.save(place)
+    assert SavedLists.open(place).contents == lists.contents
+
+
 def find_damage(content: bytes) -> None:
     """The structure of a Matroska file, and of a file of any other format whose lengths are read."""
     with _file(content, "video.mkv").open("rb", buffering=0) as file:
@@ -122,6 +135,7 @@ TARGETS: Mapping[str, Target] = {
     "decisions": read_decisions,
     "json": read_json_document,
     "list": read_a_list,
+    "lists": read_lists,
     "log": read_a_log,
     "name": read_a_name,
     "plan": read_a_plan,

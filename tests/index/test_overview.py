@@ -12,8 +12,9 @@ import pytest
 
 from tests.web.synthetic import fill
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.index import CollectionMap, Index, map_collection
-from vidkin.index.overview import cluster_vectors, lay_out, principal_components
+from vidkin.index import CollectionMap, Index, map_collection, map_shots
+from vidkin.index.overview import cluster_vectors, describe_spans, lay_out, principal_components
+from vidkin.similarity import FrameFeatures
 
 
 def test_the_first_direction_is_the_one_in_which_vectors_differ_most() -> None:
@@ -43,7 +44,7 @@ def test_points_fill_a_square_and_typical_videos_are_named() -> None:
     assert made.points[:, 1] == pytest.approx([0.5] * 8)
     # Two clusters, the square root of half of eight: five that are together, the middle one first, and three.
     assert made.clusters.tolist() == [0] * 5 + [1] * 3
-    assert (made.central[0][0], made.central[1][0]) == (13, 17)
+    assert (made.central[0][0], made.central[1][0]) == (2, 6)
 
 
 def test_an_index_without_videos_or_with_equal_ones_has_a_map(tmp_path: Path) -> None:
@@ -86,5 +87,49 @@ def test_umap_is_used_where_it_is_installed_and_named_where_it_is_not(monkeypatc
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"points must be \[2, 2\] and clusters \[2\], as there are"):
         CollectionMap("pca", np.arange(2), np.zeros((3, 2), np.float32), np.zeros(2, np.int64), ())
-    with pytest.raises(InvalidArgumentError, match="method must be one of 'auto', 'pca', 'umap', got 'tsne'"):
+    with pytest.raises(InvalidArgumentError, match="method must be one of 'auto', 'pca', 'pacmap', 'umap', got 'tsne'"):
         map_collection(None, method="tsne")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"spans must be \[1, 2\], as there are 1 shots, got \[2, 2\]"):
+        CollectionMap(
+            "pca", np.arange(1), np.zeros((1, 2), np.float32), np.zeros(1, np.int64), (), spans=np.zeros((2, 2))
+        )
+    with pytest.raises(InvalidArgumentError, match="a shot must start at 0 or later and end later, got 3 to 3"):
+        map_shots(None, {1: [(3, 3)]})  # type: ignore[arg-type]
+
+
+def test_a_shot_is_the_mean_of_its_frames_and_a_short_one_the_frame_next_to_its_middle() -> None:
+    """Frames at 0, 1, 2 and 3 s are 0, 2, 10 and 30; the last has no information."""
+    values = np.zeros((4, 1, 1, 1), np.float32)
+    values[:, 0, 0, 0] = [0, 2, 10, 30]
+    features = FrameFeatures(values, np.arange(4.0), np.array([1, 1, 1, 0], np.float32))
+    rows = describe_spans(features, [(0, 2), (2, 2.5), (2, 4), (0.7, 0.9)])
+    assert rows[:, 0] == pytest.approx([1, 10, 10, 2], abs=1e-3)
+
+
+def test_of_too_many_shots_some_are_drawn_the_same_ones_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.index.overview._MOST_SHOTS", 20)
+    fill(tmp_path / "i.vidkin", 40)
+    with Index.open(tmp_path / "i.vidkin", read_only=True) as index:
+        shots = {record.id: [(0.0, 1.0)] for record in index.videos()} | {99: [(0.0, 1.0)]}
+        one, other = (map_shots(index, shots, method="pca") for _ in range(2))
+    assert (len(one.videos), one.total) == (20, 40)
+    assert one.spans is not None
+    assert one.spans.tolist() == [[0, 1]] * 20
+    assert one.videos.tolist() == other.videos.tolist() == sorted(one.videos.tolist())
+
+
+@pytest.mark.slow  # numba compiles for a minute
+@pytest.mark.parametrize("method", ["umap", "pacmap"])
+def test_packages_keep_clusters_apart_and_give_the_same_map_twice(method: Any) -> None:
+    pytest.importorskip(method)
+    draw = np.random.default_rng(0)
+    vectors = np.concatenate([draw.normal(size=(40, 16)) + 20 * np.eye(16)[k] for k in range(3)]).astype(np.float32)
+    made, again = (lay_out(np.arange(120), vectors, method=method) for _ in range(2))
+    assert made.method == method
+    assert made.points == pytest.approx(again.points)
+    middles = [made.points[40 * k : 40 * k + 40].mean(0) for k in range(3)]
+    widths = [np.linalg.norm(made.points[40 * k : 40 * k + 40] - middles[k], axis=1).mean() for k in range(3)]
+    apart = min(np.linalg.norm(middles[one] - middles[other]) for one, other in ((0, 1), (0, 2), (1, 2)))
+    assert apart > 2 * max(widths)

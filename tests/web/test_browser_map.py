@@ -74,13 +74,17 @@ def test_twenty_thousand_points_are_drawn_within_a_frame_and_zoomed_by_key(brows
         "x": places[:, 0].tolist(),
         "y": places[:, 1].tolist(),
         "cluster": cluster.tolist(),
-        "central": [[number + 1] for number in range(24)],
+        "of": "videos",
+        "starts": [],
+        "ends": [],
+        "total": 20_000,
+        "central": [[number] for number in range(24)],
         "folder": [0] * 20_000,
         "folders": ["/videos"],
         "is_current": True,
     }
     with new_page(browser, refused="Failed to load resource") as page:
-        page.route("**/api/map", lambda route: route.fulfill(json=answer))
+        page.route("**/api/map?*", lambda route: route.fulfill(json=answer))
         page.goto(f"{address}map")
         expect(page.locator("#facts")).to_contain_text("20000 videos")
         canvas = page.locator("#points")
@@ -94,3 +98,33 @@ def test_twenty_thousand_points_are_drawn_within_a_frame_and_zoomed_by_key(brows
         assert min(took) < 16, took
         page.get_by_role("button", name="Select cluster 3").first.click()
         expect(page.locator("#chosen-title")).to_have_text(f"{int((cluster == 2).sum())} videos")
+
+
+def test_shots_are_found_mapped_and_opened_where_they_begin(browser: Browser, address: str) -> None:
+    with new_page(browser) as page:
+        page.goto(f"{address}map")
+        page.get_by_role("navigation", name="Points of the map").get_by_role("link", name="shots").click()
+        page.wait_for_url("**/map?of=shots")
+        expect(page.locator("#known")).to_have_text("The shots of 0 of 3 videos are known.")
+        # By key.
+        page.get_by_role("button", name="Compute the map").focus()
+        page.keyboard.press("Enter")
+        canvas = page.locator("#points")
+        expect(canvas).to_be_visible(timeout=60_000)
+        expect(page.locator("#facts")).to_contain_text("3 shots, by ")
+        page.get_by_role("button", name="Select cluster 1").click()
+        expect(page.locator("#chosen-title")).to_contain_text("shot")
+        poster = page.locator("#chosen .row a").first
+        expect(poster).to_have_attribute("href", re.compile(r"/videos/\d+/shots\?time=0\.00"))
+        poster.click()
+        expect(page.locator("#editor")).to_be_visible()
+        # By mouse: corrected shots make the map old, and each is a point.
+        changed = page.request.put(
+            re.sub(r"(/videos/\d+/shots).*", r"/api\1", page.url), data={"cuts": [{"time": 3.0}]}
+        )
+        assert changed.ok
+        page.goto(f"{address}map?of=shots")
+        expect(page.locator("#why")).to_contain_text("changed since this map was computed")
+        page.get_by_role("button", name="Compute it again").click()
+        expect(page.locator("#facts")).to_contain_text("4 shots, by ", timeout=60_000)
+        expect(page.locator("#find")).to_be_hidden()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.web.conftest import Connect, Library, finish_job
+from tests.web.conftest import Connect, Library, finish_job, number_of
 from tests.web.synthetic import fill
 from vidkin.index import Index
 
@@ -13,7 +13,7 @@ def test_the_map_is_computed_once_and_known_to_other_servers(library: Library, c
     client = connect(library.index)
     assert 'id="points"' in client.get("/map").text
     ended = finish_job(client, client.post("/api/map", json={"method": "pca"}).json())
-    assert ended["result"] == {"videos": 3, "method": "pca"}
+    assert ended["result"] == {"videos": 3, "points": 3, "method": "pca"}
     found = connect(library.index).get("/api/map").json()
     assert found["is_current"] is True
     names = [client.get(f"/api/videos/{video}").json()["name"] for video in found["videos"]]
@@ -38,3 +38,44 @@ def test_a_map_of_an_older_state_is_shown_without_what_is_gone(tmp_path: Path, c
     assert (len(later["videos"]), later["is_current"]) == (59, False)
     assert {len(later[name]) for name in ("x", "y", "cluster", "folder")} == {59}
     assert client.post("/api/map", json={"method": "tsne"}).status_code == 422
+
+
+def test_a_map_of_shots_finds_the_shots_and_follows_corrections(own_library: Library, connect: Connect) -> None:
+    client = connect(own_library.index)
+    assert client.get("/api/map", params={"of": "shots"}).json() is None
+    assert client.get("/api/map/shots").json() == {"known": 0, "unknown": 3}
+    wish = {"of": "shots", "method": "pca"}
+    refused = finish_job(client, client.post("/api/map", json={**wish, "find_shots": False}).json())
+    assert refused["error"] == "no shots are known yet; find the shots of some videos first"
+    ended = finish_job(client, client.post("/api/map", json=wish).json())
+    assert ended["result"] == {"videos": 3, "points": 3, "method": "pca"}  # pans: each is one shot
+    assert client.get("/api/map/shots").json() == {"known": 3, "unknown": 0}
+    found = client.get("/api/map", params={"of": "shots"}).json()
+    coffee = number_of(client, "coffee.mp4")
+    position = found["videos"].index(coffee)
+    assert (found["starts"][position], found["ends"][position]) == (0, 12)
+    assert (found["is_current"], found["total"]) == (True, 3)
+    assert client.get("/api/map").json() is None  # that of the videos is another one
+    client.put(f"/api/videos/{coffee}/shots", json={"cuts": [{"time": 5.0}]}).raise_for_status()
+    assert client.get("/api/map", params={"of": "shots"}).json()["is_current"] is False
+    finish_job(client, client.post("/api/map", json=wish).json())
+    found = client.get("/api/map", params={"of": "shots"}).json()
+    assert sorted(zip(found["starts"], found["ends"], strict=True)) == [(0, 5), (0, 8), (0, 12), (5, 12)]
+    assert sorted(position for some in found["central"] for position in some) == [0, 1, 2, 3]
+    assert 'aria-current="page">shots' in client.get("/map?of=shots").text
+
+
+def test_a_damaged_map_is_made_again(own_library: Library, connect: Connect) -> None:
+    client = connect(own_library.index)
+    finish_job(client, client.post("/api/map", json={"method": "pca"}).json())
+    (path,) = [path for path in (own_library.index / "web-cache").rglob("*.json") if b'"central"' in path.read_bytes()]
+    whole = path.read_text()
+    for damage in (
+        whole[:-20],
+        "[]",
+        whole.replace('"x":', '"x": ["a"], "y":'),
+        whole.replace('"central": [', '"central": [[{}],'),
+    ):
+        path.write_text(damage)
+        assert client.get("/api/map").json() is None
+        assert not path.exists()

@@ -184,3 +184,43 @@ def test_a_copy_whose_kept_file_went_away_stays(mine: Library, connect: Connect)
     refused = client.post("/api/duplicates/remove", json={"videos": [copy]})
     assert (refused.status_code, "must be a spare copy" in refused.json()["detail"]) == (422, True)
     assert (mine.folder / "copy.mp4").exists()
+
+
+def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
+    mine: Library, connect: Connect, tmp_path: Path
+) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    plan, away = tmp_path / "plan.json", tmp_path / "away"
+    plan.write_bytes(client.get("/api/duplicates/plan.json").content)
+    run = CliRunner().invoke
+    assert run(app, ["apply", str(plan), "--move-to", str(away), "--dry-run"]).exit_code == 0
+    assert client.get("/api/duplicates/removals").json() == []  # nothing was done
+    assert run(app, ["apply", str(plan), "--move-to", str(away)]).exit_code == 0
+    (listed,) = client.get("/api/duplicates/removals").json()
+    assert (listed["plan"], listed["can_undo"]) == (str(plan), True)
+    (file,) = listed["files"]
+    assert (file["name"], file["fate"]) == ("copy.mp4", "removed")
+    assert file["place"].startswith(str(away))
+    # The page takes it back, in the log beside the plan; the command knows.
+    ended = finish_job(client, client.post("/api/duplicates/undo", json={"name": listed["name"]}).json())
+    assert ended["result"]["done"] == 1
+    assert contents(mine.folder) == before
+    assert "0 files restored" in run(app, ["apply", str(plan), "--undo"]).output
+    # The same plan again is the same entry; now the command takes it back, and the page knows.
+    assert run(app, ["apply", str(plan), "--move-to", str(away)]).exit_code == 0
+    assert [entry["can_undo"] for entry in client.get("/api/duplicates/removals").json()] == [True]
+    assert run(app, ["apply", str(plan), "--undo"]).exit_code == 0
+    (listed,) = client.get("/api/duplicates/removals").json()
+    assert [file["fate"] for file in listed["files"]] == ["restored"]
+    assert contents(mine.folder) == before
+    # A plan that the page wrote needs no second entry.
+    remove(client, number_of(client, "copy.mp4"), folder=away)
+    (mine_too, _) = client.get("/api/duplicates/removals").json()
+    assert run(app, ["apply", mine_too["plan"], "--undo"]).exit_code == 0
+    assert run(app, ["apply", mine_too["plan"], "--move-to", str(away)]).exit_code == 0
+    assert len(client.get("/api/duplicates/removals").json()) == 2
+    # Another plan at that path is not what was carried out, and a damaged entry is not one.
+    plan.write_text(plan.read_text().replace('"created": "20', '"created": "19'))
+    (mine.index / "removals" / "2020-01-01-000000.applied.json").write_text('{"plan": ["x"]}')
+    assert [entry["name"] for entry in client.get("/api/duplicates/removals").json()] == [mine_too["name"]]

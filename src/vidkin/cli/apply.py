@@ -14,6 +14,7 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import note, path_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index, open_index_for_writing
+from vidkin.errors import VidkinError
 from vidkin.rendering.text import command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def apply(
         if undo:
             actions = take_back(journal, plan=what, dry_run=dry_run, key=key)
         else:
+            if key is not None and not dry_run:
+                _remember(real, what, made_from)
             link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
             actions = apply_plan(
                 what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, carry=carry, key=key
@@ -96,6 +99,20 @@ def _hold_index(plan: DuplicatePlan, made_from: str | None) -> AbstractContextMa
     if folder is None or not os.access(folder, os.W_OK):
         return nullcontext()
     return open_place(folder).exclusive()
+
+
+def _remember(plan: Path, what: DuplicatePlan, made_from: str | None) -> None:
+    """Name the plan in the history of its index, which the page shows; files are moved even if that fails."""
+    from vidkin.index import Removals
+    from vidkin.index.storage.opening import open_place
+
+    place = open_place(made_from or what.index)
+    if place.folder is None or not os.access(place.folder, os.W_OK):
+        return
+    try:
+        Removals(place).remember(plan)
+    except (OSError, VidkinError) as error:
+        note(f"The page will not list this under what was removed: {error}", style="yellow")
 
 
 def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.processes import ProcessExecutor
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
     from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
-    from vidkin.index.overview import CollectionMap, map_collection
+    from vidkin.index.overview import CollectionMap, map_collection, map_shots
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, compare
     from vidkin.index.recurring.companions import Companion, write_companions
@@ -123,6 +123,7 @@ __all__ = [
     "is_gone",
     "key_of_plan",
     "map_collection",
+    "map_shots",
     "plan_removal",
     "query_rate",
     "read_plan",

@@ -1,11 +1,11 @@
-"""A map of a collection: every video as a point, near to what is similar to it, and in a cluster of such videos."""
+"""A map of a collection: every video or shot as a point, near to what is similar to it, and in a cluster of such."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,38 +13,46 @@ from numpy.typing import NDArray
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
+from vidkin.similarity import FrameFeatures
 from vidkin.similarity.reviewed import describe_video_whole
 
 if TYPE_CHECKING:
     from vidkin.index.collection import Index
 
-MapMethod = Literal["auto", "pca", "umap"]
+UsedMethod = Literal["pca", "pacmap", "umap"]
+MapMethod = Literal["auto", "pca", "pacmap", "umap"]
 
-# Dimensions in which clusters are found and from which UMAP begins, neighbors that it looks at, and the fewest videos.
+# Dimensions in which clusters are found and where UMAP and PaCMAP begin; neighbors that these look at; fewest points.
 _DIMENSIONS, _NEIGHBORS, _FEWEST = 32, 15, 10
 _MOST_CLUSTERS, _ROUNDS, _CENTRAL = 24, 25, 8
 # Videos whose features are in memory at a time.
 _AT_A_TIME = 32
+# Shots of one map: of more, so many are drawn by chance.
+_MOST_SHOTS = 50_000
 _SEED = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectionMap(Result):
-    """Videos as points in a square.
+    """Videos, or shots of them, as points in a square.
 
     Attributes:
-        method: ``pca``: the two directions in which the videos differ most; ``umap``: neighbors stay neighbors.
-        videos: [N] int64, ids of the videos.
+        method: ``pca``: the two directions in which they differ most; ``umap``, ``pacmap``: neighbors stay neighbors.
+        videos: [N] int64, ids of the videos; of shots that of their video.
         points: [N, 2] float32, positions in [0, 1]; only who is near to whom has a meaning.
-        clusters: [N] int64, number of the cluster of each video, 0 is the largest.
-        central: For each cluster the ids of some videos, the most typical ones first.
+        clusters: [N] int64, number of the cluster of each point, 0 is the largest.
+        central: For each cluster the positions in ``videos`` of some points, the most typical ones first.
+        spans: [N, 2] float64, start and end of each shot in seconds; None for whole videos.
+        total: Points that there would be: more than N where shots were drawn by chance.
     """
 
-    method: Literal["pca", "umap"]
+    method: UsedMethod
     videos: NDArray[np.int64]
     points: NDArray[np.float32]
     clusters: NDArray[np.int64]
     central: tuple[tuple[int, ...], ...]
+    spans: NDArray[np.float64] | None = None
+    total: int = 0
 
     def __post_init__(self) -> None:
         count = len(self.videos)
@@ -53,6 +61,11 @@ class CollectionMap(Result):
                 f"points must be [{count}, 2] and clusters [{count}], as there are {count} videos, got "
                 f"{list(self.points.shape)} and {list(self.clusters.shape)}"
             )
+        if self.spans is not None and self.spans.shape != (count, 2):
+            raise InvalidArgumentError(
+                f"spans must be [{count}, 2], as there are {count} shots, got {list(self.spans.shape)}"
+            )
+        object.__setattr__(self, "total", max(self.total, count))
 
 
 def map_collection(
@@ -64,41 +77,99 @@ def map_collection(
 
     Args:
         index: The index.
-        method: ``auto`` is ``umap`` where umap-learn is installed (``pip install 'vidkin[map]'``), else ``pca``.
+        method: ``auto`` is ``umap`` where umap-learn is installed, else ``pacmap`` where that is (``pip install
+            'vidkin[map]'``), else ``pca``.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
         InvalidArgumentError: There is no such method.
-        MissingPartError: ``umap`` was named and is not installed.
+        MissingPartError: ``umap`` or ``pacmap`` was named and is not installed.
     """
-    check_choice("method", method, ("auto", "pca", "umap"))
+    check_choice("method", method, ("auto", "pca", "pacmap", "umap"))
     index.refresh()
-    videos = np.array(
-        [record.id for record in index.videos() if record.status == "ok" and record.frames], dtype=np.int64
+    videos = [record.id for record in index.videos() if record.status == "ok" and record.frames]
+    vectors = _describe(index, videos, lambda _, features: describe_video_whole(features)[None], on_progress)
+    return lay_out(np.array(videos, dtype=np.int64), vectors, method=method)
+
+
+def map_shots(
+    index: Index,
+    shots: Mapping[int, Sequence[tuple[float, float]]],
+    *,
+    method: MapMethod = "auto",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CollectionMap:
+    """Place shots of videos so that similar ones are near to each other, and cluster them.
+
+    Each shot is the mean of its frames in the index; one that is shorter than the time between two of them is the frame
+    next to its middle. Of more than 50,000 shots so many are drawn by chance. The same shots give the same map.
+
+    Args:
+        index: The index.
+        shots: Start and end of each shot in seconds, by the id of the video; other ids do not count.
+        method: As in :func:`map_collection`.
+        on_progress: Callback that receives (videos read, total number of videos).
+
+    Raises:
+        InvalidArgumentError: There is no such method, or a shot ends before it starts.
+        MissingPartError: ``umap`` or ``pacmap`` was named and is not installed.
+    """
+    check_choice("method", method, ("auto", "pca", "pacmap", "umap"))
+    for spans in shots.values():
+        for start, end in spans:
+            if not 0 <= start < end:
+                raise InvalidArgumentError(f"a shot must start at 0 or later and end later, got {start} to {end}")
+    index.refresh()
+    videos = [
+        record.id for record in index.videos() if record.frames and record.status == "ok" and shots.get(record.id)
+    ]
+    rows = [(video, start, end) for video in videos for start, end in shots[video]]
+    total = len(rows)
+    if total > _MOST_SHOTS:
+        drawn = np.random.default_rng(_SEED).choice(total, _MOST_SHOTS, replace=False)
+        rows = [rows[position] for position in np.sort(drawn)]
+    chosen: dict[int, list[tuple[float, float]]] = {}
+    for video, start, end in rows:
+        chosen.setdefault(video, []).append((start, end))
+    vectors = _describe(
+        index, list(chosen), lambda video, features: describe_spans(features, chosen[video]), on_progress
     )
-    vectors = np.zeros((len(videos), 1), dtype=np.float32)
+    laid = lay_out(np.array([video for video, _, _ in rows], dtype=np.int64), vectors, method=method)
+    spans_of_rows = np.array([span for _, *span in rows], dtype=np.float64).reshape(-1, 2)
+    return replace(laid, spans=spans_of_rows, total=total)
+
+
+def _describe(
+    index: Index,
+    videos: Sequence[int],
+    describe: Callable[[int, FrameFeatures], NDArray[np.float32]],
+    on_progress: Callable[[int, int], None] | None,
+) -> NDArray[np.float32]:
+    """What ``describe(video, features)`` [K, D] says of each video, one below the other; few are in memory at once."""
+    parts: list[NDArray[np.float32]] = []
     for start in range(0, len(videos), _AT_A_TIME):
-        read = index.store.read_many(videos[start : start + _AT_A_TIME].tolist())
-        means = np.stack([describe_video_whole(features) for features in read])
-        if start == 0:
-            vectors = np.empty((len(videos), means.shape[1]), dtype=np.float32)
-        vectors[start : start + len(means)] = means
+        some = list(videos[start : start + _AT_A_TIME])
+        for video, features in zip(some, index.store.read_many(some), strict=True):
+            parts.append(describe(video, features))
         if on_progress is not None:
-            on_progress(start + len(means), len(videos))
-    return lay_out(videos, vectors, method=method)
+            on_progress(start + len(some), len(videos))
+    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32)
 
 
 def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: MapMethod = "auto") -> CollectionMap:
-    """The map of vectors [N, D], one of each video; see :func:`map_collection`."""
+    """The map of vectors [N, D], one of each video or shot; see :func:`map_collection`."""
     reduced = principal_components(vectors, min(_DIMENSIONS, *vectors.shape) if len(vectors) else 0)
-    used: Literal["pca", "umap"] = "pca"
-    if method == "umap" or (method == "auto" and len(videos) >= _FEWEST and find_spec("umap") is not None):
+    used = _choose_method(method, len(videos))
+    if used == "umap":
         umap = import_part("umap", extra="map", purpose="a map by UMAP")
-        if len(videos) >= _FEWEST:
-            neighbors = min(_NEIGHBORS, len(videos) - 1)
-            placed = umap.UMAP(n_neighbors=neighbors, random_state=_SEED, n_jobs=1).fit_transform(reduced)
-            used = "umap"
-    if used == "pca":
+        neighbors = min(_NEIGHBORS, len(videos) - 1)
+        placed = umap.UMAP(n_neighbors=neighbors, random_state=_SEED, n_jobs=1).fit_transform(reduced)
+    elif used == "pacmap":
+        pacmap = import_part("pacmap", extra="map", purpose="a map by PaCMAP")
+        neighbors = min(_NEIGHBORS, len(videos) - 1)
+        maker = pacmap.PaCMAP(n_components=2, n_neighbors=neighbors, random_state=_SEED, apply_pca=False)
+        placed = maker.fit_transform(reduced.astype(np.float32))
+    else:
         placed = np.zeros((len(videos), 2))
         placed[:, : min(2, reduced.shape[1])] = reduced[:, :2]
     clusters, centers = cluster_vectors(reduced)
@@ -106,8 +177,38 @@ def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: 
     for number, center in enumerate(centers):
         members = np.flatnonzero(clusters == number)
         distances = ((reduced[members] - center) ** 2).sum(1)
-        central.append(tuple(videos[members[np.argsort(distances, kind="stable")[:_CENTRAL]]].tolist()))
+        central.append(tuple(members[np.argsort(distances, kind="stable")[:_CENTRAL]].tolist()))
     return CollectionMap(used, videos, _into_square(np.asarray(placed, dtype=np.float64)), clusters, tuple(central))
+
+
+def describe_spans(features: FrameFeatures, spans: Sequence[tuple[float, float]]) -> NDArray[np.float32]:
+    """The means [N, D] of a video's whole pictures in stretches, weighted by their information."""
+    times = np.asarray(features.timestamps, dtype=np.float64)
+    values = features.whole.astype(np.float32).mean(1)
+    weights = np.maximum(features.information.astype(np.float32), 1e-6)
+    rows = np.empty((len(spans), values.shape[1]), dtype=np.float32)
+    for position, (start, end) in enumerate(spans):
+        first, last = np.searchsorted(times, (start, end))
+        if first == last:
+            first = int(np.abs(times - (start + end) / 2).argmin())
+            last = first + 1
+        inside = weights[first:last]
+        rows[position] = (values[first:last] * inside[:, None]).sum(0) / inside.sum()
+    return rows
+
+
+def _choose_method(method: MapMethod, count: int) -> UsedMethod:
+    """The method that is used: few points are laid out by PCA, whatever was named.
+
+    Raises:
+        MissingPartError: What was named is not installed.
+    """
+    for name, module, title in (("umap", "umap", "UMAP"), ("pacmap", "pacmap", "PaCMAP")):
+        if method == name:
+            import_part(module, extra="map", purpose=f"a map by {title}")
+        if method == name or (method == "auto" and find_spec(module) is not None):
+            return cast("UsedMethod", name) if count >= _FEWEST else "pca"
+    return "pca"
 
 
 def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
     from vidkin.media.frames import Frames
+    from vidkin.media.joining import join_spans
     from vidkin.media.picture_edits import EditSetting
     from vidkin.media.pieces import Piece, SplitReport
     from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
@@ -57,6 +58,7 @@ __all__ = [
     "iter_frames",
     "iter_frames_at",
     "iter_planes",
+    "join_spans",
     "open_probed",
     "probe",
     "read_frames",

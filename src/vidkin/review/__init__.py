@@ -2,6 +2,7 @@
 
 from vidkin.review.cuts import (
     CutReview,
+    corrections_version,
     forget_corrected,
     read_corrected,
     read_detector,
@@ -27,6 +28,7 @@ __all__ = [
     "PairLabel",
     "Readiness",
     "SuggestedPair",
+    "corrections_version",
     "forget_corrected",
     "read_corrected",
     "read_detector",

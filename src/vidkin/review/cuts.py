@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,6 +67,16 @@ def write_corrected(
 def forget_corrected(index: Path, video: str) -> None:
     """Discard the corrections, so that the detected cuts are shown again; the labels stay."""
     _file(index, video).unlink(missing_ok=True)
+
+
+def corrections_version(index: Path) -> str:
+    """Text that is another one after any correction of cuts: a hash of the files with corrections and their times."""
+    files = []
+    for path in (index / REVIEW_FOLDER).glob("shots-*.json"):
+        with suppress(OSError):  # forgotten meanwhile
+            files.append((path.name, path.stat().st_mtime_ns))
+    files.sort()
+    return hashlib.blake2b(repr(files).encode(), digest_size=8).hexdigest()
 
 
 def _file(index: Path, video: str) -> Path:

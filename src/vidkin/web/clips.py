@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
-from vidkin.media import iter_frames, split_exactly, write_video
+from vidkin.media import join_spans, split_exactly
 from vidkin.shots import Shot, ShotDetection
 from vidkin.web.files import open_record, stream_path
 from vidkin.web.jobs import Job, JobState
@@ -25,7 +25,7 @@ from vidkin.web.site import CurrentSite, Page, Site, base_name, safe_stem
 router = APIRouter(tags=["shots"])
 clips_page = Page(router)
 
-_MOST_SHOTS, _CRF = 5000, 20
+_MOST_SHOTS = 5000
 
 ShotNumbers = Annotated[list[int], Field(max_length=_MOST_SHOTS)]
 
@@ -41,8 +41,8 @@ class ShotChoice(BaseModel):
 
 @router.post("/api/videos/{video}/clips", status_code=202)
 async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobState:
-    """Write shots, as a job: each as a file into a folder, exact to the frame and with sound; or one after the other as
-    one new clip without sound, whose address is in the result. The video itself stays as it is."""
+    """Write shots, as a job: each as a file into a folder, exact to the frame; or one after the other as one new clip,
+    whose address is in the result; both with their sound. The video itself stays as it is."""
     if choice.folder is not None:
         site.check_writable()
     record, shots, detection = await site.lists.run(partial(_choose, site, video, choice.shots))
@@ -120,33 +120,19 @@ def _choose(site: Site, video: int, numbers: Sequence[int]) -> tuple[VideoRecord
 
 def _key(record: VideoRecord, shots: Sequence[Shot]) -> str:
     spans = ",".join(f"{shot.start_frame}-{shot.end_frame}" for shot in shots)
-    return f"clip\0{record.path}\0{record.size}\0{record.mtime_ns}\0{spans}"
+    return f"clip with sound\0{record.path}\0{record.size}\0{record.mtime_ns}\0{spans}"
 
 
 def _make_clip(site: Site, record: VideoRecord, shots: Sequence[Shot], job: Job) -> None:
     open_record(record).close()
-    times: list[float] = []
-
-    def frames() -> Iterator[Any]:
-        written = 0.0  # seconds of the shots before this one
-        for done, shot in enumerate(shots):
-            # Half a frame early and late: times of files are rounded, and no frame is to be lost or taken twice.
-            half = 0.5 * (shot.end - shot.start) / (shot.end_frame - shot.start_frame)
-            for piece in iter_frames(
-                record.path, rate=None, start=max(shot.start - half, 0.0), end=shot.end - half, batch=8
-            ):
-                job.report(done, len(shots), f"shot {done + 1}")
-                for image, time in zip(piece.images, piece.timestamps, strict=True):
-                    times.append(written + max(float(time) - shot.start, 0.0))
-                    yield image
-            written += shot.end - shot.start
-
-    def clock() -> Iterator[float]:
-        while True:
-            yield times.pop(0)
 
     def make(path: Path) -> None:
-        rate = min(record.frame_rate or 25.0, 240.0)
-        write_video(path, frames(), rate=rate, times=clock(), crf=_CRF)
+        join_spans(
+            record.path,
+            path,
+            shots,
+            rate=min(record.frame_rate or 25.0, 240.0),
+            on_progress=lambda done, total: job.report(done, total, f"shot {done + 1}"),
+        )
 
     site.cache.get(_key(record, shots), ".mp4", make)

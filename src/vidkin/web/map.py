@@ -1,9 +1,12 @@
-"""The map of the collection: all videos by similarity, computed in the background and kept until the index changes."""
+"""The map of the collection: videos or shots by similarity, computed in the background and kept until they change."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -11,101 +14,191 @@ from pydantic import BaseModel, Field
 
 from vidkin._base.limits import LONG_JSON_LIMITS
 from vidkin._base.values import read_json
-from vidkin.index.overview import MapMethod, map_collection
+from vidkin.errors import InvalidArgumentError, VidkinError
+from vidkin.index import VideoRecord
+from vidkin.index.overview import CollectionMap, MapMethod, map_collection, map_shots
 from vidkin.index.storage.manifest import Manifest
 from vidkin.rendering.text import json_text, printable
+from vidkin.review import corrections_version
 from vidkin.web.jobs import Job, JobState
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model
+from vidkin.web.shots import detect_shots_of, stored_shots
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name
 
 router = APIRouter(tags=["map"])
 map_page = Page(router, "Map", "/map")
 
 # Folders that have a color of their own; the others share one.
 _MOST_FOLDERS = 100
-_KEY = "map of videos"
+Points = Literal["videos", "shots"]
+_TITLES: dict[Points, str] = {"videos": "Map of the collection", "shots": "Map of the shots"}
 
-# ``videos``, ``x``, ``y``, ``cluster``, ``folder``: of each video its number, its place in [0, 1], the number of its
-# cluster, and the position of its folder in ``folders``, -1 for the smaller ones; ``central``: typical videos of each
-# cluster.
+# ``videos``, ``x``, ``y``, ``cluster``, ``folder``: of each point the number of its video, its place in [0, 1], the
+# number of its cluster, and the position of its video's folder in ``folders``, -1 for the smaller ones; ``central``:
+# positions of typical points of each cluster; ``starts``, ``ends``: of each shot in seconds, empty for videos;
+# ``total``: points that there would be, more than there are where shots were drawn by chance.
 MapOfVideos: Any = answer_model(
     "MapOfVideos",
-    "The videos of the index as points, similar ones near to each other.",
+    "The videos of the index, or their shots, as points, similar ones near to each other.",
+    of=Points,
     method=str,
     videos=list[int],
     x=list[float],
     y=list[float],
+    starts=list[float],
+    ends=list[float],
     cluster=list[int],
     central=list[list[int]],
     folder=list[int],
     folders=list[str],
+    total=int,
     is_current=bool,
 )
 
 
 class MapWish(BaseModel):
-    """How to place the videos."""
+    """What to place, and how."""
 
-    method: MapMethod = Field("auto", description="auto: umap where it is installed, else pca.")
+    of: Points = Field("videos", description="videos, or shots of them.")
+    method: MapMethod = Field(
+        "auto", description="auto: umap where it is installed, else pacmap where that is, else pca."
+    )
+    find_shots: bool = Field(True, description="Find the shots of videos whose shots are not known yet; for shots.")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownShots:
+    """How many videos have known shots.
+
+    Attributes:
+        known: Videos whose shots were found.
+        unknown: Videos whose shots nobody looked for yet.
+    """
+
+    known: int
+    unknown: int
 
 
 @router.get("/map", response_class=HTMLResponse, include_in_schema=False)
-async def show_map(request: Request, site: CurrentSite) -> HTMLResponse:
+async def show_map(request: Request, site: CurrentSite, of: Points = "videos") -> HTMLResponse:
     """Page of the map; its script asks for the points."""
-    return site.page("map.html", request, {"is_empty": await site.lists.run(site.is_empty)})
+    return site.page("map.html", request, {"is_empty": await site.lists.run(site.is_empty), "of": of})
 
 
 @router.get("/api/map", response_model=MapOfVideos | None)
-async def get_map(site: CurrentSite) -> ResultResponse:
+async def get_map(site: CurrentSite, of: Points = "videos") -> ResultResponse:
     """The map as it was computed last; null before that."""
-    return ResultResponse(await site.lists.run(lambda: _stored(site)))
+    return ResultResponse(await site.lists.run(lambda: _stored(site, of)))
+
+
+@router.get("/api/map/shots")
+async def count_shots(site: CurrentSite) -> KnownShots:
+    """How many videos have known shots: a map of shots shows these, and may look for the others first."""
+
+    def work() -> KnownShots:
+        known, unknown = _with_shots(site)
+        return KnownShots(len(known), len(unknown))
+
+    return await site.lists.run(work)
 
 
 @router.post("/api/map", status_code=202)
 async def compute_map(site: CurrentSite, wish: MapWish) -> JobState:
-    """Place all videos, as a job; the result is kept in the cache of the index."""
+    """Place all videos or shots, as a job; the result is kept in the cache of the index."""
 
     def work(job: Job) -> dict[str, Any]:
-        state = _state_of(site)
-        job.report(0, 0, "reading features")
-        with site.index.reader() as index:
-            made = map_collection(
-                index, method=wish.method, on_progress=lambda done, total: job.report(done, total, "reading features")
-            )
+        make = _make_of_shots if wish.of == "shots" else _make_of_videos
+        state, made = make(site, wish, job)
         rows = {
             "state": state,
+            "of": wish.of,
             "method": made.method,
             "videos": made.videos,
             "x": made.points[:, 0].round(4),
             "y": made.points[:, 1].round(4),
+            "spans": [] if made.spans is None else made.spans.round(3),
             "cluster": made.clusters,
             "central": made.central,
+            "total": made.total,
         }
-        site.cache.put(_KEY, ".json", json_text(rows).encode("ascii"))
-        return {"videos": len(made.videos), "method": made.method}
+        site.cache.put(_key(wish.of), ".json", json_text(rows).encode("ascii"))
+        return {"videos": len(set(made.videos.tolist())), "points": len(made.videos), "method": made.method}
 
-    return site.jobs.start("map", "Map of the collection", work).state()
+    return site.jobs.start("map", _TITLES[wish.of], work).state()
 
 
-def _state_of(site: Site) -> list[Any]:
+def _key(of: Points) -> str:
+    return f"map of {of}"
+
+
+def _reading(job: Job) -> Callable[[int, int], None]:
+    job.report(0, 0, "reading features")
+    return lambda done, total: job.report(done, total, "reading features" if done < total else "placing points")
+
+
+def _make_of_videos(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], CollectionMap]:
+    state = _state_of(site, "videos")
+    with site.index.reader() as index:
+        return state, map_collection(index, method=wish.method, on_progress=_reading(job))
+
+
+def _make_of_shots(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], CollectionMap]:
+    known, unknown = _with_shots(site)
+    for done, record in enumerate(unknown if wish.find_shots else ()):
+        name = base_name(record.path)
+        job.report(done, len(unknown), f"finding shots: {name}")
+        try:
+            # Each frame is a moment at which the work can be stopped.
+            detect_shots_of(site, record, lambda *_, done=done, name=name: job.report(done, len(unknown), name))
+            known.append(record)
+        except VidkinError as error:
+            job.note(f"{record.path}: {error}")
+    state = _state_of(site, "shots")
+    shots = {}
+    for done, record in enumerate(known):
+        job.report(done, len(known), "reading shots")
+        with suppress(VidkinError):  # removed from the index or the cache meanwhile
+            shots[record.id] = [(shot.start, shot.end) for shot in stored_shots(site, record).shots]
+    if not shots:
+        raise InvalidArgumentError("no shots are known yet; find the shots of some videos first")
+    with site.index.reader() as index:
+        return state, map_shots(index, shots, method=wish.method, on_progress=_reading(job))
+
+
+def _with_shots(site: Site) -> tuple[list[VideoRecord], list[VideoRecord]]:
+    """Videos whose shots are known, and those whose shots could be found."""
+    known: list[VideoRecord] = []
+    unknown: list[VideoRecord] = []
+    detector = site.detector()
+    for record in site.index.listing().records:
+        if record.status == "ok" and record.frames > 1:
+            (known if site.has_shots(record, detector) else unknown).append(record)
+    return known, unknown
+
+
+def _state_of(site: Site, of: Points) -> list[Any]:
     """What a map depends on."""
     records = site.index.listing().records
     newest = max((record.id for record in records), default=0)
-    return [len(records), newest, Manifest.read(site.index.place).fingerprint]
+    state = [len(records), newest, Manifest.read(site.index.place).fingerprint]
+    if of == "shots":
+        state += [site.detector(), len(_with_shots(site)[0]), corrections_version(site.index.folder)]
+    return state
 
 
-def _stored(site: Site) -> dict[str, Any] | None:
-    path = site.cache.find(_KEY, ".json")
+def _stored(site: Site, of: Points) -> dict[str, Any] | None:
+    path = site.cache.find(_key(of), ".json")
     if path is None:
         return None
     try:
         table = read_json(path, LONG_JSON_LIMITS)
-        columns = {name: table[name] for name in ("videos", "x", "y", "cluster")}
-        central, method, state = table["central"], table["method"], table["state"]
+        columns, central = _check_columns(table, of)
+        method, state, total = str(table["method"]), table["state"], int(table["total"])
     except (ValueError, TypeError, LookupError):
-        path.unlink(missing_ok=True)  # damaged from outside; it can be made again
+        path.unlink(missing_ok=True)  # damaged from outside, or of another version; it can be made again
         return None
     by_id = site.index.listing().by_id
     kept = [position for position, video in enumerate(columns["videos"]) if video in by_id]
+    place_of = {position: place for place, position in enumerate(kept)}
     answer: dict[str, Any] = {name: [values[position] for position in kept] for name, values in columns.items()}
     paths = [os.path.dirname(by_id[video].path) for video in answer["videos"]]
     sizes: dict[str, int] = {}
@@ -114,10 +207,30 @@ def _stored(site: Site) -> dict[str, Any] | None:
     folders = sorted(sizes, key=lambda folder: (-sizes[folder], folder))[:_MOST_FOLDERS]
     position_of = {folder: position for position, folder in enumerate(folders)}
     return {
+        "starts": [],
+        "ends": [],
         **answer,
+        "of": of,
         "method": method,
-        "central": [[video for video in videos if video in by_id] for videos in central],
+        "central": [[place_of[position] for position in some if position in place_of] for some in central],
         "folder": [position_of.get(folder, -1) for folder in paths],
         "folders": [printable(folder) for folder in folders],
-        "is_current": state == _state_of(site),
+        "total": total - len(columns["videos"]) + len(kept),
+        "is_current": state == _state_of(site, of),
     }
+
+
+def _check_columns(table: Any, of: Points) -> tuple[dict[str, list[Any]], list[list[int]]]:
+    """The columns of a stored map, each as long as the others, and the typical points of its clusters.
+
+    Raises:
+        ValueError, TypeError, LookupError: It is damaged.
+    """
+    columns: dict[str, list[Any]] = {name: list(map(int, table[name])) for name in ("videos", "cluster")}
+    columns |= {name: list(map(float, table[name])) for name in ("x", "y")}
+    if of == "shots":
+        for end, name in enumerate(("starts", "ends")):
+            columns[name] = [float(span[end]) for span in table["spans"]]
+    if len({len(values) for values in columns.values()}) != 1:
+        raise ValueError("columns of one length are needed")
+    return columns, [list(map(int, some)) for some in table["central"]]

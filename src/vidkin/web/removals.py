@@ -91,7 +91,7 @@ async def undo_removal(site: CurrentSite, undoing: Undoing) -> JobState:
 
 @router.get("/api/duplicates/removals", response_model=list[RemovalModel])
 async def list_removals(site: CurrentSite) -> ResultResponse:
-    """What was removed from this page, newest first, and where it is."""
+    """What was removed from this page and by ``vidkin apply``, newest first, and where it is."""
 
     def work() -> list[dict[str, Any]]:
         if site.index.place.folder is None:

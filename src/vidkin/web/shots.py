@@ -169,7 +169,7 @@ async def detect_all_shots(site: CurrentSite, chosen: Videos) -> JobState:
             job.report(done, len(records), base_name(record.path))
             try:
                 # Each frame is a moment at which the work can be stopped.
-                _detect(site, record, lambda *_, done=done: job.report(done, len(records), job.state().detail))
+                detect_shots_of(site, record, lambda *_, done=done: job.report(done, len(records), job.state().detail))
             except VidkinError as error:
                 failed.append({"path": printable(record.path), "cause": printable(str(error))})
                 job.note(f"{record.path}: {error}")
@@ -188,7 +188,7 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
     record = await site.lists.run(lambda: site.index.record(video))
 
     def work(job: Job) -> dict[str, int]:
-        _detect(site, record, lambda done, total: job.report(int(done), int(total or 0), "frames"))
+        detect_shots_of(site, record, lambda done, total: job.report(int(done), int(total or 0), "frames"))
         return {"video": video}
 
     try:
@@ -199,7 +199,7 @@ async def detect_shots(site: CurrentSite, video: int) -> JobState:
         return error.job.state()
 
 
-def _detect(site: Site, record: VideoRecord, on_progress: Callable[..., None]) -> None:
+def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., None]) -> None:
     """Find the shots of a video and keep them, unless they are known."""
     name = site.detector()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -11,12 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.values import Result, fields_as_json
+from vidkin._base.files import write_text
+from vidkin._base.values import Result, fields_as_json, read_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
 from vidkin.index.duplicates.find import DuplicateGroup
 from vidkin.index.duplicates.plans import (
     DuplicatePlan,
     PlannedGroup,
+    check_file_name,
     plan_removal,
     read_plan,
     why_files_stay,
@@ -41,6 +44,7 @@ _FATES: dict[StepState, FileFate] = {
     "undone": "restored",
 }
 _NAME = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d{1,4})?")
+_APPLIED = ".applied.json"
 _MOST_OF_A_SECOND = 1000
 
 
@@ -94,7 +98,8 @@ class Removals:
     """What was removed from an index: each plan is in the folder ``removals`` of the index, its log beside it.
 
     The plans, their signatures and logs are those of ``vidkin duplicates --plan`` and ``vidkin apply``, which can also
-    undo them.
+    undo them. A plan elsewhere that ``vidkin apply`` carries out is named here by a file ``<name>.applied.json`` with
+    its path: there is one log of each plan, beside it, whoever takes it back.
 
     Args:
         place: Place of the index, a folder.
@@ -174,6 +179,27 @@ class Removals:
             )
         return self._read(name), [*actions, *staying, *skipped]
 
+    def remember(self, plan: Path) -> None:
+        """Name a plan that is elsewhere in the history, before it is carried out; nothing if it is named already.
+
+        The caller holds the lock of the index.
+
+        Args:
+            plan: Path of the plan, without links.
+
+        Raises:
+            MediaError: The plan cannot be read, or the index cannot be written.
+            InvalidArgumentError: It is not a plan, or the index has no folder for this.
+        """
+        if plan.parent == self._folder.resolve():
+            return
+        created = read_plan(plan).created
+        entry = {"plan": os.fspath(plan), "created": created}
+        if any(self._pointer(name) == entry for name in self._names()):
+            return
+        name, path = self._new_file()
+        write_text(path.with_name(f"{name}{_APPLIED}"), json.dumps(entry) + "\n")
+
     def undo(self, name: str, *, paths: Sequence[str] | None = None) -> list[FileAction]:
         """Bring the files of a removal back.
 
@@ -206,7 +232,7 @@ class Removals:
         for name in names:
             try:
                 removals.append(self._read(name))
-            except VidkinError as error:
+            except VidkinError as error:  # a plan elsewhere may be gone, or another one by now
                 _logger.warning("%s", error)
         return removals
 
@@ -216,8 +242,29 @@ class Removals:
         except OSError:
             return
         for entry in entries:
-            if entry.suffix == ".json" and _NAME.fullmatch(entry.stem) and not entry.is_symlink():
-                yield entry.stem
+            name = entry.name.removesuffix(_APPLIED if entry.name.endswith(_APPLIED) else ".json")
+            if name != entry.name and _NAME.fullmatch(name) and not entry.is_symlink():
+                yield name
+
+    def _pointer(self, name: str) -> dict[str, str] | None:
+        """The path of a plan elsewhere, and when it was made; None if the plan is in the index.
+
+        Raises:
+            InvalidArgumentError: The file that says so is damaged.
+        """
+        path = self._folder / f"{name}{_APPLIED}"
+        if path.is_symlink() or not path.is_file():
+            return None
+        try:
+            table = read_json(path)
+            plan, created = table["plan"], table["created"]
+            if not isinstance(created, str) or not os.path.isabs(check_file_name("plan", plan)):
+                raise ValueError("it must name a plan by its whole path, and when that was made")
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise InvalidArgumentError(
+                f"{path} is damaged ({error}); delete it to leave it out of the history"
+            ) from error
+        return {"plan": plan, "created": created}
 
     def _new_file(self) -> tuple[str, Path]:
         """A name that no removal has, and the file of its plan."""
@@ -228,15 +275,23 @@ class Removals:
         for number in range(_MOST_OF_A_SECOND):
             name = f"{now}-{number}" if number else now
             path = self._folder / f"{name}.json"
-            if not os.path.lexists(path) and not os.path.lexists(_journal_of(path).path):
+            names = (path, _journal_of(path).path, path.with_name(f"{name}{_APPLIED}"))
+            if not any(map(os.path.lexists, names)):
                 return name, path
         raise InvalidArgumentError(f"{self._folder} must have room for a plan, got {_MOST_OF_A_SECOND} of one second")
 
     def _open(self, name: str) -> tuple[DuplicatePlan, Journal]:
         if name not in self._names():
             raise NotIndexedError(f"there is no removal {name!r} in this index; look at the history again")
-        path = self._folder / f"{name}.json"
-        return read_plan(path), _journal_of(path)
+        path = self._path_of(name)
+        plan, pointer = read_plan(path), self._pointer(name)
+        if pointer is not None and plan.created != pointer["created"]:
+            raise InvalidArgumentError(f"{path} is another plan now than the one that was carried out")
+        return plan, _journal_of(path)
+
+    def _path_of(self, name: str) -> Path:
+        pointer = self._pointer(name)
+        return self._folder / f"{name}.json" if pointer is None else Path(pointer["plan"])
 
     def _read(self, name: str) -> Removal:
         plan, journal = self._open(name)
@@ -249,7 +304,7 @@ class Removals:
                 is_away = step is not None and fate in ("removed", "unfinished")
                 place = step.place if step is not None and is_away else ""
                 files.append(RemovedFile(file.path, group.keep.path, file.size, fate, place))
-        return Removal(name, plan.created, os.fspath(self._folder / f"{name}.json"), tuple(files))
+        return Removal(name, plan.created, os.fspath(self._path_of(name)), tuple(files))
 
 
 def _journal_of(plan: Path) -> Journal:

@@ -1,11 +1,12 @@
 // Adding a folder to the index: live progress, what cannot be read and why, and a way to stop.
-import { api, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, make, say, showProgress, watchJob } from "./base.js";
 
 const form = document.getElementById("add");
 const panel = document.getElementById("progress");
 const outcome = document.getElementById("outcome");
 const broken = document.getElementById("broken");
 const stop = document.getElementById("stop");
+const jobs = new Follower(follow);
 let shown = 0;
 
 function showState(state) {
@@ -53,14 +54,12 @@ if (form !== null) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const images = form.elements.images.checked ? true : undefined;
-    try {
-      follow(await api("/api/index", { method: "POST", body: { paths: [form.elements.path.value], images } }));
-    } catch (error) {
+    await jobs.begin(() => api("/api/index", { method: "POST", body: { paths: [form.elements.path.value], images } }).catch((error) => {
       outcome.textContent = error.message;
       outcome.hidden = false;
-    }
+      return null;
+    }));
   });
   // A page that is loaded while a folder is being added shows how far it is.
-  const running = await runningJob("index");
-  if (running !== undefined) follow(running);
+  jobs.join("index").catch((error) => say(error.message));
 }

@@ -77,9 +77,56 @@ export function watchJob(id, onState = () => {}) {
 }
 
 /** The job of a kind that is at work, for a page that is opened meanwhile; undefined if there is none. */
-export async function runningJob(kind) {
+async function runningJob(kind) {
   const jobs = await api("/api/jobs");
   return jobs.find((job) => job.kind === kind && job.state === "running");
+}
+
+/**
+ * Follows one job at a time with `follow(job)`. The place is taken before the server is asked to begin: neither a second
+ * click nor the look for what was at work when the page was opened follows the same job again.
+ */
+export class Follower {
+  #follow;
+  #work = null;
+  #begun = 0;
+
+  constructor(follow) {
+    this.#follow = follow;
+  }
+
+  get isBusy() {
+    return this.#work !== null;
+  }
+
+  /** Resolves when nothing is followed. */
+  async idle() {
+    while (this.#work !== null) await this.#work;
+  }
+
+  /**
+   * Follow the job that `ask()` resolves with, null for none; resolves with what `follow` returns, or null if none
+   * could begin.
+   */
+  async begin(ask) {
+    if (this.isBusy) return null;
+    this.#begun += 1;
+    const work = Promise.resolve().then(ask).then((job) => job && this.#follow(job)).catch((error) => (say(error.message, { seconds: 12 }), null));
+    this.#work = work;
+    try {
+      return await work;
+    } finally {
+      this.#work = null;
+    }
+  }
+
+  /** Follow what of a kind is at work, for a page that is opened meanwhile; resolves with null if there is nothing. */
+  async join(kind, isOurs = () => true) {
+    const before = this.#begun;
+    const job = await runningJob(kind);
+    if (job === undefined || before !== this.#begun || !isOurs(job)) return null;
+    return this.begin(() => job);
+  }
 }
 
 /** How far a job is, in words: what it does, how much is done, how fast, and the time that is left. */
@@ -103,6 +150,16 @@ export function showProgress(panel, state) {
   if (state.total) [bar.max, bar.value] = [state.total, state.done];
   else bar.removeAttribute("value");
   panel.querySelector("p").textContent = progressWords(state);
+}
+
+const CONTROLS = "a, button, input, select, summary";
+
+/** Put one element in the place of another, unless they are equal; the keyboard stays at the same control. */
+export function putInPlace(old, one) {
+  if (old.isEqualNode(one)) return;
+  const at = [...old.querySelectorAll(CONTROLS)].indexOf(document.activeElement);
+  old.replaceWith(one);
+  if (at >= 0) one.querySelectorAll(CONTROLS)[at]?.focus({ preventScroll: true });
 }
 
 /** Bytes as people read them, as the server writes them. */

@@ -1,5 +1,5 @@
 // Duplicates: groups that stay where they are while verdicts, filters and removals change them.
-import { api, fileSize, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, fileSize, make, putInPlace, say, showProgress, watchJob } from "./base.js";
 import { Player } from "./player.js";
 import { Sync, SyncTools, exactParts } from "./sync.js";
 
@@ -8,10 +8,13 @@ const filter = document.getElementById("filter");
 const progress = document.getElementById("progress");
 const bar = document.getElementById("selection");
 const STORE = `selected ${location.host}`;
-let running = null;
+const jobs = new Follower((job) => (job.kind === "removal" ? followRemoval(job) : follow(job)));
+let running = null; // the job that is followed
 let done = []; // what U takes back, the last one at the end
+let isNext = false; // a search begins when what is followed has ended
 let playing = null; // {section, tools, players}
-let turn = 0;
+let newest = null; // the refresh that began last, and whether it is to show the groups anew
+let anew = false;
 
 function wish() {
   const values = form.elements;
@@ -20,26 +23,44 @@ function wish() {
 
 // The page as the server has it now, group by group: what did not change is not touched, and nothing jumps.
 
-async function refresh({ stay = true } = {}) {
-  const mine = (turn += 1);
+/** Resolves when the page shows what the newest request brought: an older one that comes late changes nothing. */
+function refresh({ stay = true } = {}) {
+  anew ||= !stay;
+  const mine = fetchPage().then((page) => {
+    if (mine !== newest) return newest;
+    show(page);
+    return null;
+  });
+  newest = mine;
+  return mine;
+}
+
+async function fetchPage() {
   const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  if (mine !== turn || page.getElementById("groups") === null) return;
-  if (stay) putInPlace(page);
-  else {
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+function show(page) {
+  const groups = page.getElementById("groups");
+  if (groups === null) return;
+  if (anew) {
+    anew = false;
     stopPlaying();
-    document.getElementById("groups").replaceWith(page.getElementById("groups"));
+    document.getElementById("groups").replaceWith(groups);
+  } else {
+    document.getElementById("groups").dataset.behind = groups.dataset.behind;
+    update(page);
   }
   document.getElementById("tables").hidden = page.getElementById("tables").hidden;
   filter.hidden = page.getElementById("filter").hidden && filter.elements.q.value === "" && filter.elements.show.value === "all";
   showSelection();
 }
 
-function putInPlace(page) {
-  const focused = document.activeElement?.closest(".member")?.dataset.id;
+function update(page) {
+  const focus = keepFocus();
   const anchor = document.activeElement?.closest(".group") ?? [...document.querySelectorAll(".group")].find((group) => group.getBoundingClientRect().bottom > 0);
   const before = anchor?.getBoundingClientRect().top;
-  document.getElementById("summary").replaceWith(page.getElementById("summary"));
+  putInPlace(document.getElementById("summary"), page.getElementById("summary"));
   const list = document.getElementById("list");
   const left = new Map([...page.querySelectorAll(".group")].map((section) => [section.dataset.key, section]));
   let last = null;
@@ -50,31 +71,54 @@ function putInPlace(page) {
       ? [left.get(old.dataset.key)]
       : [...left.values()].filter((section) => [...section.querySelectorAll(".member")].some((member) => ids.has(member.dataset.id)));
     for (const section of successors) left.delete(section.dataset.key);
+    last = old;
     if (successors.length === 0) settle(old);
-    else if (successors.length > 1 || !isSame(old, successors[0])) {
+    else if (successors.length === 1 && isSame(old, successors[0])) putInPlace(old.querySelector("h2"), successors[0].querySelector("h2"));
+    else {
       if (playing?.section === old) stopPlaying();
       old.replaceWith(...successors);
       if (old === anchor) anchored = successors[0];
-    } else old.querySelector("h2").replaceWith(successors[0].querySelector("h2"));
-    last = successors.at(-1) ?? old;
+      last = successors.at(-1);
+    }
   }
   for (const section of left.values()) {
     if (last === null) list.append(section);
     else last.after(section);
     last = section;
   }
-  const pages = page.querySelector("nav.pages");
-  document.querySelector("#groups nav.pages")?.remove();
-  if (pages) document.getElementById("groups").append(pages);
-  if (focused && !document.activeElement?.closest(".member")) document.querySelector(`.member[data-id="${focused}"]`)?.focus({ preventScroll: true });
+  const [pages, wanted] = [document.querySelector("#groups nav.pages"), page.querySelector("nav.pages")];
+  if (pages && wanted) putInPlace(pages, wanted);
+  else if (wanted) document.getElementById("groups").append(wanted);
+  else pages?.remove();
+  focus();
   if (anchored && before !== undefined) window.scrollBy(0, anchored.getBoundingClientRect().top - before);
+}
+
+const PLACES = ["[data-keep]", '[data-verdict="match"]', '[data-verdict="not a match"]', "[data-select]", ".name a", "[data-play]", "[data-select-group]"];
+
+/** Remembers where the keyboard is; what it returns brings it back if that was replaced. */
+function keepFocus() {
+  const element = document.activeElement;
+  if (!element?.closest(".group")) return () => {};
+  const what = PLACES.find((place) => element.matches(place));
+  const id = element.closest(".member")?.dataset.id;
+  const ids = [...element.closest(".group").querySelectorAll(".member")].map((member) => member.dataset.id).filter(Boolean);
+  return () => {
+    if (element.isConnected) return;
+    const byId = (one) => document.querySelector(`.member[data-id="${one}"]`);
+    const member = id ? byId(id) : null;
+    const around = id ? member : ids.map(byId).find(Boolean)?.closest(".group");
+    const again = (what && around?.querySelector(what)) || member || around?.querySelector(".member");
+    again?.focus({ preventScroll: true });
+  };
 }
 
 /** Whether two groups show the same files in the same roles with the same buttons. */
 function isSame(one, other) {
+  const buttons = (section) => [...section.querySelectorAll(".group-head button")].map((button) => Object.keys(button.dataset).join(" "));
   const facts = (section) => [...section.querySelectorAll(".member")].map((member) =>
-    [member.dataset.id, member.dataset.other, member.querySelector(".verdict").textContent, member.querySelectorAll("input, button").length].join("|"));
-  return facts(one).join("\n") === facts(other).join("\n");
+    [member.dataset.id, member.dataset.other, member.dataset.parts, member.querySelector(".verdict").textContent, member.querySelectorAll("input, button").length].join("|"));
+  return [...buttons(one), ...facts(one)].join("\n") === [...buttons(other), ...facts(other)].join("\n");
 }
 
 /** A group that is none any more stays to be seen, without buttons, until the page is opened again. */
@@ -90,14 +134,36 @@ function settle(section) {
 // Searching.
 
 async function find() {
-  if (running !== null) return;
+  if (running?.title === "Find duplicates") return say("A search is at work; stop it to search with other settings.");
+  if (isNext) return;
+  isNext = true; // behind what is being put together or moved now
+  await jobs.idle();
+  isNext = false;
+  const ended = await jobs.begin(() => ask("Find duplicates", "/api/duplicates", wish()));
+  await catchUp(ended);
+}
+
+/** The job that the server began; the page shows at once that something is on its way. */
+async function ask(title, address, body) {
+  running = { title };
+  showProgress(progress, { done: 0, total: 0, detail: "starting" });
+  progress.hidden = false;
+  document.getElementById("stop").hidden = true;
   try {
-    await follow(await api("/api/duplicates", { method: "POST", body: wish() }));
+    return await api(address, { method: "POST", body });
   } catch (error) {
-    say(error.message);
+    running = null;
+    progress.hidden = true;
+    throw error;
   }
 }
 
+/** What was compared before a stop, or judged meanwhile, is being put together. */
+async function catchUp(ended) {
+  if (ended?.state === "stopped" || document.getElementById("groups").dataset.behind) await jobs.join("duplicates");
+}
+
+/** The last state of a job that is followed to its end, and until the page shows what it did; null if that failed. */
 async function follow(job) {
   running = job;
   progress.hidden = false;
@@ -112,11 +178,9 @@ async function follow(job) {
         refresh().catch(() => {}); // the next state tries again
       }
     });
-    running = null;
     if (ended.state === "failed") say(ended.error);
     if (ended.state === "stopped") say("Stopped; what was compared is kept.");
     await refresh();
-    if (ended.state === "stopped") await join();
     return ended;
   } catch (error) {
     say(error.message);
@@ -130,8 +194,8 @@ async function follow(job) {
 /** A page that is opened while something is at work shows how far that is. */
 async function join() {
   for (const kind of ["removal", "duplicates"]) {
-    const job = await runningJob(kind);
-    if (job !== undefined && running === null) await (kind === "removal" ? followRemoval(job) : follow(job));
+    const ended = await jobs.join(kind);
+    if (ended !== null) await catchUp(ended);
   }
 }
 
@@ -225,12 +289,17 @@ async function selectAll() {
 async function remove(folder) {
   const videos = [...selected().keys()].map(Number);
   if (videos.length === 0) return say("Nothing is selected; X selects a copy.");
-  try {
-    await followRemoval(await api("/api/duplicates/remove", { method: "POST", body: { videos, folder } }));
-  } catch (error) {
-    say(error.message, { seconds: 12 });
+  await act("/api/duplicates/remove", { videos, folder });
+}
+
+/** Move files or bring them back, unless other work on them is under way. */
+async function act(address, body) {
+  if (running !== null) return say(`Wait until this has ended: ${running.title}.`);
+  await jobs.idle();
+  await jobs.begin(() => ask("Move files", address, body).catch(async (error) => {
     await refresh();
-  }
+    throw error;
+  }));
 }
 
 async function followRemoval(job) {
@@ -252,17 +321,14 @@ async function followRemoval(job) {
       }
     }
     await showHistory();
+    return ended;
   } finally {
     for (const button of bar.querySelectorAll("button")) button.disabled = false;
   }
 }
 
 async function undo(name, paths = null) {
-  try {
-    await followRemoval(await api("/api/duplicates/undo", { method: "POST", body: { name, paths } }));
-  } catch (error) {
-    say(error.message);
-  }
+  await act("/api/duplicates/undo", { name, paths });
 }
 
 const FATES = { removed: "moved", restored: "brought back", unfinished: "not finished: undo it, or run `vidkin apply` with its plan", stayed: "stayed" };
@@ -285,7 +351,7 @@ async function showHistory() {
           removal.can_undo ? make("button", { type: "button", onclick: () => undo(removal.name) }, "Undo") : make("span", { class: "good" }, "undone")),
         make("ul", {}, ...removal.files.map((file) => item(removal, file))));
     }),
-    ...(removals.length ? [] : [make("li", { class: "facts" }, "Nothing was removed from this page.")]),
+    ...(removals.length ? [] : [make("li", { class: "facts" }, "Nothing was removed yet.")]),
   );
 }
 
@@ -357,7 +423,7 @@ form?.elements.threshold.addEventListener("input", (event) => {
   event.target.parentElement.firstChild.textContent = `Score of ${Number(event.target.value).toFixed(2)} or more `;
 });
 document.getElementById("stop")?.addEventListener("click", () => {
-  if (running !== null) api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
+  if (running?.id) api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
 });
 
 function viewAddress() {

@@ -1,5 +1,5 @@
 // The library: results that follow the filter while it is typed, and keys to walk through the videos.
-import { api, make, say } from "./base.js";
+import { api, make, putInPlace, say } from "./base.js";
 import "./adding.js";
 import "./picker.js";
 import { selectionKey, selectStep, showSelection } from "./selection.js";
@@ -20,12 +20,21 @@ async function show(address, { push = true } = {}) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const found = page.getElementById("results");
     if (found === null) throw new Error(page.querySelector(".error")?.textContent ?? "The server refused.");
-    results.replaceWith(found);
-    results = found;
-    for (const id of ["facts", "tree", "lists", "list-names"]) document.getElementById(id)?.replaceWith(page.getElementById(id));
+    results.removeAttribute("aria-busy");
+    const { activeElement: focused } = document;
+    const card = focused?.closest("#results .card")?.dataset.id;
+    putInPlace(results, found);
+    results = document.getElementById("results");
+    // The place of a card may have changed; the keyboard stays at its video.
+    if (card && !focused.isConnected) results.querySelector(`.card[data-id="${card}"] a`)?.focus({ preventScroll: true });
+    for (const id of ["facts", "tree", "lists", "list-names"]) {
+      const [old, one] = [document.getElementById(id), page.getElementById(id)];
+      if (old && one) putInPlace(old, one);
+    }
     showSelection();
     if (push) history.pushState(null, "", address);
   } catch (error) {
+    if (turn === latest) results.removeAttribute("aria-busy");
     say(error.message);
   }
 }

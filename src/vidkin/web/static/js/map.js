@@ -1,5 +1,5 @@
 // The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
-import { api, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
 
 // Told apart also by people who see red and green alike; each is readable on light and on dark.
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b35c95", "#8a6d00", "#2f86c9", "#c0392b", "#6a51a3", "#1b7f79", "#a0522d", "#5f7f1f", "#7b6f8f"];
@@ -8,6 +8,10 @@ const MOST_POSTERS = 12;
 const byId = (id) => document.getElementById(id);
 const canvas = byId("points");
 const pen = canvas?.getContext("2d");
+const jobs = new Follower(follow);
+const of = byId("find")?.dataset.of;
+const TITLE = of === "shots" ? "Map of the shots" : "Map of the collection";
+const counted = (count) => `${count} ${count === 1 ? of.slice(0, -1) : of}`;
 let map = null;
 let lists = [];
 let view = { x: 0.5, y: 0.5, scale: 0.92 }; // the middle of what is shown, and canvas widths per map width
@@ -138,31 +142,36 @@ function inside([x, y], line) {
 function select(positions) {
   selected = new Set(positions);
   byId("chosen").hidden = selected.size === 0;
-  byId("chosen-title").textContent = selected.size === 1 ? "1 video" : `${selected.size} videos`;
-  byId("chosen").querySelector("ul").replaceChildren(...[...selected].slice(0, MOST_POSTERS).map((position) => poster(map.videos[position])));
+  byId("chosen-title").textContent = counted(selected.size);
+  byId("chosen").querySelector("ul").replaceChildren(...[...selected].slice(0, MOST_POSTERS).map(poster));
   draw();
 }
 
-const poster = (video) =>
-  make("li", {}, make("a", { href: `/videos/${video}`, "aria-label": `Video ${video}` }, make("span", { class: "picture" }, make("img", { src: `/videos/${video}/thumbnail`, alt: "", loading: "lazy", width: 160, height: 90 }))));
+const isShot = () => map.starts.length > 0;
+const addressOf = (position) => `/videos/${map.videos[position]}${isShot() ? `/shots?time=${map.starts[position].toFixed(2)}` : ""}`;
+const pictureOf = (position) => `/videos/${map.videos[position]}/thumbnail${isShot() ? `?time=${((map.starts[position] + map.ends[position]) / 2).toFixed(1)}` : ""}`;
+const timesOf = (position) => (isShot() ? `${clock(map.starts[position])} - ${clock(map.ends[position])}` : "");
+const poster = (position) =>
+  make("li", {}, make("a", { href: addressOf(position), "aria-label": `Video ${map.videos[position]}${isShot() ? `, shot ${timesOf(position)}` : ""}` }, make("span", { class: "picture" }, make("img", { src: pictureOf(position), alt: "", loading: "lazy", width: 160, height: 90 }))));
 
 function showClusters() {
   const members = map.central.map(() => []);
   for (const [position, number] of map.cluster.entries()) members[number]?.push(position);
-  byId("clusters").replaceChildren(...map.central.flatMap((videos, number) => members[number].length === 0 ? [] : [
+  byId("clusters").replaceChildren(...map.central.flatMap((typical, number) => members[number].length === 0 ? [] : [
     make("li", {},
-      make("div", { class: "head-line" }, make("strong", {}, swatch(COLORS[number % COLORS.length]), `Cluster ${number + 1}: ${members[number].length} ${members[number].length === 1 ? "video" : "videos"}`),
+      make("div", { class: "head-line" }, make("strong", {}, swatch(COLORS[number % COLORS.length]), `Cluster ${number + 1}: ${counted(members[number].length)}`),
         make("button", { type: "button", class: "small", "aria-label": `Select cluster ${number + 1}`, onclick: () => select(members[number]) }, "Select")),
-      make("ul", { class: "row" }, ...videos.slice(0, 6).map(poster))),
+      make("ul", { class: "row" }, ...typical.slice(0, 6).map(poster))),
   ]));
 }
 
 async function load() {
-  const found = await api("/api/map");
+  const found = await api(`/api/map?of=${of}`);
   byId("find").hidden = found !== null && found.is_current;
+  if (of === "shots" && !found?.is_current) await countShots();
   if (found === null) return;
   if (!found.is_current) {
-    byId("why").textContent = "The index changed since this map was computed.";
+    byId("why").textContent = `The ${of === "shots" ? "index or its shots" : "index"} changed since this map was computed.`;
     byId("find").querySelector("button").textContent = "Compute it again";
   }
   map = found;
@@ -171,10 +180,21 @@ async function load() {
   for (const old of choice.querySelectorAll(".list")) old.remove();
   choice.append(...lists.map(({ name }) => make("option", { value: name, class: "list" }, `list ${name}`)));
   byId("map-page").hidden = false;
-  byId("facts").textContent = `${map.videos.length} ${map.videos.length === 1 ? "video" : "videos"}, ${map.method === "umap" ? "by UMAP: neighbors are similar" : "by PCA: the two directions in which they differ most"}`;
+  const drawn = map.total > map.videos.length ? ` of ${map.total}, drawn by chance` : "";
+  byId("facts").textContent = `${counted(map.videos.length)}${drawn}, ${METHODS[map.method] ?? map.method}`;
   group();
   showClusters();
   select([]);
+}
+
+const METHODS = { umap: "by UMAP: neighbors are similar", pacmap: "by PaCMAP: neighbors are similar", pca: "by PCA: the two directions in which they differ most" };
+
+/** Says of how many videos the shots are known, and offers to find the others. */
+async function countShots() {
+  const { known, unknown } = await api("/api/map/shots");
+  const all = known + unknown;
+  byId("known").textContent = unknown ? `The shots of ${known} of ${all} ${all === 1 ? "video" : "videos"} are known.` : `The shots of all ${all} videos are known.`;
+  byId("find-shots").hidden = unknown === 0;
 }
 
 async function follow(job) {
@@ -183,10 +203,10 @@ async function follow(job) {
   button.disabled = true;
   try {
     const ended = await watchJob(job.id, (state) => showProgress(work, state));
+    for (const line of ended.notes) say(line, { seconds: 12 });
     if (ended.state === "done") await load();
     else say(ended.error || "Stopped.");
-  } catch (error) {
-    say(error.message);
+    return ended;
   } finally {
     button.disabled = false;
     work.hidden = true;
@@ -203,13 +223,12 @@ async function point(event) {
   const [x, y] = toScreen(found);
   tip.style.left = `${Math.min(Math.max(x - 80, 0), canvas.clientWidth - 160)}px`;
   tip.style.top = `${y > 130 ? y - 125 : y + 12}px`;
-  const video = map.videos[found];
-  if (tip.dataset.video === String(video)) return;
-  tip.dataset.video = video;
-  tip.querySelector("span").textContent = "";
-  tip.querySelector("img").src = `/videos/${video}/thumbnail`;
-  const record = await api(`/api/videos/${video}`).catch(() => null);
-  if (turn === asked && record !== null) tip.querySelector("span").textContent = record.name;
+  if (tip.dataset.shown === String(found)) return;
+  tip.dataset.shown = found;
+  tip.querySelector("span").textContent = timesOf(found);
+  tip.querySelector("img").src = pictureOf(found);
+  const record = await api(`/api/videos/${map.videos[found]}`).catch(() => null);
+  if (turn === asked && record !== null) tip.querySelector("span").textContent = [record.name, timesOf(found)].filter(Boolean).join(", ");
 }
 
 function listen() {
@@ -254,7 +273,7 @@ function listen() {
       select([...map.videos.keys()].filter((position) => inside(toScreen(position), line)));
     } else if (!from.moved) {
       const found = nearest(event.offsetX, event.offsetY);
-      if (found >= 0 && !lasso) location.href = `/videos/${map.videos[found]}`;
+      if (found >= 0 && !lasso) location.href = addressOf(found);
     }
     lasso = null;
     draw();
@@ -271,14 +290,14 @@ function listen() {
   byId("to-list")?.addEventListener("click", async () => {
     try {
       const name = byId("list-name").value.trim();
-      await api("/api/lists", { method: "POST", body: { name, add: [...selected].map((position) => map.videos[position]) } });
+      await api("/api/lists", { method: "POST", body: { name, add: [...new Set([...selected].map((position) => map.videos[position]))] } });
       say(`Added to "${name}"; the library shows it.`);
     } catch (error) {
       say(error.message);
     }
   });
   byId("find").querySelector("button").addEventListener("click", () =>
-    api("/api/map", { method: "POST", body: {} }).then(follow).catch((error) => say(error.message)));
+    jobs.begin(() => api("/api/map", { method: "POST", body: { of, find_shots: byId("find-shots")?.querySelector("input").checked ?? true } })));
   new ResizeObserver(() => map !== null && draw()).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => map !== null && draw());
 }
@@ -310,9 +329,7 @@ document.addEventListener("keydown", (event) => {
 if (canvas !== null) {
   listen();
   try {
-    const job = await runningJob("map");
-    if (job !== undefined) await follow(job);
-    else await load();
+    if ((await jobs.join("map", (job) => job.title === TITLE)) === null) await load();
   } catch (error) {
     say(error.message);
   }

@@ -1,12 +1,15 @@
 // What recurs: groups, one timeline a file, and a part in large whose ends are dragged or moved by keys.
-import { api, clock, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, clock, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const AROUND = 5; // seconds shown on both sides of a part
 const form = document.getElementById("wish");
 const progress = document.getElementById("progress");
 const byId = (name) => document.getElementById(name);
-let running = null;
+const jobs = new Follower(follow);
+let running = null; // the job that is followed
+let newest = null; // the refresh that began last
+let isOld = false; // a search ended while changes were not saved
 let changes = new Map(); // key of a group -> {place: {start, end, belongs}}
 let chosen = null; // {button, part, file, view}
 let player = null;
@@ -18,20 +21,45 @@ const row = (key) => document.querySelector(`#groups [data-key="${key}"]`);
 
 // The page as the server has it now.
 
-async function refresh() {
+/** Resolves when the page shows what the newest request brought: an older one that comes late changes nothing. */
+function refresh() {
+  const mine = fetchPage().then((page) => {
+    if (mine !== newest) return newest;
+    show(page);
+    return null;
+  });
+  newest = mine;
+  return mine;
+}
+
+async function fetchPage() {
   const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+function show(page) {
   if (page.getElementById("found") === null) return;
   const kept = chosen === null ? null : { file: chosen.file.id, start: changeOf(chosen.part).start };
   const focus = document.activeElement?.closest(".end")?.id;
   close();
   changes = new Map();
+  isOld = false;
+  const refocus = keepFocus();
   byId("found").replaceWith(page.getElementById("found"));
   place();
+  refocus();
   if (kept === null) return;
   const buttons = [...document.querySelectorAll(`.file[data-id="${kept.file}"] .part`)];
   const nearest = buttons.sort((one, other) => Math.abs(partOf(one).start - kept.start) - Math.abs(partOf(other).start - kept.start))[0];
   if (nearest !== undefined) choose(nearest, { focus });
+}
+
+/** Remembers where the keyboard is in the list; what it returns brings it back there. */
+function keepFocus() {
+  const places = (key) => [...document.querySelectorAll(`#found [data-key="${key}"]:is(li, tr, section, article) :is(a, button, input, select)`)];
+  const key = document.activeElement?.closest("#found [data-key]")?.dataset.key;
+  const at = places(key).indexOf(document.activeElement);
+  return () => at >= 0 && places(key)[at]?.focus({ preventScroll: true });
 }
 
 /** Put the parts where they are in their files; the policy of the page forbids styles in its text. */
@@ -45,16 +73,10 @@ function place() {
 // Searching.
 
 async function find() {
-  if (running !== null) return;
-  running = {};  // taken at once: a click may come while the search that the page begins by itself is on its way
+  if (running !== null) return say("A search is at work; stop it to search with other settings.");
   const { least, shortest, inside } = form.elements;
   const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes" };
-  try {
-    await follow(await api("/api/recurring", { method: "POST", body }));
-  } catch (error) {
-    running = null;
-    say(error.message);
-  }
+  await jobs.begin(() => api("/api/recurring", { method: "POST", body }));
 }
 
 async function follow(job) {
@@ -64,13 +86,17 @@ async function follow(job) {
     const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     if (ended.state === "failed") say(ended.error, { seconds: 15 });
     if (ended.state === "stopped") say("Stopped; what was compared is kept.");
-    if (ended.state === "done") await refresh();
+    isOld = ended.state === "done" && changes.size > 0;
+    if (isOld) say("The search has ended. Save or revert your changes to see what it found.", { seconds: 20 });
+    else if (ended.state === "done") await refresh();
+    return ended;
   } catch (error) {
     say(error.message);
   } finally {
     running = null;
     progress.hidden = true;
   }
+  return null;
 }
 
 // A part in large.
@@ -239,6 +265,7 @@ function revert() {
   changes.delete(key);
   for (const button of buttons) choose(button);
   choose(current);
+  if (isOld && changes.size === 0) refresh().catch((error) => say(error.message));
 }
 
 document.addEventListener("click", (event) => {
@@ -248,7 +275,7 @@ document.addEventListener("click", (event) => {
   if (button === null) return;
   const key = button.closest("[data-key]")?.dataset.key;
   if (button.matches(".part")) choose(button);
-  else if (button.id === "stop") api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
+  else if (button.id === "stop") running && api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
   else if (button.id === "save") decide(chosen.part.key, "recurs");
   else if (button.id === "revert") revert();
   else if (button.id === "apart") {
@@ -297,9 +324,8 @@ form?.addEventListener("submit", (event) => {
 place();
 if (form !== null) {
   try {
-    const job = await runningJob("recurring");
-    if (job !== undefined) await follow(job);
-    else if (byId("found").dataset.behind) await find();
+    const joined = await jobs.join("recurring");
+    if (joined === null && byId("found").dataset.behind) await find();
   } catch (error) {
     say(error.message);
   }

@@ -1,11 +1,12 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
-import { api, clock, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, clock, make, putInPlace, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 import { Sync, partOf } from "./sync.js";
 
 const shownPair = document.getElementById("pair");
 const progress = document.getElementById("progress");
 const moments = [0.1, 0.37, 0.63, 0.9];
+const jobs = new Follower(follow);
 let waiting = [];
 let busy = false;
 let playing = null; // the two players of the pair that is shown
@@ -122,10 +123,13 @@ async function showPair() {
   }
 }
 
+let newest = 0;
 async function refresh() {
+  const mine = (newest += 1);
   const answer = await fetch("/review", { headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  document.getElementById("state").replaceWith(page.getElementById("state"));
+  if (mine !== newest) return; // a later verdict is in the answer to the later request
+  putInPlace(document.getElementById("state"), page.getElementById("state"));
   await showHistory();
 }
 
@@ -193,13 +197,7 @@ async function showHistory() {
   document.getElementById("history").replaceChildren(...(rows.length ? rows : [make("li", { class: "facts" }, "No verdict yet.")]));
 }
 
-async function train(what) {
-  try {
-    await follow(await api("/api/review/train", { method: "POST", body: { what } }));
-  } catch (error) {
-    say(error.message);
-  }
-}
+const train = (what) => jobs.begin(() => api("/api/review/train", { method: "POST", body: { what } }));
 
 async function follow(job) {
   progress.hidden = false;
@@ -207,8 +205,7 @@ async function follow(job) {
     const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     tell(ended.state === "done" ? "Trained. What changed stands below, under Trainings." : ended.error || "Stopped.");
     await refresh();
-  } catch (error) {
-    say(error.message);
+    return ended;
   } finally {
     progress.hidden = true;
   }
@@ -243,5 +240,4 @@ document.addEventListener("keydown", (event) => {
 });
 show();
 showHistory().catch((error) => say(error.message));
-const training = await runningJob("review");
-if (training !== undefined) follow(training);
+jobs.join("review").catch((error) => say(error.message));

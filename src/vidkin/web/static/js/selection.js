@@ -1,6 +1,7 @@
 // Several videos of the library at once: selected by mouse and by key, put on lists, searched for copies, cut, removed.
-import { api, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, make, say, showProgress, watchJob } from "./base.js";
 
+const jobs = new Follower(watch);
 const selected = new Set();
 const bar = document.getElementById("selection");
 const find = (id) => document.getElementById(id);
@@ -104,22 +105,26 @@ find("select-all").addEventListener("click", async () => {
   }
 });
 
-/** Do a job of the server with its progress in the bar; resolves with its last state, or null if it could not begin. */
-async function follow(begin) {
+/** Show a job of the server in the bar; resolves with its last state, or null if it did not come to its end. */
+async function watch(job) {
   const work = find("work");
   try {
-    const job = await begin();
     work.hidden = bar.hidden = false;
     find("stop-work").onclick = () => api(`/api/jobs/${job.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
     const ended = await watchJob(job.id, (state) => showProgress(work, state));
     if (ended.state === "done") return ended;
     say(ended.error || "Stopped; finished work is kept.");
-  } catch (error) {
-    say(error.message);
   } finally {
     work.hidden = true;
     showSelection();
   }
+  return null;
+}
+
+/** Begin a job, unless one is at work; resolves with its last state, or null. */
+async function follow(begin) {
+  if (!jobs.isBusy) return jobs.begin(begin);
+  say("Wait until the work that is shown has ended, or stop it.");
   return null;
 }
 
@@ -201,5 +206,4 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-const running = await runningJob("copies").catch(() => undefined);
-if (running !== undefined) follow(() => running).then((ended) => ended && showCopies(ended.result));
+jobs.join("copies").then((ended) => ended && showCopies(ended.result)).catch((error) => say(error.message));

@@ -1,5 +1,5 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { api, clock, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const root = document.getElementById("shots");
@@ -11,6 +11,7 @@ const byId = (name) => document.getElementById(name);
 const player = new Player(JSON.parse(byId("player").dataset.source));
 byId("player").append(player.element);
 playerKeys(player.element, player);
+const jobs = new Follower(follow);
 let shown = null;
 let cuts = [];
 let chosen = null;
@@ -271,13 +272,7 @@ async function store(method) {
   }
 }
 
-async function find() {
-  try {
-    await follow(await api(address, { method: "POST" }));
-  } catch (error) {
-    say(error.message);
-  }
-}
+const find = () => jobs.begin(() => api(address, { method: "POST" }));
 
 async function follow(job) {
   const [button, progress] = [byId("find").querySelector("button"), byId("find").querySelector("div")];
@@ -287,6 +282,7 @@ async function follow(job) {
     const ended = await watchJob(job.id, (state) => showProgress(progress, state));
     if (ended.state === "done") await load();
     else say(ended.error || "Stopped.");
+    return ended;
   } finally {
     button.disabled = false;
     progress.hidden = true;
@@ -296,9 +292,9 @@ async function follow(job) {
 /** Show the shots; a page that is opened while they are being found shows how far that is. */
 async function begin() {
   try {
-    const job = await runningJob("shots");
-    if (job?.video === Number(video)) await follow(job);
-    else await load();
+    if ((await jobs.join("shots", (job) => job.video === Number(video))) === null) await load();
+    const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
+    if (shown !== null && time >= 0) seek(Math.min(time, shown.duration - frame()));
   } catch (error) {
     say(error.message);
   }

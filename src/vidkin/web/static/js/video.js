@@ -1,5 +1,5 @@
 // One video: mark a part of it and search with that; its shots, if they are known, or with one click.
-import { api, clock, make, runningJob, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
 import { QueryPanel } from "./query.js";
 import { searchAddress } from "./addresses.js";
 
@@ -47,9 +47,10 @@ async function follow(job) {
 }
 
 if (shots !== null) {
+  const jobs = new Follower(follow);
   shots.querySelector("button").addEventListener("click", () =>
-    api(address, { method: "POST" }).then(follow).catch((error) => say(error.message)));
-  showShots().then(() => runningJob("shots")).then((job) => job?.video === Number(shots.dataset.video) && follow(job)).catch((error) => say(error.message));
+    jobs.begin(() => api(address, { method: "POST" })));
+  showShots().then(() => jobs.join("shots", (job) => job.video === Number(shots.dataset.video))).catch((error) => say(error.message));
 }
 
 // What else is known, or found with one click: similar videos, parts that are elsewhere, parts that recur.

@@ -1,0 +1,216 @@
+"""Stretches of a video, one after the other, as one new video: exact to the frame, with the sound of each."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import av
+import numpy as np
+from av.audio.resampler import AudioResampler
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike
+from vidkin.errors import InvalidArgumentError
+from vidkin.media.container import open_video
+from vidkin.media.decode import iter_frames
+from vidkin.media.encode import Image, open_media_output, write_video
+from vidkin.media.probing import probe
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer, OutputContainer
+    from av.packet import Packet
+
+    from vidkin.media.split_exactly import Span
+
+_logger = logging.getLogger(__name__)
+
+_RATE = 48_000
+# Seconds: what is decoded before a stretch, because sound that begins at a packet fades in; and steps between the times
+# of two packets, and of two stretches, that are more than rounding.
+_BEFORE, _STEP, _SEAM = 0.5, 0.03, 1e-6
+# Samples that are encoded at a time.
+_BLOCK = 8 * 1024
+
+
+def join_spans(
+    source: PathLike,
+    target: PathLike,
+    spans: Sequence[Span],
+    *,
+    rate: float,
+    crf: int = 20,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> bool:
+    """Write stretches of a video one after the other as one new video, exact to the frame.
+
+    Pictures are encoded again and keep their spacing in time. Sound is the first stream of sound, as AAC, cut to the
+    sample; where a stretch has none, or it cannot be decoded, there is silence.
+
+    Args:
+        source: The video.
+        target: Where to write, for example ``"clip.mp4"``; an existing file is replaced.
+        spans: The stretches in seconds from the first frame, with the numbers of their frames.
+        rate: Frames per second of the source.
+        crf: Constant quality of the pictures, from 0 (best) to 51.
+        on_progress: Callback that receives (stretches begun, total number of stretches), often; what it raises ends the
+            work.
+
+    Returns:
+        Whether the new video has sound.
+
+    Raises:
+        InvalidArgumentError: There are no spans.
+        MediaError: The source cannot be read, or the target cannot be written.
+    """
+    if not spans:
+        raise InvalidArgumentError("spans to join must not be empty")
+    properties = probe(source)
+    if not properties.has_audio:
+        _write_pictures(source, target, spans, rate, crf, on_progress)
+        return False
+    with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+        silent = Path(folder, f"silent{Path(target).suffix}")
+        _write_pictures(source, silent, spans, rate, crf, on_progress)
+        with (
+            open_video(source) as (container, _),
+            av.open(f"file:{silent}") as pictures,
+            open_media_output(target) as partial,
+            av.open(f"file:{partial}", "w") as output,
+        ):
+            sound = container.streams.audio[0]
+            blocks = _blocks_of(container, sound, spans, properties.start_time)
+            _add_sound(output, pictures, blocks, "mono" if sound.channels == 1 else "stereo")
+    return True
+
+
+def _write_pictures(
+    source: PathLike,
+    target: PathLike,
+    spans: Sequence[Span],
+    rate: float,
+    crf: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> None:
+    times: list[float] = []
+
+    def frames() -> Iterator[Image]:
+        written = 0.0  # seconds of the stretches before this one
+        for done, span in enumerate(spans):
+            # Half a frame early and late: times of files are rounded, and no frame is to be lost or taken twice.
+            half = 0.5 * (span.end - span.start) / (span.end_frame - span.start_frame)
+            for piece in iter_frames(
+                source, rate=None, start=max(span.start - half, 0.0), end=span.end - half, batch=8
+            ):
+                if on_progress is not None:
+                    on_progress(done, len(spans))
+                for image, time in zip(piece.images, piece.timestamps, strict=True):
+                    times.append(written + max(float(time) - span.start, 0.0))
+                    yield image
+            written += span.end - span.start
+
+    def clock() -> Iterator[float]:
+        while True:
+            yield times.pop(0)
+
+    write_video(target, frames(), rate=rate, times=clock(), crf=crf)
+
+
+def _add_sound(
+    output: OutputContainer, pictures: InputContainer, blocks: Iterator[NDArray[np.float32]], layout: str
+) -> None:
+    """Copy the pictures and encode the sound, in the order of their times."""
+    stored = pictures.streams.video[0]
+    video = output.add_stream_from_template(stored)
+    sound = output.add_stream("aac", rate=_RATE, layout=layout)
+    done = 0  # samples
+
+    def sound_until(time: float) -> None:
+        nonlocal done
+        while done < time * _RATE and (block := next(blocks, None)) is not None:
+            frame = av.AudioFrame.from_ndarray(block[: sound.channels], format="fltp", layout=layout)
+            frame.sample_rate, frame.pts, frame.time_base = _RATE, done, Fraction(1, _RATE)
+            output.mux(sound.encode(frame))
+            done += block.shape[1]
+
+    packet: Packet[Any]
+    for packet in pictures.demux(stored):
+        if packet.dts is None:
+            continue
+        sound_until(float(packet.dts * Fraction(packet.time_base)))
+        packet.stream = video
+        output.mux_one(packet)
+    sound_until(float("inf"))
+    output.mux(sound.encode(None))
+
+
+def _blocks_of(
+    container: InputContainer, stream: AudioStream, spans: Sequence[Span], origin: float
+) -> Iterator[NDArray[np.float32]]:
+    """The sound [2, N] of all stretches; each begins at the sample at which its pictures begin."""
+    written, seconds = 0, 0.0
+    for start, end in _without_seams(spans):
+        first, wanted = written, round((seconds + end - start) * _RATE)
+        seconds += end - start
+        with suppress(av.error.FFmpegError):  # then it is read from where the file is on
+            time = max(start - _BEFORE, 0.0) + origin
+            container.seek(int(time / Fraction(stream.time_base or Fraction(1, _RATE))), stream=stream)
+        for time, samples in _decode(container, stream, origin):
+            at = first + round((time - start) * _RATE)
+            if at >= wanted:
+                break
+            if at > written:  # no sound here
+                yield from _silence(at - written)
+                written = at
+            part = samples[:, written - at : wanted - at]
+            if part.shape[1]:
+                yield part
+                written += part.shape[1]
+        yield from _silence(wanted - written)
+        written = wanted
+
+
+def _without_seams(spans: Sequence[Span]) -> Iterator[tuple[float, float]]:
+    """Start and end of the spans; those that follow each other are one, so that their sound is decoded in one go."""
+    start, end = spans[0].start, spans[0].end
+    for span in spans[1:]:
+        if abs(span.start - end) < _SEAM:
+            end = span.end
+        else:
+            yield start, end
+            start, end = span.start, span.end
+    yield start, end
+
+
+def _silence(count: int) -> Iterator[NDArray[np.float32]]:
+    for start in range(0, count, _BLOCK):
+        yield np.zeros((2, min(_BLOCK, count - start)), np.float32)
+
+
+def _decode(
+    container: InputContainer, stream: AudioStream, origin: float
+) -> Iterator[tuple[float, NDArray[np.float32]]]:
+    """Times in seconds from the first picture and samples [2, N], from where the file is on."""
+    resampler, begin, count = None, 0.0, 0
+    for packet in container.demux(stream):
+        try:
+            frames = packet.decode()
+        except av.error.FFmpegError as error:
+            _logger.info("%r: sound that cannot be decoded is left out: %s", container.name, error)
+            continue
+        for frame in frames:
+            if frame.pts is None or frame.time is None:
+                continue
+            time = frame.time - origin
+            if resampler is None or abs(begin + count / _RATE - time) > _STEP:
+                resampler, begin, count = AudioResampler(format="fltp", layout="stereo", rate=_RATE), time, 0
+            for part in resampler.resample(frame):
+                samples = part.to_ndarray().astype(np.float32)
+                yield begin + count / _RATE, samples
+                count += samples.shape[1]

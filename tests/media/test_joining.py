@@ -1,0 +1,108 @@
+"""Stretches joined to a new video: their frames, and the sound of each at its moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import join_spans, probe, read_frames
+
+RATE = 48_000
+
+
+@dataclass(frozen=True)
+class Stretch:
+    start: float
+    end: float
+    start_frame: int
+    end_frame: int
+
+
+def stretch(start: int, end: int) -> Stretch:
+    """Of a video with 10 frames a second."""
+    return Stretch(start, end, 10 * start, 10 * end)
+
+
+def tones(path: Path, *, seconds: int = 6, heard: int = 6) -> Path:
+    """A video of 10 frames a second in which the tone of second k has 400 (k + 1) Hz, as long as it is heard."""
+    with av.open(str(path), "w") as container:
+        video = container.add_stream("libx264", rate=10, options={"preset": "veryfast"})
+        video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
+        sound = container.add_stream("aac", rate=RATE, layout="stereo")
+        for index, image in enumerate(pan("coffee", 10 * seconds, width=96, height=64)):
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+            picture.pts, picture.time_base = index, Fraction(1, 10)
+            container.mux(video.encode(picture))
+            if index >= 10 * heard:
+                continue
+            at = np.arange(index * RATE // 10, (index + 1) * RATE // 10)
+            wave = (np.sin(2 * np.pi * 400 * (index // 10 + 1) * at / RATE) / 4).astype(np.float32)
+            samples = av.AudioFrame.from_ndarray(np.stack([wave, wave]), format="fltp", layout="stereo")
+            samples.sample_rate, samples.pts, samples.time_base = RATE, int(at[0]), Fraction(1, RATE)
+            container.mux(sound.encode(samples))
+        container.mux(video.encode())
+        container.mux(sound.encode())
+    return path
+
+
+def heard_in(path: Path) -> NDArray[np.float32]:
+    """The first channel from the time of the first picture on."""
+    parts = []
+    with av.open(str(path)) as container:
+        for frame in container.decode(audio=0):
+            assert frame.pts is not None
+            parts.append((round(float(frame.pts * frame.time_base) * RATE), frame.to_ndarray()[0]))
+    whole = np.zeros(max(at + len(part) for at, part in parts), np.float32)
+    for at, part in parts:
+        if at + len(part) > 0:
+            whole[max(at, 0) : at + len(part)] = part[max(-at, 0) :]
+    return whole
+
+
+def pitch(wave: NDArray[np.float32], start: float, end: float) -> float:
+    """The strongest frequency between two times, in Hz."""
+    part = wave[round(start * RATE) : round(end * RATE)]
+    return float(np.abs(np.fft.rfft(part * np.hanning(len(part)))).argmax() * RATE / len(part))
+
+
+def test_each_stretch_keeps_its_frames_and_its_sound(tmp_path: Path) -> None:
+    source = tones(tmp_path / "film.mp4")
+    steps: list[tuple[int, int]] = []
+    spans = [stretch(4, 5), stretch(5, 6), stretch(1, 2)]
+    made = tmp_path / "clip.mp4"
+    assert join_spans(source, made, spans, rate=10, on_progress=lambda done, total: steps.append((done, total))) is True
+    assert (steps[0], steps[-1]) == ((0, 3), (2, 3))
+    assert probe(made).duration == pytest.approx(3, abs=0.05)
+    shown, original = read_frames(made, rate=None), read_frames(source, rate=None)
+    assert shown.timestamps == pytest.approx(np.arange(30) / 10, abs=1e-3)
+    expected = np.concatenate([original.images[40:60], original.images[10:20]]).astype(float)
+    assert np.abs(shown.images - expected).mean(axis=(1, 2, 3)).max() < 8
+    wave = heard_in(made)
+    assert [round(pitch(wave, at, at + 0.9), -1) for at in (0.05, 1.05, 2.05)] == [2000, 2400, 800]
+    # The tone of the last stretch begins with its pictures, to 30 ms.
+    assert pitch(wave, 1.87, 1.97) == pytest.approx(2400, abs=20)
+    assert pitch(wave, 2.03, 2.13) == pytest.approx(800, abs=20)
+    # As loud as it was, without a gap where two stretches follow each other in the film.
+    assert np.abs(wave[round(0.99 * RATE) : round(1.01 * RATE)]).max() == pytest.approx(0.25, abs=0.05)
+
+
+def test_there_is_silence_where_the_sound_has_ended_and_no_sound_where_there_is_none(tmp_path: Path) -> None:
+    source = tones(tmp_path / "film.mkv", heard=2)
+    made = tmp_path / "clip.mp4"
+    assert join_spans(source, made, [stretch(3, 4), stretch(1, 2)], rate=10)
+    wave = heard_in(made)
+    assert np.abs(wave[: round(0.9 * RATE)]).max() < 0.01
+    assert pitch(wave, 1.1, 1.9) == pytest.approx(800, abs=20)
+    mute = encode(tmp_path / "mute.mp4", pan("coffee", 20))
+    assert join_spans(mute, made, [stretch(0, 1)], rate=10) is False
+    assert probe(made).has_audio is False
+    with pytest.raises(InvalidArgumentError, match="spans to join must not be empty"):
+        join_spans(mute, made, [], rate=10)
