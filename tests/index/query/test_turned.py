@@ -71,7 +71,7 @@ def test_a_search_finds_turned_copies_and_says_how_they_are_turned(index: vidkin
 def test_what_is_not_turned_is_not_read_again(index: vidkin.Index, folder: Path) -> None:
     query = index._describe(folder / "rocket.mp4", None, None, True)
     assert query.turns is not None
-    assert [degrees for degrees, _ in query.turns.predicted()] == [90, 90, 270, 270, 180, 180]
+    assert [degrees for degrees, _ in query.turns.looks()] == [90, 90, 270, 270, 180, 180]
     assert query.as_it_is.turns is None
     found = index.search(folder / "rocket.mp4", threshold=0.2)
     assert [(Path(match.path).stem, match.turned) for match in found] == [("rocket", 0)]

@@ -25,7 +25,6 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns
 from vidkin.features.describe import HANG_TIMEOUT, Silence
-from vidkin.features.turns import Turn
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale
 from vidkin.index.storage.contract import VectorStore
@@ -33,6 +32,7 @@ from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
 from vidkin.media import Frames, open_probed, write_video
+from vidkin.media.frames import join_frames
 from vidkin.similarity import (
     LEARNED,
     FrameFeatures,
@@ -146,30 +146,30 @@ class Query:
 
 
 # Clockwise, in the order in which they are tried: pictures of phones held upright first.
-_TURNS: dict[int, Turn] = {90: "turned 90", 270: "turned 270", 180: "turned 180"}
+_TURNS = (90, 270, 180)
 
-# Frames whose vectors are predicted: enough to tell which videos deserve a look.
-_PREDICTED_FRAMES = 8
+# Frames that are kept to be described turned: enough to tell which videos deserve a look.
+_TURNED_FRAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTurns:
-    """A query turned by a quarter, a half and three quarters of a circle: predicted at once, exact by reading again.
+    """A query turned by a quarter, a half and three quarters of a circle: a few frames of it, or all by reading again.
 
     Attributes:
-        predict: Features of the whole pictures of a few frames after a turn, about as the extractor would describe
-            them, from degrees clockwise and whether they are flipped afterwards; None if that is not asked for.
+        look: Features of the whole pictures of a few frames, turned by so many degrees clockwise and flipped
+            afterwards or not; None if none of them shows anything.
         read: The query turned by so many degrees, described by reading its file again.
     """
 
-    predict: Callable[[int, bool], FrameFeatures | None]
+    look: Callable[[int, bool], FrameFeatures | None]
     read: Callable[[int], Query]
 
-    def predicted(self) -> Iterator[tuple[int, FrameFeatures]]:
-        """Every turn that can be told, with a flip afterwards and without: degrees clockwise, and features."""
+    def looks(self) -> Iterator[tuple[int, FrameFeatures]]:
+        """Every turn, with a flip afterwards and without: degrees clockwise, and features of a few frames."""
         for degrees in _TURNS:
             for mirrored in (False, True):
-                features = self.predict(degrees, mirrored)
+                features = self.look(degrees, mirrored)
                 if features is not None:
                     yield degrees, features
 
@@ -209,8 +209,12 @@ def describe_query(
     if end is not None and end <= first:
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
 
+    few = _FewFrames()
+    turns = not turned and isinstance(extractor, PredictsTurns) and scorer_of(extractor).has_segments
+
     def read(beat: Callable[[Phase], None]) -> Query:
-        parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat)
+        keep = few.add if turns else None
+        parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat, keep)
         described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
         plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
         return Query(plain, flipped[0] if flipped else None)
@@ -219,29 +223,47 @@ def describe_query(
         query = run_watched(read, hang_timeout=hang_timeout)
     except HangError as error:
         raise MediaError(path, str(error), temporary=True) from error
-    if turned or not isinstance(extractor, PredictsTurns):
+    if not turns:
         return query
     again = partial(
         describe_query, path, extractor, calibration, common,
         rate=rate, start=start, end=end, mirrored=mirrored, hang_timeout=hang_timeout,
     )  # fmt: skip
-    predict = partial(_predict, query, extractor, calibration)
-    return replace(query, turns=QueryTurns(predict, lambda degrees: again(turned=degrees)))
+    frames = few.informative(query.plain)
+
+    def look(degrees: int, flipped: bool) -> FrameFeatures | None:
+        if frames is None or (flipped and not mirrored):
+            return None
+        return calibration.calibrate(extractor.extract_turned(frames, degrees, mirror=flipped))
+
+    return replace(query, turns=QueryTurns(look, lambda degrees: again(turned=degrees)))
 
 
-def _predict(
-    query: Query, extractor: PredictsTurns, calibration: Calibration, degrees: int, mirrored: bool
-) -> FrameFeatures | None:
-    """See :class:`QueryTurns`."""
-    # Turned and then flipped is flipped and then turned the other way.
-    view, turn = (query.mirrored, _TURNS[-degrees % 360]) if mirrored else (query.plain, _TURNS[degrees])
-    if view is None:
-        return None
-    told = np.flatnonzero(view.information > 0)
-    if len(told) > _PREDICTED_FRAMES:
-        told = told[np.linspace(0, len(told) - 1, _PREDICTED_FRAMES).astype(np.int64)]
-    predicted = extractor.predict_turned(view.frames(told), turn) if len(told) else None
-    return None if predicted is None else calibration.calibrate(predicted)
+class _FewFrames:
+    """Between 16 and 31 frames of those that pass by, evenly spread, however many there are."""
+
+    def __init__(self) -> None:
+        self._kept: list[Frames] = []
+        self._stride, self._passed = 1, 0
+
+    def add(self, frames: Frames) -> None:
+        """Keep every so many of these frames, and fewer of those before once there are enough."""
+        for place in range(len(frames)):
+            if self._passed % self._stride == 0:
+                self._kept.append(Frames(frames.images[place : place + 1].copy(), frames.timestamps[place : place + 1]))
+                if len(self._kept) == 4 * _TURNED_FRAMES:
+                    self._kept, self._stride = self._kept[::2], 2 * self._stride
+            self._passed += 1
+
+    def informative(self, features: FrameFeatures) -> Frames | None:
+        """At most eight that show the most, as the features of all frames tell; None if none shows anything."""
+        rows = np.searchsorted(features.timestamps, [float(frame.timestamps[0]) for frame in self._kept])
+        information = features.information[np.minimum(rows, len(features) - 1)]
+        # An empty sky before the airplane comes says nothing.
+        told = np.flatnonzero((information > 0) & (information >= information.max(initial=0.0) / 2))
+        if len(told) > _TURNED_FRAMES:
+            told = told[np.linspace(0, len(told) - 1, _TURNED_FRAMES).astype(np.int64)]
+        return join_frames([self._kept[place] for place in told]) if len(told) else None
 
 
 def _read(
@@ -253,6 +275,7 @@ def _read(
     mirrored: bool,
     turned: int,
     beat: Callable[[Phase], None],
+    on_frames: Callable[[Frames], None] | None,
 ) -> tuple[list[tuple[FrameFeatures, ...]], float]:
     """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
@@ -275,6 +298,7 @@ def _read(
                 views=extractor.views != "none",
                 part_rate=_PARTS_A_SECOND,
                 beat=beat,
+                on_frames=on_frames,
             )
         )
     if not parts:
