@@ -628,9 +628,7 @@ def _scores_of_turns(first: Query, second: Query, scorer: Scorer) -> list[PairSc
     if first.turns is None or not scorer.has_segments:
         return []
     promising = {
-        degrees
-        for degrees, features in first.turns.looks()
-        if is_promising(scorer.score(features, [second.plain])[0])
+        degrees for degrees, features in first.turns.looks() if is_promising(scorer.score(features, [second.plain])[0])
     }
     results = []
     for degrees in sorted(promising):
