@@ -611,8 +611,8 @@ class ScoreSettings:
             unrelated changes reach by chance; it is subtracted.
         doubt: Similarity of two stretches, in [0, 1), that means nothing if no change confirms it.
         doubt_of_plain: Similarity, in [0, 1), that in addition means nothing in pictures without detail.
-        doubt_of_short: Similarity, in [0, 1), that in addition means nothing in a match of a moment, and less in one of up
-            to 4 s.
+        doubt_of_short: Similarity, in [0, 1), that in addition means nothing in a match of a moment, and less in one
+            of up to 4 s.
         doubt_of_short_parts: The same for a part of one picture.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
         maximum_segments: Maximum number of segments reported per pair.

@@ -45,11 +45,9 @@ from vidkin.similarity import (
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
 FrameQuery = Image.Image | NDArray[np.uint8] | Frames
-
 """A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
 
 QuerySource = str | os.PathLike[str] | FrameQuery
-
 """What can be searched for: a file, or frames in memory."""
 
 
@@ -120,7 +118,6 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
 
 
 _logger = logging.getLogger(__name__)
-
 # A query has several frames per second, to find where a match begins; parts of the picture need fewer.
 _PARTS_A_SECOND = 2.0
 
@@ -147,7 +144,6 @@ class Query:
 
 # Clockwise, in the order in which they are tried: pictures of phones held upright first.
 _TURNS = (90, 270, 180)
-
 # Frames that are kept to be described turned: enough to tell which videos deserve a look.
 _TURNED_FRAMES = 8
 
@@ -248,11 +244,11 @@ class _FewFrames:
 
     def add(self, frames: Frames) -> None:
         """Keep every so many of these frames, and fewer of those before once there are enough."""
-        for place in range(len(frames)):
+        for image, time in zip(frames.images, frames.timestamps, strict=True):
             if self._passed % self._stride == 0:
-                self._kept.append(Frames(frames.images[place : place + 1].copy(), frames.timestamps[place : place + 1]))
-                if len(self._kept) == 4 * _TURNED_FRAMES:
-                    self._kept, self._stride = self._kept[::2], 2 * self._stride
+                self._kept.append(Frames(image[None].copy(), np.array([time])))
+            if len(self._kept) == 4 * _TURNED_FRAMES:
+                self._kept, self._stride = self._kept[::2], 2 * self._stride
             self._passed += 1
 
     def informative(self, features: FrameFeatures) -> Frames | None:
@@ -337,13 +333,11 @@ def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0
 
 
 ABANDONED = "vidkin abandoned reader"
-
 """Name of a thread that had not ended when its result was no longer needed."""
 
 _Result = TypeVar("_Result")
 
 _TICK = 0.1
-
 # Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
 _LAST_CHANCE = 0.5
 
