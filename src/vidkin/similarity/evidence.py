@@ -626,7 +626,7 @@ class ScoreSettings:
     covering_of_part_pairs: float = 8.0
     threshold_of_part_pairs: float = 0.25
     doubt_of_part_pairs: float = 0.3
-    doubt_of_plain_part_pairs: float = 0.2
+    doubt_of_plain_part_pairs: float = 0.3
     still: float = 0.15
     change_energy: float = 0.005
     change_share: float = 0.9

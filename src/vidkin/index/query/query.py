@@ -206,10 +206,10 @@ def describe_query(
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
 
     few = _FewFrames()
-    turns = not turned and isinstance(extractor, PredictsTurns) and scorer_of(extractor).has_segments
+    turner = extractor if isinstance(extractor, PredictsTurns) and not turned else None
 
     def read(beat: Callable[[Phase], None]) -> Query:
-        keep = few.add if turns else None
+        keep = None if turner is None else few.add
         parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat, keep)
         described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
         plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
@@ -219,7 +219,7 @@ def describe_query(
         query = run_watched(read, hang_timeout=hang_timeout)
     except HangError as error:
         raise MediaError(path, str(error), temporary=True) from error
-    if not turns:
+    if turner is None:
         return query
     again = partial(
         describe_query, path, extractor, calibration, common,
@@ -230,7 +230,7 @@ def describe_query(
     def look(degrees: int, flipped: bool) -> FrameFeatures | None:
         if frames is None or (flipped and not mirrored):
             return None
-        return calibration.calibrate(extractor.extract_turned(frames, degrees, mirror=flipped))
+        return calibration.calibrate(turner.extract_turned(frames, degrees, mirror=flipped))
 
     return replace(query, turns=QueryTurns(look, lambda degrees: again(turned=degrees)))
 
