@@ -28,6 +28,7 @@ from vidkin.features.frame_encoder import (
 )
 from vidkin.features.frame_extractor import FrameEncoderExtractor, open_frame_extractor
 from vidkin.features.square_encoder import open_square_encoder, read_weights_digest, shipped_encoder
+from vidkin.features.turns import turn_frames
 from vidkin.media import Frames
 
 BOXES = np.array(GRID, dtype=np.float32)
@@ -55,6 +56,22 @@ def test_a_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtra
     together = extractor.extract(frames_of(*images), boxes=BOXES).values
     alone = np.concatenate([extractor.extract(frames_of(image), boxes=BOXES).values for image in images])
     np.testing.assert_allclose(together, alone, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_turned_pictures_are_described_as_if_they_had_been_read_turned(
+    extractor: FrameEncoderExtractor, degrees: int
+) -> None:
+    frames = frames_of(photograph("coffee"), np.roll(photograph("coffee"), 40, axis=0))
+    read = turn_frames(frames, degrees)
+    for mirror in (False, True):
+        described = extractor.extract_turned(frames, degrees, mirror=mirror)
+        expected = extractor.extract(read, mirror=mirror)
+        assert described.values.shape == expected.values.shape == (2, 1, 1, 128)
+        assert (described.whole * expected.whole).sum(-1).min() > 0.99
+        upright = extractor.extract(frames, mirror=mirror)
+        assert (described.whole * upright.whole).sum(-1).max() < 0.9
+        np.testing.assert_allclose(described.information, upright.information)
 
 
 def test_a_view_is_what_a_crop_shows(extractor: FrameEncoderExtractor) -> None:

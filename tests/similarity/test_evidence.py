@@ -56,6 +56,16 @@ def test_pictures_of_little_detail_are_doubted_more() -> None:
     assert half.similarity / half.seconds == pytest.approx((0.5 - 0.3) / (1 - 0.3))
 
 
+def test_parts_that_are_alike_for_a_moment_do_not_count_because_they_cover_a_short_clip() -> None:
+    """Four of eight seconds cover the target: an eighth of its similarity of .5; half a second of news says less."""
+    settings = replace(ScoreSettings(), covering=8.0, evidence=6.0)
+    part = replace(evidence(video(20), video(4), range(4), range(4)), news=0.5)
+    assert part.score(1.0, ScoreSettings()) == pytest.approx(stretch_score(0.5))
+    assert part.score(1.0, settings) == pytest.approx(stretch_score(0.5 / 8))
+    long = replace(evidence(video(20), video(8), range(8), range(8)), news=0.5)
+    assert long.score(1.0, settings) == pytest.approx(stretch_score(0.5))
+
+
 def test_what_repeats_a_stretch_adds_nothing() -> None:
     query, target = video(10), video(10)
     first = evidence(query, target, range(6), range(6))

@@ -72,7 +72,8 @@ class FrameExtractor(Protocol):
 
 @runtime_checkable
 class PredictsTurns(Protocol):
-    """An extractor that knows, without the frames, about what it would see in them mirrored or turned."""
+    """An extractor that knows without the frames about what it would see in them mirrored, and sees them turned for
+    little more than it took to see them upright."""
 
     def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
         """Features [T, 1, 1, D] of the whole pictures after the turn, as the extractor would describe them; None if it
@@ -81,6 +82,16 @@ class PredictsTurns(Protocol):
         Args:
             features: Features by this extractor.
             turn: What is done to the pictures.
+        """
+        ...
+
+    def extract_turned(self, frames: Frames, degrees: int, *, mirror: bool = False) -> FrameFeatures:
+        """Features [T, 1, 1, D] of the whole pictures between black bars, turned clockwise and then flipped; no boxes.
+
+        Args:
+            frames: T frames as they are.
+            degrees: 90, 180 or 270.
+            mirror: Flip left to right after the turn.
         """
         ...
 

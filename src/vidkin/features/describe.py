@@ -54,6 +54,7 @@ def describe_file(
     threads: int = 0,
     beat: Callable[[Phase], None] = lambda phase: None,
     on_damage: Callable[[str], None] | None = None,
+    on_frames: Callable[[Frames], None] | None = None,
 ) -> Iterator[tuple[FrameFeatures, ...]]:
     """Extract features of consecutive stretches of a file, in order; memory does not grow with its length.
 
@@ -74,6 +75,7 @@ def describe_file(
         threads: Decoder threads, as in :func:`vidkin.media.iter_frames`.
         beat: Callback for every packet read and every change of phase.
         on_damage: Callback as in :func:`vidkin.media.iter_frames`, called for each pass over the file.
+        on_frames: Callback for the frames before they are turned and described.
 
     Returns:
         For each stretch, one FrameFeatures per orientation in ``mirrors``.
@@ -95,6 +97,8 @@ def describe_file(
             on_damage=on_damage,
         ):
             beat("describing")
+            if on_frames is not None:
+                on_frames(frames)
             yield turn_frames(frames, turned)
             beat("decoding")
         beat("describing")  # frames not yet described

@@ -89,6 +89,14 @@ class FrameEncoderExtractor:
         """See :class:`vidkin.features.contracts.PredictsTurns`."""
         return predict_turned(features, turn, encoder=self._encoder.digest)
 
+    def extract_turned(self, frames: Frames, degrees: int, *, mirror: bool = False) -> FrameFeatures:
+        """See :class:`vidkin.features.contracts.PredictsTurns`. The square that every view is cut from is turned, so
+        that no frame is resized again."""
+        prepared = self._prepare(frames)
+        canvas = np.ascontiguousarray(np.rot90(prepared.canvas, -degrees // 90, axes=(0, 3)))
+        values = self._describe(canvas, [(0, 0, _CANVAS, _CANVAS)], mirror)
+        return FrameFeatures(values, frames.timestamps.copy(), prepared.information, self.fingerprint)
+
     @property
     def side(self) -> int:
         """Side of the squares that the encoder takes, pixels."""

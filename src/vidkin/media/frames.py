@@ -63,6 +63,30 @@ def join_frames(parts: Sequence[Frames]) -> Frames:
     return Frames(np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts]))
 
 
+class EvenFrames:
+    """Some of the frames that pass by, evenly spread, however many there are.
+
+    Args:
+        most: So many are never reached; half as many or more are kept if so many passed.
+
+    Attributes:
+        kept: The frames, one in each.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.kept: list[Frames] = []
+        self._most, self._stride, self._passed = most, 1, 0
+
+    def add(self, frames: Frames) -> None:
+        """Keep every so many of these frames, and fewer of those before once there are enough."""
+        for image, time in zip(frames.images, frames.timestamps, strict=True):
+            if self._passed % self._stride == 0:
+                self.kept.append(Frames(image[None].copy(), np.array([time])))
+            if len(self.kept) == self._most:
+                self.kept, self._stride = self.kept[::2], 2 * self._stride
+            self._passed += 1
+
+
 # Images of any shape as squares, for networks.
 
 

@@ -47,9 +47,11 @@ _MOVING = 1.25
 # How much more a part of a picture must score than the whole.
 _PART_MARGIN = 0.02
 
-# Parts of one picture with parts of the other: frames of the query a second, pairs of parts aligned, seconds that one
-# must promise, and the largest number of cells compared.
-_PARTS_A_SECOND, _PART_PAIRS_ALIGNED, _LEAST_PROMISE_OF_PAIRS = 1.0, 3, 0.05
+# Parts of one picture with parts of the other: frames of the query a second, pairs of parts aligned, and the largest
+# number of cells compared.
+_PARTS_A_SECOND, _PART_PAIRS_ALIGNED = 1.0, 3
+# Seconds that a pair of parts must promise, or this share of what the video that shows less has to show.
+_LEAST_PROMISE_OF_PAIRS, _LEAST_SHARE_OF_PAIRS = 0.3, 0.07
 _MOST_CELLS_OF_PARTS = 1 << 22
 
 # By how much a mean of numbers in single precision may be above the largest of them.
@@ -137,6 +139,7 @@ class CopyScorer:
             self.settings,
             threshold=self.settings.threshold_of_part_pairs,
             evidence=self.settings.evidence_of_part_pairs,
+            covering=self.settings.covering_of_part_pairs,
             doubt=self.settings.doubt_of_part_pairs,
             doubt_of_plain=self.settings.doubt_of_plain_part_pairs,
         )
@@ -184,7 +187,11 @@ class _ComparedPair:
     def best(self) -> PairScore:
         """The score of the best pair of views; parts of a picture must score higher than the whole."""
         best: PairScore | None = None
-        of_parts = replace(self.settings, evidence=self.settings.evidence_of_parts)
+        of_parts = replace(
+            self.settings,
+            evidence=self.settings.evidence_of_parts,
+            doubt_of_short=self.settings.doubt_of_short_parts,
+        )
         for first, second, frame_map in self._candidates():
             if best is not None and best.score >= 1.0 - _PART_MARGIN:
                 break  # nothing can be better by the margin
@@ -317,10 +324,15 @@ def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) ->
     of_rows = np.einsum("pnq,n->pq", seconds[0], weights[0]) * (query.part_period * stride)
     of_columns = np.einsum("pqm,m->pq", seconds[1], weights[1]) * target.part_period
     promise = np.minimum(of_rows, of_columns)
+    shown = min(
+        float(weights[0].sum()) * query.part_period * stride,
+        float(weights[1].sum()) * target.part_period,
+    )
+    least = min(_LEAST_PROMISE_OF_PAIRS, _LEAST_SHARE_OF_PAIRS * shown)
     pairs = []
     for place in np.argsort(-promise, axis=None, kind="stable")[:_PART_PAIRS_ALIGNED].tolist():
         one, other = divmod(place, promise.shape[1])
-        if promise[one, other] > _LEAST_PROMISE_OF_PAIRS:
+        if promise[one, other] > least:
             pairs.append(
                 _ViewPair(
                     query.features.views([one + 1]).frames(rows),

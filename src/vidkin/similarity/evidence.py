@@ -26,6 +26,9 @@ _NEAR = 0.501
 # Less than half a second of informative frames counts as no coverage.
 _SHORTEST = 0.5
 
+# Seconds from which a match is not doubted for its length, and the largest doubt.
+_LONG, _MOST_DOUBT = 4.0, 0.95
+
 # A segment repeats another one that contains more than this share of its frames, on either side.
 _REPEATED = 0.5
 
@@ -94,12 +97,15 @@ class Evidence:
 
         Two pictures that are half alike can be unrelated, however long both stand still, and pictures with little
         detail are half alike by chance: with i the mean information and c the confirmation, similarity s becomes
-        ``max(0, (s - d) / (1 - d))`` where ``d = (1 - c) (doubt + doubt_of_plain (1 - i))``.
+        ``max(0, (s - d) / (1 - d))`` where ``d = (1 - c) (doubt + doubt_of_plain (1 - i) + doubt_of_short (1 - l))``
+        and ``l = min(1, seconds / 4)``; d is at most .95.
         """
         if self.seconds <= 0:
             return self
         information = self.seconds / self.matched
-        doubt = (1.0 - confirmation) * (settings.doubt + settings.doubt_of_plain * (1.0 - information))
+        doubt = settings.doubt + settings.doubt_of_plain * (1.0 - information)
+        doubt += settings.doubt_of_short * (1.0 - min(1.0, self.matched / _LONG))
+        doubt = min((1.0 - confirmation) * doubt, _MOST_DOUBT)
         similarity = max(0.0, (self.similarity / self.seconds - doubt) / (1.0 - doubt))
         return replace(self, similarity=similarity * self.seconds)
 
@@ -130,6 +136,8 @@ class Evidence:
             _covered(self.target.information, self.target_seen),
         )
         covered *= min(1.0, self.seconds / min(_SHORTEST, self.query.period * len(self.query)))
+        if settings.covering > 0:
+            covered *= min(1.0, self.matched / settings.covering) ** 3
         believed = max(covered, 1.0 - math.exp(-self.news / settings.evidence))
         return stretch_score(self.similarity / self.seconds * believed * agreement)
 
@@ -587,6 +595,9 @@ class ScoreSettings:
             covers one of the two videos does not need this length.
         evidence_of_parts: The same for a part of one picture, which is the best of dozens of parts.
         evidence_of_part_pairs: The same for a part of one picture in a part of the other.
+        covering: Seconds that a match must last to be credible because it covers one of the videos; a shorter one
+            counts by the cube of its share, and 0 lets every length count.
+        covering_of_part_pairs: The same for pairs of parts: among hundreds of them, some are alike for three seconds.
         threshold_of_part_pairs, doubt_of_part_pairs, doubt_of_plain_part_pairs: ``threshold``, ``doubt`` and
             ``doubt_of_plain`` for these: their baselines are raised instead (`compare_parts`).
         still: Least value of one minus the cosine of two frames a second apart at which the second counts as new.
@@ -600,6 +611,9 @@ class ScoreSettings:
             unrelated changes reach by chance; it is subtracted.
         doubt: Similarity of two stretches, in [0, 1), that means nothing if no change confirms it.
         doubt_of_plain: Similarity, in [0, 1), that in addition means nothing in pictures without detail.
+        doubt_of_short: Similarity, in [0, 1), that in addition means nothing in a match of a moment, and less in one
+            of up to 4 s.
+        doubt_of_short_parts: The same for a part of one picture.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
         maximum_segments: Maximum number of segments reported per pair.
     """
@@ -607,10 +621,12 @@ class ScoreSettings:
     threshold: float = 0.3
     evidence: float = 2.0
     evidence_of_parts: float = 4.0
-    evidence_of_part_pairs: float = 4.0
+    evidence_of_part_pairs: float = 6.0
+    covering: float = 0.0
+    covering_of_part_pairs: float = 8.0
     threshold_of_part_pairs: float = 0.25
     doubt_of_part_pairs: float = 0.3
-    doubt_of_plain_part_pairs: float = 0.2
+    doubt_of_plain_part_pairs: float = 0.3
     still: float = 0.15
     change_energy: float = 0.005
     change_share: float = 0.9
@@ -619,5 +635,7 @@ class ScoreSettings:
     change_chance: float = 0.2
     doubt: float = 0.4
     doubt_of_plain: float = 0.4
+    doubt_of_short: float = 0.0
+    doubt_of_short_parts: float = 0.4
     spatial_share: float | None = None
     maximum_segments: int = 8

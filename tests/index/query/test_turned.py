@@ -71,10 +71,23 @@ def test_a_search_finds_turned_copies_and_says_how_they_are_turned(index: vidkin
 def test_what_is_not_turned_is_not_read_again(index: vidkin.Index, folder: Path) -> None:
     query = index._describe(folder / "rocket.mp4", None, None, True)
     assert query.turns is not None
-    assert [degrees for degrees, _ in query.turns.predicted()] == [90, 90, 270, 270, 180, 180]
+    assert [degrees for degrees, _ in query.turns.looks()] == [90, 90, 270, 270, 180, 180]
     assert query.as_it_is.turns is None
     found = index.search(folder / "rocket.mp4", threshold=0.2)
     assert [(Path(match.path).stem, match.turned) for match in found] == [("rocket", 0)]
+
+
+def test_frames_that_show_something_are_turned_not_the_empty_ones_before(tmp_path: Path) -> None:
+    """Of 40 s the first 32 are black: at most eight frames after that, and none before."""
+    clip = [*[np.zeros((128, 192, 3), np.uint8)] * 160, *pan("coffee", 40, width=192, height=128)]
+    path = encode(tmp_path / "late.mp4", clip, rate=5)
+    with vidkin.Index.open(tmp_path / "library.vidkin", create=True) as library:
+        query = library._describe(path, None, None, True)
+    assert query.turns is not None
+    for _, features in query.turns.looks():
+        assert 1 <= len(features) <= 8
+        assert features.timestamps.min() >= 31.9
+        assert features.information.min() > 0.3
 
 
 def test_two_files_are_compared_in_both_directions(folder: Path) -> None:

@@ -33,6 +33,7 @@ from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
 from vidkin.media import Frames, open_probed, write_video
+from vidkin.media.frames import EvenFrames, join_frames
 from vidkin.similarity import (
     LEARNED,
     FrameFeatures,
@@ -45,11 +46,9 @@ from vidkin.similarity import (
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
 FrameQuery = Image.Image | NDArray[np.uint8] | Frames
-
 """A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
 
 QuerySource = str | os.PathLike[str] | FrameQuery
-
 """What can be searched for: a file, or frames in memory."""
 
 
@@ -120,7 +119,6 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
 
 
 _logger = logging.getLogger(__name__)
-
 # A query has several frames per second, to find where a match begins; parts of the picture need fewer.
 _PARTS_A_SECOND = 2.0
 
@@ -146,30 +144,29 @@ class Query:
 
 
 # Clockwise, in the order in which they are tried: pictures of phones held upright first.
-_TURNS: dict[int, Turn] = {90: "turned 90", 270: "turned 270", 180: "turned 180"}
-
-# Frames whose vectors are predicted: enough to tell which videos deserve a look.
-_PREDICTED_FRAMES = 8
+_TURNS = (90, 270, 180)
+# Frames that are kept to be described turned: enough to tell which videos deserve a look.
+_TURNED_FRAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTurns:
-    """A query turned by a quarter, a half and three quarters of a circle: predicted at once, exact by reading again.
+    """A query turned by a quarter, a half and three quarters of a circle: a few frames of it, or all by reading again.
 
     Attributes:
-        predict: Features of the whole pictures of a few frames after a turn, about as the extractor would describe
-            them, from degrees clockwise and whether they are flipped afterwards; None if that is not asked for.
+        look: Features of the whole pictures of a few frames, turned by so many degrees clockwise and flipped
+            afterwards or not; None if none of them shows anything.
         read: The query turned by so many degrees, described by reading its file again.
     """
 
-    predict: Callable[[int, bool], FrameFeatures | None]
+    look: Callable[[int, bool], FrameFeatures | None]
     read: Callable[[int], Query]
 
-    def predicted(self) -> Iterator[tuple[int, FrameFeatures]]:
-        """Every turn that can be told, with a flip afterwards and without: degrees clockwise, and features."""
+    def looks(self) -> Iterator[tuple[int, FrameFeatures]]:
+        """Every turn, with a flip afterwards and without: degrees clockwise, and features of a few frames."""
         for degrees in _TURNS:
             for mirrored in (False, True):
-                features = self.predict(degrees, mirrored)
+                features = self.look(degrees, mirrored)
                 if features is not None:
                     yield degrees, features
 
@@ -209,8 +206,12 @@ def describe_query(
     if end is not None and end <= first:
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
 
+    few = EvenFrames(4 * _TURNED_FRAMES)
+    turner = extractor if isinstance(extractor, PredictsTurns) and not turned else None
+
     def read(beat: Callable[[Phase], None]) -> Query:
-        parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat)
+        keep = None if turner is None else few.add
+        parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat, keep)
         described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
         plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
         return Query(plain, flipped[0] if flipped else None)
@@ -219,29 +220,31 @@ def describe_query(
         query = run_watched(read, hang_timeout=hang_timeout)
     except HangError as error:
         raise MediaError(path, str(error), temporary=True) from error
-    if turned or not isinstance(extractor, PredictsTurns):
+    if turner is None:
         return query
     again = partial(
         describe_query, path, extractor, calibration, common,
         rate=rate, start=start, end=end, mirrored=mirrored, hang_timeout=hang_timeout,
     )  # fmt: skip
-    predict = partial(_predict, query, extractor, calibration)
-    return replace(query, turns=QueryTurns(predict, lambda degrees: again(turned=degrees)))
+    frames = _informative(few.kept, query.plain)
+
+    def look(degrees: int, flipped: bool) -> FrameFeatures | None:
+        if frames is None or (flipped and not mirrored):
+            return None
+        return calibration.calibrate(turner.extract_turned(frames, degrees, mirror=flipped))
+
+    return replace(query, turns=QueryTurns(look, lambda degrees: again(turned=degrees)))
 
 
-def _predict(
-    query: Query, extractor: PredictsTurns, calibration: Calibration, degrees: int, mirrored: bool
-) -> FrameFeatures | None:
-    """See :class:`QueryTurns`."""
-    # Turned and then flipped is flipped and then turned the other way.
-    view, turn = (query.mirrored, _TURNS[-degrees % 360]) if mirrored else (query.plain, _TURNS[degrees])
-    if view is None:
-        return None
-    told = np.flatnonzero(view.information > 0)
-    if len(told) > _PREDICTED_FRAMES:
-        told = told[np.linspace(0, len(told) - 1, _PREDICTED_FRAMES).astype(np.int64)]
-    predicted = extractor.predict_turned(view.frames(told), turn) if len(told) else None
-    return None if predicted is None else calibration.calibrate(predicted)
+def _informative(kept: Sequence[Frames], features: FrameFeatures) -> Frames | None:
+    """At most eight frames that show the most, as the features of all tell; None if none shows anything."""
+    rows = np.searchsorted(features.timestamps, [float(frame.timestamps[0]) for frame in kept])
+    information = features.information[np.minimum(rows, len(features) - 1)]
+    # An empty sky before the airplane comes says nothing.
+    told = np.flatnonzero((information > 0) & (information >= information.max(initial=0.0) / 2))
+    if len(told) > _TURNED_FRAMES:
+        told = told[np.linspace(0, len(told) - 1, _TURNED_FRAMES).astype(np.int64)]
+    return join_frames([kept[place] for place in told]) if len(told) else None
 
 
 def _read(
@@ -253,6 +256,7 @@ def _read(
     mirrored: bool,
     turned: int,
     beat: Callable[[Phase], None],
+    on_frames: Callable[[Frames], None] | None,
 ) -> tuple[list[tuple[FrameFeatures, ...]], float]:
     """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
@@ -275,6 +279,7 @@ def _read(
                 views=extractor.views != "none",
                 part_rate=_PARTS_A_SECOND,
                 beat=beat,
+                on_frames=on_frames,
             )
         )
     if not parts:
@@ -313,13 +318,11 @@ def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0
 
 
 ABANDONED = "vidkin abandoned reader"
-
 """Name of a thread that had not ended when its result was no longer needed."""
 
 _Result = TypeVar("_Result")
 
 _TICK = 0.1
-
 # Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
 _LAST_CHANCE = 0.5
 

@@ -108,14 +108,14 @@ def find_matches(
             return rank(store, query, ids, common, scorer)
         return score_candidates(store, query, ids, common, scorer, best=best)
 
-    def predicted(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
+    def score_look(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
         return score_candidates(store, query, ids, common, scorer)
 
     for attempt in range(1, _MOST_SEARCHES + 1):
         try:
             scored = dict(score(query.as_it_is, find_candidates(store, query, candidates), limit))
             if query.turns is not None and scorer.has_segments:
-                scored |= find_turned(store, query.turns, scored, predicted, score)
+                scored |= find_turned(store, query.turns, scored, score_look, score)
             matches = [
                 _match(store.get(video_id), query, pair)
                 for video_id, pair in scored.items()
@@ -628,9 +628,7 @@ def _scores_of_turns(first: Query, second: Query, scorer: Scorer) -> list[PairSc
     if first.turns is None or not scorer.has_segments:
         return []
     promising = {
-        degrees
-        for degrees, features in first.turns.predicted()
-        if is_promising(scorer.score(features, [second.plain])[0])
+        degrees for degrees, features in first.turns.looks() if is_promising(scorer.score(features, [second.plain])[0])
     }
     results = []
     for degrees in sorted(promising):
