@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from vidkin.features.square_encoder import shipped_encoder
+from vidkin.features.sessions import shipped_encoder
 from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionReader
 from vidkin.shots.cut_numbers import GRID

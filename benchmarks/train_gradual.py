@@ -26,7 +26,7 @@ from torch.nn import functional
 from cut_scores import fit_score
 from train_band import files
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.features.square_encoder import shipped_encoder
+from vidkin.features.sessions import shipped_encoder
 from vidkin.media import FramePlanes, iter_planes
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.band import BAND_CHANNELS, BandFeatures

@@ -23,8 +23,8 @@ from vidkin.index.duplicates.plans import read_plan
 from vidkin.index.duplicates.removal_log import Journal
 from vidkin.media import probe
 from vidkin.media.containers import EXAMINERS
+from vidkin.media.frames import Time
 from vidkin.media.matroska import examine_matroska
-from vidkin.media.time import Time
 from vidkin.review.cuts import read_corrected
 from vidkin.review.labels import REVIEW_FOLDER
 from vidkin.web.files import requested_range

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from vidkin._base.limits import LONG_JSON_LIMITS
-from vidkin._base.values import read_json
+from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.index.overview import MapMethod, map_collection
 from vidkin.index.storage.manifest import Manifest
 from vidkin.rendering.text import json_text, printable

@@ -23,9 +23,8 @@ from PIL import Image, ImageOps
 
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
-from vidkin.features.contracts import PredictsTurns
+from vidkin.features.contracts import PredictsTurns, Turn
 from vidkin.features.describe import HANG_TIMEOUT, Silence
-from vidkin.features.turns import Turn
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale
 from vidkin.index.storage.contract import VectorStore
