@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 VIDEOS ?=
 # of the test that does everything at random
 SOAK_MINUTES ?= 60
-# Lanes of `make test-lanes`.
+# Lanes of `make test-lanes`, and what runs them.
 LANES ?= lane and not slow and not bench
+LANES_PYTEST ?= $(BIN)/python -m pytest
 
 # Tests start many programs: compiled anew in each, the modules would take longer than what they do.
 export PYTHONDONTWRITEBYTECODE :=
@@ -26,7 +27,7 @@ test: lint
 
 # Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents, research.
 test-lanes: $(DEV_STAMP)
-	$(BIN)/python -m pytest -m "$(LANES)" -n 2 --dist worksteal
+	$(LANES_PYTEST) -m "$(LANES)" -n 2 --dist worksteal
 
 # Fuzzing needs Atheris, which has wheels for Linux and the Pythons of now only.
 test-all: test test-lanes

@@ -32,7 +32,7 @@ from vidkin.datasets.augmentation.clip_views import (
     weak_view,
 )
 from vidkin.datasets.augmentation.degrade import compress
-from vidkin.datasets.augmentation.layouts import (
+from vidkin.datasets.augmentation.geometry import (
     add_borders,
     film_screen,
     picture_in_picture,

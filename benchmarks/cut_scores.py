@@ -1,4 +1,4 @@
-"""What `train_cuts.py` fits the rules of the default shot detector with: proposals with labels, and their scores."""
+"""What `train_cuts.py` and `train_gradual.py` share: their networks, proposals with labels, and the scores of these."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from vidkin.features.square_encoder import shipped_encoder
+from vidkin.features.sessions import shipped_encoder
 from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionReader
 from vidkin.shots.cut_numbers import GRID
 from vidkin.shots.cuts import GradualModel, Proposal, ProposalMaker, ProposalScore
+from vidkin.shots.training.transitions import TransitionNetwork
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
+_BATCH, _RATE = 16, 4e-3
 
 
 def label_proposals(path: Path, film: Film, network: TransitionReader) -> Iterator[tuple[Proposal, bool]]:
@@ -78,3 +80,48 @@ def fit_score(rows: Sequence[tuple[Proposal, bool]]) -> ProposalScore:
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(round(value, 5) for value in values)
+
+
+def learn_transitions(
+    features: torch.Tensor,
+    wanted: torch.Tensor,
+    *,
+    epochs: int,
+    seed: int,
+    weights: tuple[float, float, float],
+    **shape: int,
+) -> TransitionNetwork:
+    """A network with five answers; a cut is one frame among hundreds, so it weighs more.
+
+    Args:
+        features: [N, T, C].
+        wanted: [N, T, 5].
+        epochs: Number of passes.
+        seed: Decides initial weights and order.
+        weights: What cuts, gradual transitions and the kinds of these weigh in the loss.
+        shape: Width and channels of the network.
+    """
+    torch.manual_seed(seed)
+    network = TransitionNetwork(outputs=5, **shape)
+    optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=1e-3)
+    steps = len(features) // _BATCH * epochs
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
+    for _ in range(epochs):
+        order = torch.randperm(len(features))
+        for start in range(0, len(features) - _BATCH + 1, _BATCH):
+            chosen = order[start : start + _BATCH]
+            terms = _terms(network(features[chosen]), wanted[chosen])
+            optimizer.zero_grad()
+            sum(weight * term for weight, term in zip(weights, terms, strict=True)).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    return network.eval()
+
+
+def _terms(logits: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """How wrong the answers are: about cuts, about gradual transitions, and about the kinds of these."""
+    hard = functional.binary_cross_entropy_with_logits(logits[..., 0], wanted[..., 0], pos_weight=torch.tensor(4.0))
+    gradual = functional.binary_cross_entropy_with_logits(logits[..., 1], wanted[..., 1])
+    inside = wanted[..., 1] > 0
+    return hard, gradual, functional.cross_entropy(logits[..., 2:][inside], wanted[..., 2:][inside].argmax(-1))

@@ -21,8 +21,8 @@ from PIL import Image
 from safetensors.numpy import save
 
 from vidkin.errors import MediaError
-from vidkin.features.square_encoder import open_square_encoder
-from vidkin.features.turns import TURNS, TURNS_FILE, turned
+from vidkin.features.sessions import open_square_encoder
+from vidkin.features.views import TURNS, TURNS_FILE, turned
 from vidkin.media import iter_frames
 
 CUTS, FRAMES, SHORTEST, RIDGE = 4, 12, 0.4, 1e-3

@@ -25,9 +25,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
-from cut_scores import fit_score, label_proposals
+from cut_scores import fit_score, label_proposals, learn_transitions
 from train_band import files
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import FramePlanes, write_video
@@ -41,7 +40,7 @@ from vidkin_research.made.footage import Footage, read_footage
 from vidkin_research.made.sequences import compose
 
 LENGTH = 192
-BATCH, RATE, EPOCHS = 16, 4e-3, 26
+EPOCHS = 26
 PHOTOGRAPHS = 700
 ONE_SHOT = FilmRecipe(joins={}, disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.2))
 HARD = FilmRecipe(
@@ -111,40 +110,6 @@ def sequences(footage: Footage, count: int, seed: int) -> Iterator[tuple[Answers
         yield band_features(FramePlanes(luma, chroma, np.arange(LENGTH) / 25.0)), wanted
 
 
-def train(features: torch.Tensor, wanted: torch.Tensor, seed: int) -> TransitionNetwork:
-    """A network with five answers; a cut is one frame among hundreds, so it weighs more.
-
-    Args:
-        features: [N, T, C].
-        wanted: [N, T, 5].
-        seed: Decides initial weights and order.
-    """
-    torch.manual_seed(seed)
-    network = TransitionNetwork(outputs=5)
-    optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=1e-3)
-    steps = len(features) // BATCH * EPOCHS
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
-    for _ in range(EPOCHS):
-        order = torch.randperm(len(features))
-        for start in range(0, len(features) - BATCH + 1, BATCH):
-            chosen = order[start : start + BATCH]
-            loss = _loss(network(features[chosen]), wanted[chosen])
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-    return network.eval()
-
-
-def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    hard = functional.binary_cross_entropy_with_logits(logits[..., 0], wanted[..., 0], pos_weight=torch.tensor(4.0))
-    gradual = functional.binary_cross_entropy_with_logits(logits[..., 1], wanted[..., 1])
-    inside = wanted[..., 1] > 0
-    kinds = functional.cross_entropy(logits[..., 2:][inside], wanted[..., 2:][inside].argmax(-1))
-    return 2 * hard + gradual + 0.15 * kinds
-
-
 def learned_network(sources: Sources, given: argparse.Namespace) -> TransitionNetwork:
     """The network of transitions, from sequences that are composed where they are not stored yet."""
     store = given.work / f"sequences-{given.seed}-{given.sequences}.npz"
@@ -153,7 +118,8 @@ def learned_network(sources: Sources, given: argparse.Namespace) -> TransitionNe
         features, wanted = (np.stack([row[place] for row in made]) for place in (0, 1))
         np.savez(store, features=features, wanted=wanted)
     with np.load(store) as stored:
-        return train(torch.from_numpy(stored["features"]), torch.from_numpy(stored["wanted"]), given.seed)
+        features, wanted = (torch.from_numpy(stored[name]) for name in ("features", "wanted"))
+    return learn_transitions(features, wanted, epochs=EPOCHS, seed=given.seed, weights=(2.0, 1.0, 0.15))
 
 
 def write_films(sources: Sources, work: Path, seed: int) -> list[tuple[Path, Film]]:

@@ -21,12 +21,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
-from cut_scores import fit_score
+from cut_scores import fit_score, learn_transitions
 from train_band import files
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin.features.square_encoder import shipped_encoder
+from vidkin.features.sessions import shipped_encoder
 from vidkin.media import FramePlanes, iter_planes
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.band import BAND_CHANNELS, BandFeatures
@@ -44,7 +43,6 @@ from vidkin_research.shots.extents import LabeledTransition
 from vidkin_research.shots.material import TEST_CLIPS
 
 LENGTH, CHANNELS, WIDTH = 288, BAND_CHANNELS + BETWEEN_CHANNELS, 48
-BATCH, RATE = 16, 4e-3
 PHOTOGRAPHS, MOVED = 250, 30
 Rows = NDArray[np.float32]
 
@@ -84,40 +82,6 @@ def stored_sequences(clips: Sequence[Path], pictures: Sequence[Path], given: arg
         return stored["features"], stored["wanted"]
 
 
-def learn(features: torch.Tensor, wanted: torch.Tensor, epochs: int, seed: int) -> TransitionNetwork:
-    """The network; a cut is one frame among hundreds, so it weighs more.
-
-    Args:
-        features: [N, T, 78].
-        wanted: [N, T, 5].
-        epochs: Number of passes.
-        seed: Decides initial weights and order.
-    """
-    torch.manual_seed(seed)
-    network = TransitionNetwork(width=WIDTH, outputs=5, channels=CHANNELS)
-    optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=1e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=len(features) // BATCH * epochs)
-    for _ in range(epochs):
-        order = torch.randperm(len(features))
-        for start in range(0, len(features) - BATCH + 1, BATCH):
-            chosen = order[start : start + BATCH]
-            loss = _loss(network(features[chosen]), wanted[chosen])
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-    return network.eval()
-
-
-def _loss(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    hard = functional.binary_cross_entropy_with_logits(logits[..., 0], wanted[..., 0], pos_weight=torch.tensor(4.0))
-    gradual = functional.binary_cross_entropy_with_logits(logits[..., 1], wanted[..., 1])
-    inside = wanted[..., 1] > 0
-    kinds = functional.cross_entropy(logits[..., 2:][inside], wanted[..., 2:][inside].argmax(-1))
-    return hard + 2 * gradual + 0.3 * kinds
-
-
 def label_gradual(
     path: Path, label: LabeledTransition | None, network: TransitionNetwork
 ) -> Iterator[tuple[Proposal, bool]]:
@@ -155,7 +119,9 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     clips, pictures = choose(given)
     features, wanted = (torch.from_numpy(rows) for rows in stored_sequences(clips, pictures, given))
-    network = learn(features, wanted, given.epochs, given.seed)
+    network = learn_transitions(
+        features, wanted, epochs=given.epochs, seed=given.seed, weights=(1.0, 2.0, 0.3), width=WIDTH, channels=CHANNELS
+    )
     families = [name for name, family in TRANSITION_FAMILIES.items() if not family.held_back]
     takes = clips + pictures[:: max(1, len(pictures) // MOVED)]
     videos = build_transitions(

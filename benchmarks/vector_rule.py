@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.features.square_encoder import shipped_encoder
+from vidkin.features.sessions import shipped_encoder
 from vidkin.media import FramePlanes
 from vidkin.shots.contract import DetectedCut, DetectedCuts
 from vidkin.shots.cut_numbers import GRID, squares_of_planes

@@ -150,4 +150,4 @@ def test_every_table_is_written_through_the_one_place_that_takes_formulas_out() 
     writers = [path for path in modules if re.search(r"csv\.(writer|DictWriter)|to_csv", path.read_text())]
     assert writers == [root / "_base" / "values.py"]
     joined = [path for path in modules if '"\\t".join' in path.read_text()]
-    assert joined == [root / "cli" / "tables.py"]
+    assert joined == [root / "cli" / "console.py"]

@@ -12,7 +12,7 @@ from tests.cli.conftest import run
 from tests.conftest import missing_part
 from tests.models.conftest import clips, small
 from vidkin.features.frame_encoder import FrameEncoder, save_frame_encoder
-from vidkin.features.square_encoder import open_square_encoder
+from vidkin.features.sessions import open_square_encoder
 from vidkin.models import load_model, open_encoder, save_model
 from vidkin.models.extractor import OnnxEncoder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.cli.tables import print_plain, print_tsv, print_tsv_header
+from vidkin.cli.console import print_plain, print_tsv, print_tsv_header
 from vidkin.index import Match
 from vidkin.similarity import Segment
 

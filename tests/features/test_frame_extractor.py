@@ -27,8 +27,8 @@ from vidkin.features.frame_encoder import (
     save_frame_encoder,
 )
 from vidkin.features.frame_extractor import FrameEncoderExtractor, open_frame_extractor
-from vidkin.features.square_encoder import open_square_encoder, read_weights_digest, shipped_encoder
-from vidkin.features.turns import turn_frames
+from vidkin.features.sessions import open_square_encoder, read_weights_digest, shipped_encoder
+from vidkin.features.views import turn_frames
 from vidkin.media import Frames
 
 BOXES = np.array(GRID, dtype=np.float32)

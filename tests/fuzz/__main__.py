@@ -16,9 +16,9 @@ from pathlib import Path
 CORPUS = Path(__file__).with_name("corpus")
 # What is guided by: instrumenting all that is imported would take minutes.
 _WATCHED = (
-    "json.decoder", "json.scanner", "tomllib", "vidkin._base.limits", "vidkin._base.registry", "vidkin._base.toml",
+    "json.decoder", "json.scanner", "tomllib", "vidkin._base.values", "vidkin._base.registry", "vidkin._base.toml",
     "vidkin._base.values", "vidkin.datasets.listing", "vidkin.index.duplicates.plans",
-    "vidkin.index.duplicates.removal_log", "vidkin.media.containers", "vidkin.media.matroska", "vidkin.media.time",
+    "vidkin.index.duplicates.removal_log", "vidkin.media.containers", "vidkin.media.matroska", "vidkin.media.frames",
     "vidkin.review.cuts", "vidkin.web.files",
 )  # fmt: skip
 

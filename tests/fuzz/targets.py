@@ -25,8 +25,8 @@ from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.opening import open_place
 from vidkin.media import probe
 from vidkin.media.containers import EXAMINERS
+from vidkin.media.frames import Time
 from vidkin.media.matroska import examine_matroska
-from vidkin.media.time import Time
 from vidkin.review.cuts import read_corrected
 from vidkin.review.labels import REVIEW_FOLDER
 from vidkin.web.files import requested_range

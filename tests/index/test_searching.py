@@ -16,7 +16,7 @@ from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, Not
 from vidkin.index import Index, SerialExecutor
 from vidkin.index.query import query as parts
 from vidkin.index.query import query as query_module
-from vidkin.media import container
+from vidkin.media import reader
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_parts_of_a_search_are_loaded_once(tmp_path: Path, monkeypatch: pytest.M
 
     count(parts.Calibration, "open")
     count(parts, "open_scorer")
-    count(container, "_open")
+    count(reader, "_open")
     with Index.open(tmp_path / "i") as index:
         first = index.search(clip)
         assert loads == {"open": 1, "open_scorer": 1, "_open": 1}  # the file is probed and decoded in one

@@ -23,8 +23,8 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat, quarters
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
-from vidkin.media import container as container_module
 from vidkin.media import iter_frames, probe, read_frames, thumbnail, write_clip
+from vidkin.media import reader as reader_module
 from vidkin.media.reader import PictureReader
 
 
@@ -211,7 +211,7 @@ def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object) -> object:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(container_module, "open_regular_file", refuse)
+    monkeypatch.setattr(reader_module, "open_regular_file", refuse)
     with pytest.raises(MediaError, match=r"good\.mp4: the file cannot be read \(permission denied\)$") as caught:
         read_frames(good)
     assert caught.value.temporary
@@ -240,14 +240,14 @@ def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
             def read(self, size: int | None = -1) -> bytes:
                 raise OSError(errno.EIO, "Input/output error")
 
-        monkeypatch.setattr(container_module, "open_regular_file", lambda name: Failing())
+        monkeypatch.setattr(reader_module, "open_regular_file", lambda name: Failing())
         with pytest.raises(MediaError, match=r"the file cannot be read \(input/output error\)$") as caught:
             list(reader.packets())
         assert caught.value.temporary
 
 
 def test_memory_that_runs_out_is_not_the_files_fault(good: Path) -> None:
-    error = container_module.media_error(str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory"))
+    error = reader_module.media_error(str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory"))
     assert (error.cause, error.temporary) == ("needs more memory than there is", True)
 
 

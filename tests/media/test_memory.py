@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.media.makers import encode_with, flat
 from vidkin.media import iter_frames, probe, write_video
-from vidkin.media.container import open_video
+from vidkin.media.reader import open_video
 
 MEASURE = """
 import sys, psutil

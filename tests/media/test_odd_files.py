@@ -10,9 +10,8 @@ import pytest
 
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames, probe, read_frames
-from vidkin.media.container import open_video
 from vidkin.media.convert import Converter, Orienter, clean_aspect
-from vidkin.media.reader import PictureReader
+from vidkin.media.reader import PictureReader, open_video
 from vidkin.media.sampling import Sampler
 
 pytestmark = pytest.mark.data

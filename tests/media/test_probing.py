@@ -16,7 +16,7 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat
 from tests.support.videos import broken_off, pan
 from vidkin.errors import MediaError
-from vidkin.media import Frames, container, iter_frames, open_probed, probe, read_frames, time_in, write_video
+from vidkin.media import Frames, iter_frames, open_probed, probe, read_frames, reader, time_in, write_video
 
 
 def test_everything_of_a_plain_file(tmp_path: Path) -> None:
@@ -241,13 +241,13 @@ def test_a_probed_file_is_read_on_with(
     path = encode_with(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=20, codec=codec)
     expected = read_frames(path, rate=7)
     opened: list[str] = []
-    original = container._open
+    original = reader._open
 
     def count(name: str, **options: str) -> AbstractContextManager[InputContainer]:
         opened.append(name)
         return original(name, **options)
 
-    monkeypatch.setattr(container, "_open", count)
+    monkeypatch.setattr(reader, "_open", count)
     with open_probed(path) as video:
         assert video.info == probe(path)
         opened.remove(str(path))  # by probe

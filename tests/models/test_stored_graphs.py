@@ -18,7 +18,7 @@ from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
 from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
-from vidkin.features.square_encoder import open_square_encoder
+from vidkin.features.sessions import open_square_encoder
 from vidkin.media import Frames
 from vidkin.models import Encoder, load_model, model_digest, open_encoder, save_model
 from vidkin.models.comparator import build_comparator

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from vidkin._base.limits import TOML_LIMITS, check_toml_text, read_bounded
+from vidkin._base.values import TOML_LIMITS, check_toml_text, read_bounded
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _WIDTH = 100
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML document that is within :data:`~vidkin._base.limits.TOML_LIMITS`.
+    """Parse a TOML document that is within :data:`~vidkin._base.values.TOML_LIMITS`.
 
     Raises:
         tomllib.TOMLDecodeError: It is not TOML, or is too large to be one of our settings files.

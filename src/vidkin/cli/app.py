@@ -29,8 +29,7 @@ from vidkin.cli.commands import (
     set_verbosity,
     status_of,
 )
-from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_defaults
-from vidkin.cli.options import mark_optional_value
+from vidkin.cli.options import INDEX_CONFIG, config_path, mark_optional_value, option_defaults, show_defaults
 from vidkin.errors import VidkinError
 
 # Completion in zsh from the first Tab on.
@@ -132,13 +131,13 @@ class _Commands(LazyGroup):
             "Show the index in a browser: library, search by example, where videos match.",
         ),
         "info": LazyCommand("vidkin.cli.info:info", "Show what the index holds and which extractor made it."),
-        "remove": LazyCommand("vidkin.cli.remove:remove", "Remove videos from the index."),
+        "remove": LazyCommand("vidkin.cli.info:remove", "Remove videos from the index."),
         "embed": LazyCommand(
             "vidkin.cli.embed:embed",
             "Write the features of the frames of videos to a safetensors file, or to an npz file.",
         ),
         "whiten": LazyCommand(
-            "vidkin.cli.whiten:whiten",
+            "vidkin.cli.embed:whiten",
             "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
         ),
         "train": LazyCommand(
@@ -158,7 +157,7 @@ class _Commands(LazyGroup):
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
         ),
         "classify": LazyCommand(
-            "vidkin.cli.classify:classify",
+            "vidkin.cli.evaluate:classify",
             "Classify files with a trained MODEL, and show the nearest training items.",
         ),
         "import-model": LazyCommand(
@@ -307,7 +306,9 @@ class _Labels(LazyGroup):
     path = "labels."
     researched = "formats of labels"
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "merge": LazyCommand("vidkin.cli.labels:merge", "Make one file of labels from those of several annotators."),
+        "merge": LazyCommand(
+            "vidkin.cli.train_shots:merge", "Make one file of labels from those of several annotators."
+        ),
     }
 
 

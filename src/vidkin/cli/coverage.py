@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin.cli.console import is_roomy, meter, note, path_text, say, table
+from vidkin.cli.console import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    is_roomy,
+    meter,
+    note,
+    path_text,
+    say,
+    table,
+    write_tsv,
+)
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
-from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import NotIndexedError
 from vidkin.rendering.text import clock_range, print_json
 

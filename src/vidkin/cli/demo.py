@@ -16,11 +16,10 @@ import typer
 from rich.text import Text
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.console import meter, note, path_text, print_matches, print_segments, say, table
 from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.index import fill, print_report
 from vidkin.cli.paths import open_index_for_writing
-from vidkin.cli.tables import print_matches, print_segments
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError, MissingPartError
 from vidkin.rendering.text import clock, number, percent, printable
 

@@ -9,10 +9,9 @@ from rich.text import Text
 
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.console import meter, note, path_text, print_facts, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index
-from vidkin.cli.tables import print_facts
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
 from vidkin.rendering.text import print_json, printable
 

@@ -13,7 +13,19 @@ import typer
 from rich.text import Text
 
 from vidkin._base.values import write_csv_rows
-from vidkin.cli.console import Meter, is_roomy, meter, note, path_text, say, table
+from vidkin.cli.console import (
+    FormatOption,
+    Meter,
+    OutputFormat,
+    choose_format,
+    is_roomy,
+    meter,
+    note,
+    path_text,
+    say,
+    table,
+    write_tsv,
+)
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
@@ -23,7 +35,6 @@ from vidkin.cli.paths import (
     open_index,
     open_index_for_writing,
 )
-from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import clock, command_line, file_size, number, print_json, printable
 

@@ -1,18 +1,29 @@
-"""``vidkin info``: what an index holds."""
+"""``vidkin info`` and ``vidkin remove``: what an index holds, and removing videos from it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from vidkin.cli.console import path_text, say, table
+from vidkin.cli.console import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    path_text,
+    print_facts,
+    say,
+    table,
+    write_tsv,
+    yes_no,
+)
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.paths import open_index
-from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, print_facts, write_tsv, yes_no
-from vidkin.rendering.text import clock, print_json, printable
+from vidkin.cli.paths import open_index, open_index_for_writing
+from vidkin.rendering.text import clock, number, print_json, printable
 
 if TYPE_CHECKING:
     from vidkin.index import IndexInfo, VideoRecord
@@ -102,3 +113,24 @@ def _print_lines(
         for record in records:
             facts_of_video = [getattr(record, name) for name in _TSV_COLUMNS[:-1]]
             write_tsv((*(f"{value}" for value in facts_of_video), yes_no(record.path in missing)))
+
+
+def remove(
+    paths: Annotated[list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH")],
+    index: IndexOption = DEFAULT_INDEX,
+    json: JsonOption = False,
+) -> None:
+    """Remove videos from the index. The files themselves are not touched.
+
+    What is removed stays removed when its folder is indexed again, until `vidkin index` names it.
+    """
+    with open_index_for_writing(index) as collection:
+        before = collection.info()
+        records = collection.remove([os.fspath(path) for path in paths])
+        left = collection.info().videos
+    videos = before.videos - left
+    if json:
+        print_json({"index": index, "removed": videos, "removed_broken": records - videos, "videos": left})
+        return
+    broken = f" and {number(records - videos, 'broken file')}" if records > videos else ""
+    say(path_text(index).append(f": {number(videos, 'video')}{broken} removed, {left:,} left"))

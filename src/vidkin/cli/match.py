@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import meter, note, path_text, say
+from vidkin.cli.console import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    meter,
+    note,
+    path_text,
+    print_plain,
+    print_segments,
+    print_tsv,
+    print_tsv_header,
+    say,
+)
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     ExtractorOption,
@@ -23,15 +35,6 @@ from vidkin.cli.options import (
     extractor_name,
 )
 from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
-from vidkin.cli.tables import (
-    FormatOption,
-    OutputFormat,
-    choose_format,
-    print_plain,
-    print_segments,
-    print_tsv,
-    print_tsv_header,
-)
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.text import clock, print_json
 

@@ -1,17 +1,51 @@
-"""Options that several commands share, and how their values are parsed."""
+"""Options that several commands share, how their values are parsed, and their defaults from configuration files.
+
+A configuration file has a section a command, with the options as names; above the sections what many commands share.
+The file of a person is ``vidkin/config.toml`` in the folder that the system has for settings (on Linux
+``$XDG_CONFIG_HOME`` or ``~/.config``), or what ``$VIDKIN_CONFIG`` names. ``config.toml`` in the folder of an index
+comes before it, but an index may be a stranger's: it can set :data:`OPTIONS_OF_AN_INDEX` only, which change what is
+shown, and nothing else.
+"""
 
 from __future__ import annotations
 
+import copy
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vidkin.errors import InvalidArgumentError
 
 DEFAULT_INDEX = "collection.vidkin"
+INDEX_CONFIG = "config.toml"
+"""Name of the file in the folder of an index."""
+
+OPTIONS_OF_AN_INDEX: Mapping[str, frozenset[str]] = {
+    "duplicates": frozenset({"format"}),
+    "index": frozenset({"list_skipped"}),
+    "info": frozenset({"format", "videos"}),
+    "match": frozenset({"format", "mirror"}),
+    "open": frozenset({"mirror"}),
+    "recurring": frozenset({"format"}),
+    "search": frozenset({"format", "limit", "mirror", "threshold"}),
+}
+"""Options that the file of an index may set, by command and parameter; an option that is not listed is refused.
+
+Listed is what changes only which results are shown and how. What names a path, an address, a program or a model, what
+writes, and what decides which files a plan removes (``threshold``, ``keep``, ``parts`` and the folders of
+``duplicates``) is not.
+"""
+
+_VARIABLE = "VIDKIN_CONFIG"
+_INDEX_VARIABLE = "VIDKIN_INDEX"
+# What may stand above the sections: each command takes what it has.
+_SHARED = ("index", "extractor", "weights", "whitening", "mirror", "workers")
+# A program that reads results must not depend on a person's file.
+_NEVER = ("json", "help")
 
 
 def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]) -> list[str]:
@@ -38,7 +72,7 @@ def parse_time(text: str | float, rate: float | None = None) -> float:
         typer.BadParameter: The text is none of these.
     """
     # PyAV, which the module's package loads, is not needed to print help.
-    from vidkin.media.time import Time
+    from vidkin.media.frames import Time
 
     try:
         return float(Time.parse(text, rate=rate))
@@ -52,7 +86,7 @@ def parse_moment(text: str | float) -> float | str:
     Raises:
         typer.BadParameter: The text is neither.
     """
-    from vidkin.media.time import is_frame_number
+    from vidkin.media.frames import is_frame_number
 
     seconds = parse_time(text, rate=1.0)
     return text if isinstance(text, str) and is_frame_number(text) else seconds
@@ -133,3 +167,130 @@ WhiteningOption = Annotated[
     Path | None,
     typer.Option("--whitening", help="Whitening of the features, a file from `vidkin whiten`.", dir_okay=False),
 ]
+
+
+def config_path() -> Path:
+    """Where the configuration file of a person is, or would be."""
+    if named := os.environ.get(_VARIABLE):
+        return Path(named).expanduser()
+    # The same place on Linux; elsewhere the file of an earlier vidkin stays in use.
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    earlier = Path(home).expanduser() / "vidkin" / "config.toml"
+    if earlier.is_file():
+        return earlier
+    from platformdirs import user_config_path
+
+    return user_config_path("vidkin", appauthor=False) / "config.toml"
+
+
+def option_defaults(
+    command: str, options: Sequence[Any], arguments: Sequence[str], sections: Collection[str]
+) -> dict[str, Any]:
+    """The defaults that both files give to the options of a command, by the names of its parameters.
+
+    Args:
+        command: The name of the command and of the section.
+        options: The parameters of the command, as click has them.
+        arguments: Arguments after the command, for the index they name.
+        sections: Names of all commands, which are the possible sections of a file.
+
+    Raises:
+        InvalidArgumentError: A file cannot be read, is not TOML, has a section of no command, or an option that the
+            command lacks, or that an index may not set.
+    """
+    person = config_path()
+    defaults = _check_defaults(_read(person), person, command, options, sections)
+    # Whoever works in a folder has not asked for the index in it unless the command reads an index.
+    if not any(option.name == "index" and option.param_type_name == "option" for option in options):
+        return defaults
+    index = _named_index(arguments) or os.environ.get(_INDEX_VARIABLE) or defaults.get("index")
+    folder = Path(str(index or "collection.vidkin")).expanduser()
+    path = folder / INDEX_CONFIG
+    shown = _check_defaults(_read(path), path, command, options, sections)
+    _refuse_commands(shown, path, command)
+    return defaults | shown
+
+
+def _refuse_commands(defaults: Mapping[str, Any], path: Path, command: str) -> None:
+    """Raise InvalidArgumentError if an index sets more than what is shown."""
+    allowed = OPTIONS_OF_AN_INDEX.get(command, frozenset())
+    refused = sorted(name.replace("_", "-") for name in defaults.keys() - allowed)
+    if refused:
+        choices = ", ".join(sorted(name.replace("_", "-") for name in allowed)) or "no option"
+        raise InvalidArgumentError(
+            f"{path}: an index may set {choices} of `vidkin {command}`, got {', '.join(refused)}; if you want it, "
+            f"move it to {config_path()} or to the command line, and remove it from the index"
+        )
+
+
+def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
+    """The command whose help shows these defaults, also where it has a text (``none``) for those that it came with."""
+    shown = copy.copy(command)
+    shown.params = [copy.copy(option) for option in command.params]
+    for option in shown.params:
+        if option.name in defaults:
+            option.show_default = True
+    return shown
+
+
+def _check_defaults(
+    document: Mapping[str, Any], path: Path, command: str, options: Sequence[Any], sections: Collection[str]
+) -> dict[str, Any]:
+    """What a file sets for a command, by the names of its parameters."""
+    section: Mapping[str, Any] = {}
+    shared: dict[str, Any] = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            if name not in sections:
+                raise InvalidArgumentError(
+                    f"{path}: [{name}] is not the section of a command; choose from {', '.join(sorted(sections))}"
+                )
+            if name == command:
+                section = value
+        else:
+            if name not in _SHARED:
+                raise InvalidArgumentError(
+                    f"{path}: {name} must be in the section of a command, for example below [shots]; above the "
+                    f"sections there can be {', '.join(_SHARED)}"
+                )
+            shared[name] = value
+    known = {option.name: option for option in options if option.param_type_name == "option"}
+    defaults: dict[str, Any] = {}
+    for name, value in {**{name: shared[name] for name in shared if name in known}, **section}.items():
+        option = known.get(name.replace("-", "_"))
+        if option is None or option.name in _NEVER:
+            choices = ", ".join(sorted(name.replace("_", "-") for name in known if name not in _NEVER))
+            raise InvalidArgumentError(f"{path}: [{command}] has no option {name!r}; choose from {choices}")
+        is_list = isinstance(value, list)
+        is_several = option.multiple or (is_list and option.nargs == len(value) > 1)
+        if isinstance(value, Mapping) or (is_list and not is_several):
+            accepted = "a single value" if option.nargs == 1 else f"a list of {option.nargs} values"
+            raise InvalidArgumentError(f"{path}: {name} in [{command}] must be {accepted}, got {value!r}")
+        # A text would be taken for a list of its letters.
+        defaults[option.name] = [value] if option.multiple and not is_list else value
+    return defaults
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """The content of a file; nothing if there is no file."""
+    import tomllib
+
+    from vidkin._base.toml import read_toml
+
+    try:
+        # A pipe would wait for somebody who writes, and a device never ends.
+        return read_toml(path) if path.is_file() or path.is_dir() else {}
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        cause = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InvalidArgumentError(f"{path}: the configuration cannot be read: {cause}") from error
+
+
+def _named_index(arguments: Sequence[str]) -> str | None:
+    for position, word in enumerate(arguments):
+        if word in ("--index", "-i") and position + 1 < len(arguments):
+            return arguments[position + 1]
+        if word.startswith("--index="):
+            return word.removeprefix("--index=")
+    return None

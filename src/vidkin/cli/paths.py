@@ -13,8 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import typer
 
-from vidkin.cli.console import meter
-from vidkin.cli.tables import OutputFormat
+from vidkin.cli.console import OutputFormat, meter
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import printable
 

@@ -14,7 +14,18 @@ import typer
 from rich.text import Text
 
 from vidkin._base.values import write_csv_rows
-from vidkin.cli.console import end_with_failures, meter, note, path_text, say, table
+from vidkin.cli.console import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    end_with_failures,
+    meter,
+    note,
+    path_text,
+    say,
+    table,
+    write_tsv,
+)
 from vidkin.cli.index import fill
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import (
@@ -25,7 +36,6 @@ from vidkin.cli.paths import (
     open_index,
     open_index_for_writing,
 )
-from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json, printable
 

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, note, path_text, say
+from vidkin.cli.console import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    error_line,
+    meter,
+    note,
+    path_text,
+    print_matches,
+    print_plain,
+    print_tsv,
+    print_tsv_header,
+    say,
+)
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
@@ -23,15 +36,6 @@ from vidkin.cli.options import (
     parse_moment,
 )
 from vidkin.cli.paths import check_inputs, open_index
-from vidkin.cli.tables import (
-    FormatOption,
-    OutputFormat,
-    choose_format,
-    print_matches,
-    print_plain,
-    print_tsv,
-    print_tsv_header,
-)
 from vidkin.errors import MediaError
 from vidkin.rendering.text import command_line, matches_as_json, print_json, printable
 

@@ -14,10 +14,21 @@ from rich.text import Text
 
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
-from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, say, table
+from vidkin.cli.console import (
+    FormatOption,
+    OutputFormat,
+    choose_format,
+    end_with_failures,
+    error_line,
+    meter,
+    note,
+    path_text,
+    say,
+    table,
+    write_tsv,
+)
 from vidkin.cli.options import JsonOption, parse_moment
 from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
-from vidkin.cli.tables import FormatOption, OutputFormat, choose_format, write_tsv
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json
 

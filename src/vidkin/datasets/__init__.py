@@ -9,24 +9,29 @@ from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
     from vidkin.datasets.collections import available_readers, open_labelled
-    from vidkin.datasets.excerpts import make_excerpts, make_frame_excerpts, middle_excerpt
     from vidkin.datasets.folders import read_classes, read_tree
     from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
-    from vidkin.datasets.labeled_samples import (
+    from vidkin.datasets.listing import read_events, read_manifest
+    from vidkin.datasets.reading import (
+        Drawing,
+        draw_strokes,
+        make_excerpts,
+        make_frame_excerpts,
+        middle_excerpt,
+        parse_strokes,
+        read_item,
+    )
+    from vidkin.datasets.samples import (
         LABELLED_PHOTOGRAPHS,
         PHOTOGRAPHS,
-        build_labelled_samples,
-        camera_flight,
-        photograph,
-        read_photographs,
-    )
-    from vidkin.datasets.listing import read_events, read_manifest
-    from vidkin.datasets.reading import Drawing, draw_strokes, parse_strokes, read_item
-    from vidkin.datasets.samples import (
         SAMPLE_SHOTS,
         SampleCollection,
         SampleCopy,
+        build_labelled_samples,
         build_samples,
+        camera_flight,
+        photograph,
+        read_photographs,
         write_sample_film,
     )
     from vidkin.datasets.shot_annotations import (

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
-    from vidkin.features.content_boxes import find_content_boxes
     from vidkin.features.describe import Phase, describe_file
     from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
     from vidkin.features.information import bar_boxes, frame_information
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         ViewPlan,
         check_views,
         describe_views,
+        find_content_boxes,
         mirror_boxes,
         place_boxes,
         shares_of_edges,

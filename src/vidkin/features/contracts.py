@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vidkin.features.turns import Turn
     from vidkin.media import Frames
     from vidkin.similarity import FrameFeatures
 
 Views = Literal["none", "query", "both"]
 """Which side is described in views: neither, the query only, or stored videos as well."""
+
+Turn = Literal["mirrored", "turned 90", "turned 180", "turned 270"]
+"""Flipped left to right, or turned clockwise by so many degrees."""
 
 
 class FrameExtractor(Protocol):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from vidkin._base.files import PathLike
 from vidkin.features.contracts import ClipExtractor, FrameExtractor
-from vidkin.features.turns import turn_boxes_back, turn_frames
-from vidkin.features.views import ViewPlan, describe_views
+from vidkin.features.views import ViewPlan, describe_views, turn_boxes_back, turn_frames
 from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.media.frames import join_frames
 

@@ -1,6 +1,6 @@
 """The small network that turns a square of a frame into a unit vector, as it is trained; it needs torch.
 
-What runs it without torch is :mod:`vidkin.features.square_encoder`, from the ONNX file that is written here.
+What runs it without torch is :mod:`vidkin.features.sessions`, from the ONNX file that is written here.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from vidkin._base.files import PathLike, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.sessions import resolve_device
-from vidkin.features.square_encoder import SHIPPED, SquareEncoder, weights_digest
+from vidkin.features.sessions import SHIPPED, SquareEncoder, resolve_device, weights_digest
 
 NORMALIZATIONS = ("fixed", "image")
 
@@ -162,7 +161,7 @@ class FrameEncoder(nn.Module):
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
     def digest(self) -> str:
-        """What identifies the network: the :func:`~vidkin.features.square_encoder.weights_digest` of its weights."""
+        """What identifies the network: the :func:`~vidkin.features.sessions.weights_digest` of its weights."""
         weights = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.state_dict().items()}
         return weights_digest(self.settings.to_table(), weights)
 
@@ -224,7 +223,7 @@ def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
 
 
 def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
-    """Write a frame encoder as the ONNX file that :func:`~vidkin.features.square_encoder.open_square_encoder` reads
+    """Write a frame encoder as the ONNX file that :func:`~vidkin.features.sessions.open_square_encoder` reads
     without torch, and return its path.
 
     The input is squares [N, 3, side, side] float32 with values in 0..255, the output unit vectors [N, D]. The metadata

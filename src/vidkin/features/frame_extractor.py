@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.contracts import Views
+from vidkin.features.contracts import Turn, Views
 from vidkin.features.information import detailed_cells, information_of_share, look_at
 from vidkin.features.resizing import Edges, resize_parts, resize_planes
-from vidkin.features.square_encoder import SquareEncoder, open_square_encoder
-from vidkin.features.turns import Turn, predict_turned
-from vidkin.features.views import check_views, grid_suffix, mirror_boxes, place_boxes, shares_of_edges
+from vidkin.features.sessions import SquareEncoder, open_square_encoder
+from vidkin.features.views import (
+    check_views,
+    grid_suffix,
+    mirror_boxes,
+    place_boxes,
+    predict_turned,
+    shares_of_edges,
+)
 from vidkin.media.frames import LUMINANCE
 from vidkin.similarity import WHOLE, FrameFeatures
 

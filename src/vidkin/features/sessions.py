@@ -1,21 +1,29 @@
 """Sessions of ONNX Runtime: one per process and network, on a bounded number of threads that never spin.
 
-Everything that runs a network without torch opens it here: the shipped encoder, ``onnx:`` files, trained models and the
-detectors of cuts.
+Everything that runs a network without torch opens it here: ``onnx:`` files, trained models, the detectors of cuts, and
+the frame encoder, which turns squares into unit vectors and is shared by search and shots.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vidkin._base.files import PathLike
-from vidkin.errors import InvalidArgumentError
+from vidkin._base.registry import load_attribute
+from vidkin._base.values import parse_json
+from vidkin.errors import InvalidArgumentError, MissingPartError
 
 _CUDA = "CUDAExecutionProvider"
 _CPU = "CPUExecutionProvider"
@@ -28,6 +36,13 @@ _threads: int | None = None
 # do not survive a fork.
 _open: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 _lock = Lock()
+
+SHIPPED = Path(__file__).with_name("data") / "frame_encoder.onnx"
+"""The encoder that comes with the package."""
+
+# Squares per pass: enough to keep the processor busy, few enough to stay in its cache.
+_SQUARES_A_PASS = 32
+_SQUARES_A_PASS_ON_CUDA = 512
 
 
 def set_threads(count: int | None) -> None:
@@ -166,3 +181,145 @@ def _create(model: bytes | PathLike, threads: int, device: str) -> Any:
     if device.startswith("cuda") and session.get_providers()[0] != _CUDA:
         raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
     return session
+
+
+class SquareEncoder:
+    """Unit vectors [N, D] of squares [N, 3, side, side].
+
+    Args:
+        run: Function from squares [N, 3, side, side] float32 with values in 0..255 to vectors [N, D] float32.
+        side: Side of a square in pixels.
+        dimension: Length of the vectors.
+        digest: SHA-256 of the settings and weights, see :func:`weights_digest`.
+        batch: Squares per call of ``run``.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+        *,
+        side: int,
+        dimension: int,
+        digest: str,
+        batch: int = _SQUARES_A_PASS,
+    ) -> None:
+        self.side: Final = side
+        self.dimension: Final = dimension
+        self.digest: Final = digest
+        self._run = run
+        self._batch = batch
+
+    def encode(self, squares: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [N, D] of squares with values in 0..255, [N, 3, side, side] or [N, side, side, 3]."""
+        if squares.shape[1:] == (self.side, self.side, 3):
+            squares = squares.transpose(0, 3, 1, 2)
+        vectors = np.empty((len(squares), self.dimension), np.float32)
+        for first in range(0, len(squares), self._batch):
+            part = slice(first, first + self._batch)
+            vectors[part] = self._run(np.ascontiguousarray(squares[part], dtype=np.float32))
+        return vectors
+
+
+def shipped_encoder() -> SquareEncoder:
+    """The encoder that comes with the package, on the processor; opened once a process."""
+    return _shipped_of_process(os.getpid())
+
+
+def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto") -> SquareEncoder:
+    """Open a frame encoder.
+
+    Args:
+        weights: An ONNX file that :func:`vidkin.features.frame_encoder.export_frame_encoder` wrote; or the weights
+            FILE.safetensors, which run without torch if FILE.onnx with the same weights lies beside it. None is the
+            encoder that comes with the package.
+        device: ``auto`` (CUDA if ONNX Runtime has it), ``cpu``, ``cuda``, ``cuda:1``. Torch computes on a CUDA device
+            that ONNX Runtime lacks.
+
+    Raises:
+        InvalidArgumentError: The file is damaged or contains something else, or there is no such device.
+        MissingPartError: There are only weights, and torch, which could read them, is not installed.
+    """
+    path = SHIPPED if weights is None else Path(weights).expanduser()
+    file = path if path.suffix == ".onnx" else path.with_suffix(".onnx")
+    of_weights = None if path.suffix == ".onnx" else read_weights_digest(path)
+    on_torch = check_device(device).startswith("cuda") and not has_cuda()
+    if not on_torch and file.is_file():
+        encoder = _open_onnx(file, device)
+        if of_weights in (None, encoder.digest):
+            return encoder
+    if file == path and path != SHIPPED:
+        raise InvalidArgumentError(f"onnxruntime has no CUDA for device {device!r}; use cpu, or weights in safetensors")
+    return _open_with_torch(path.with_suffix(".safetensors"), device)
+
+
+def weights_digest(settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of a network's settings and of its weights by name: the identity of an encoder, however it is stored."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name, values in sorted(weights.items()):
+        digest.update(name.encode())
+        digest.update(np.asarray(values, dtype=np.float32).tobytes())
+    return digest.hexdigest()
+
+
+def read_weights_digest(path: PathLike) -> str:
+    """The :func:`weights_digest` of a safetensors file that ``save_frame_encoder`` wrote.
+
+    Raises:
+        InvalidArgumentError: The file is damaged or contains something else.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), framework="np") as file:
+            settings = parse_json((file.metadata() or {}).get("settings", "null"))
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if not isinstance(settings, dict):
+            raise InvalidArgumentError("its metadata has no settings")
+    except (OSError, SafetensorError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} must be the weights of a frame encoder: {str(error).splitlines()[0]}"
+        ) from error
+    return weights_digest(settings, weights)
+
+
+@cache
+def _shipped_of_process(process: int) -> SquareEncoder:
+    # The threads of a session do not survive a fork, so that a child opens its own.
+    return open_square_encoder(device="cpu")
+
+
+def _open_onnx(path: Path, device: str) -> SquareEncoder:
+    """The encoder in an ONNX file that vidkin wrote."""
+    session = open_session(path, device=device)
+    about = session.get_modelmeta().custom_metadata_map
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    if "digest" not in about or len(inputs) != 1 or len(outputs) != 1:
+        raise InvalidArgumentError(f"{path} must be a frame encoder that vidkin wrote; its metadata has no digest")
+
+    def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
+        (vectors,) = session.run([outputs[0].name], {inputs[0].name: squares})
+        return vectors  # type: ignore[no-any-return]
+
+    on_cuda = session.get_providers()[0] != "CPUExecutionProvider"
+    return SquareEncoder(
+        run,
+        side=int(inputs[0].shape[-1]),
+        dimension=int(outputs[0].shape[-1]),
+        digest=about["digest"],
+        batch=_SQUARES_A_PASS_ON_CUDA if on_cuda else _SQUARES_A_PASS,
+    )
+
+
+def _open_with_torch(path: Path, device: str) -> SquareEncoder:
+    """The encoder of a safetensors file as a network of torch."""
+    try:
+        # Named rather than imported: the network of torch is built on this module.
+        load_frame_encoder = load_attribute("vidkin.features.frame_encoder:load_frame_encoder")
+    except ImportError as error:
+        file = path.with_suffix(".onnx")
+        raise MissingPartError(
+            f"{path} needs torch, which is not installed, or {file.name} beside it; where torch is installed, write "
+            f"that file with: vidkin export {path} --output {file}"
+        ) from error
+    encoder: SquareEncoder = load_frame_encoder(path).on_squares(device)
+    return encoder

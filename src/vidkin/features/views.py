@@ -4,25 +4,33 @@ A copy may show a part of the original (a crop, a 9:16 reframe), or the original
 borders, split screens, insets). A frame is therefore seen in several views, and two frames are compared by the best
 pair of views in which one side is the whole picture: views of the query detect material that was added around the
 original, views of stored videos detect material that was cut off.
+
+Some boxes are found in the frames: the picture inside borders, the parts of a split screen, the rectangle of an inset.
+Anything added around or beside a picture meets it in straight lines that stay in place while the picture changes. A box
+is a rectangle each side of which is such a line or a border of the frame. Mirrored and turned pictures are views, too:
+their vectors are predicted from those of the picture without reading it again.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, get_args
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import TypeVar, get_args
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.content_boxes import MOST_BOXES, find_content_boxes, overlap
-from vidkin.features.contracts import FrameExtractor, Views
-from vidkin.features.information import bar_boxes, frame_information, look_at, remember_look
+from vidkin.features.contracts import FrameExtractor, Turn, Views
+from vidkin.features.information import bar_boxes, frame_information, look_at, remember_look, small_luma
+from vidkin.media import Frames
 from vidkin.similarity import WHOLE, Box, FrameFeatures
-
-if TYPE_CHECKING:
-    from vidkin.media import Frames
 
 # Least intersection over union at which a box counts as one found before.
 _SAME = 0.8
@@ -31,6 +39,30 @@ _THIRDS = (0.0, 1 / 3, 2 / 3)
 _BETWEEN_THIRDS = (1 / 6, 1 / 2)
 _CORNERS = (0.57, 0.8)
 _CENTERS = (0.85, 0.7)
+
+# Boxes found in the frames: side of the luminance that is searched, and frames at most.
+_SIDE = 128
+_MOST_FRAMES = 24
+# Least contrast of a box's edge in gray levels, after blurring along the edge.
+_EDGE = 5.0
+# Share of frames in which a pixel of a line shows an edge, averaged along the side of a box.
+_LEAST_COVERAGE = 0.5
+# Lines examined in either direction, and boxes returned.
+_MOST_LINES = 20
+MOST_BOXES = 4
+_SMALLEST_SIDE = 0.18
+# An inset that shows a room has lines inside; the rectangles they form with its sides are smaller than the inset.
+_OF_LARGE = 0.3
+# Least deviation in gray levels of a pixel that changes, and the least share of such pixels within a box.
+_CHANGES = 3.0
+_LEAST_CHANGING = 0.6
+_SAME_BOX = 0.8
+
+TURNS: tuple[Turn, ...] = get_args(Turn)
+TURNS_FILE = Path(__file__).with_name("data") / "frame_encoder_turns.safetensors"
+"""A matrix [D, D] for each turn, fitted by ``benchmarks/ship_turns.py``; its metadata names the encoder."""
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 def _column(left: float) -> Box:
@@ -272,3 +304,198 @@ def _chosen(frames: Frames, rows: NDArray[np.bool_]) -> Frames:
     chosen = frames[rows]
     remember_look(chosen.images, look_at(frames.images).of(rows))
     return chosen
+
+
+def find_content_boxes(
+    images: NDArray[np.uint8], *, between_bars: bool = False, only_lines: bool = False
+) -> NDArray[np.float32]:
+    """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
+
+    Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
+    largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
+    Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
+    the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
+    .5 and is at least 18 % as long as the picture. If everything that changes lies in one such rectangle and fills 60
+    % of it, that counts, too: the sides of a screen in a photograph are not upright.
+
+    Args:
+        images: [T, H, W, 3] uint8, frames of one video.
+        between_bars: Examine only the picture between the black bars of each frame; boxes are shares of that picture.
+        only_lines: Leave out the rectangle around everything that changes.
+
+    Returns:
+        At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
+    """
+    if len(images) < 2:
+        return np.zeros((0, 4), np.float32)
+    chosen = np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))
+    small = look_at(images).luma[chosen] if between_bars else small_luma(images[chosen])
+    across, down = _persistence(small), _persistence(small.transpose(0, 2, 1))
+    columns, rows = _spans(_lines(across)), _spans(_lines(down))
+    sides = [_coverage(across, columns[:, end], rows) for end in (0, 1)]
+    sides += [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
+    least = np.minimum(np.minimum(sides[0], sides[1]), np.minimum(sides[2], sides[3]))
+    boxes = []
+    for column, row in np.argwhere((least >= _LEAST_COVERAGE) & (least < np.inf)).tolist():
+        (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
+        inner = sum(math.isfinite(side[column, row]) for side in sides)
+        certainty = least[column, row] + 0.1 * inner
+        if inner == 4:
+            certainty += _OF_LARGE * math.sqrt((right - left) * (bottom - top)) / _SIDE
+        boxes.append((certainty, (left, top, right, bottom)))
+    if not only_lines:
+        boxes += _changing_boxes(small)
+    distinct = [(0, 0, _SIDE, _SIDE)]
+    for _, box in sorted(boxes, reverse=True):
+        if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME_BOX for other in distinct):
+            distinct.append(box)
+    return np.array(distinct[1:], dtype=np.float32).reshape(-1, 4) / np.float32(_SIDE)
+
+
+def _changing_boxes(luma: NDArray[np.float32]) -> list[tuple[float, tuple[int, int, int, int]]]:
+    """The rectangle around everything that changes in frames [T, S, S] while the rest stands still, with its
+    certainty."""
+    variance = np.square(luma).mean(axis=0) - np.square(luma.mean(axis=0))
+    # Most of the 25 samples around a sample; beyond the border nothing changes.
+    near = np.pad((variance > _CHANGES**2).astype(np.int64), 2)
+    for axis in (0, 1):
+        near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
+    changing = near > 12
+    rows, columns = np.flatnonzero(changing.any(axis=1)).tolist(), np.flatnonzero(changing.any(axis=0)).tolist()
+    if not rows or min(rows[-1] - rows[0], columns[-1] - columns[0]) + 1 < _SMALLEST_SIDE * _SIDE:
+        return []
+    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    inside = changing[box[1] : box[3], box[0] : box[2]]
+    if inside.mean() < _LEAST_CHANGING:
+        return []
+    return [(1.4 + _OF_LARGE * math.sqrt(inside.size) / _SIDE, box)]
+
+
+def _persistence(luma: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[S + 1, S]: for each line between two columns of frames [T, S, S], the share of frames with an edge in each
+    row."""
+    # Sums of up to five rows, two on either side, divided by their number.
+    sums = luma.copy()
+    counts = np.ones(luma.shape[1], np.float32)
+    for shift in (1, 2):
+        sums[:, shift:] += luma[:, :-shift]
+        sums[:, :-shift] += luma[:, shift:]
+        counts[shift:] += 1
+        counts[:-shift] += 1
+    sums /= counts[:, None]
+    difference = np.diff(sums, axis=2)
+    np.abs(difference, out=difference)
+    # The largest of the pixel and its two neighbors.
+    edge = difference >= _EDGE
+    edge[..., 1:] &= difference[..., 1:] >= difference[..., :-1]
+    edge[..., :-1] &= difference[..., :-1] >= difference[..., 1:]
+    # A line can lie between two columns in one row and be shifted by one column in the next.
+    share = _largest_of_three(np.add.reduce(edge, axis=0, dtype=np.float32) / np.float32(len(edge)))
+    return np.pad(share.T, ((1, 1), (0, 0)))
+
+
+def _largest_of_three(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The largest of each value and its neighbors along the last axis."""
+    largest = values.copy()
+    np.maximum(largest[..., 1:], values[..., :-1], out=largest[..., 1:])
+    np.maximum(largest[..., :-1], values[..., 1:], out=largest[..., :-1])
+    return largest
+
+
+def _lines(persistence: NDArray[np.float32]) -> list[int]:
+    """Positions of the lines with the most persistent pixels, and of the borders."""
+    strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(axis=1)
+    peak = (strength >= _largest_of_three(strength)) & (strength >= _SMALLEST_SIDE * _SIDE * 0.5)
+    places = np.flatnonzero(peak)
+    best = places[np.argsort(-strength[places], kind="stable")[:_MOST_LINES]].tolist()
+    return sorted({0, _SIDE, *best})
+
+
+def _spans(lines: list[int]) -> NDArray[np.int64]:
+    """[N, 2], the first and last line of every span that is long enough for a side."""
+    pairs = [pair for pair in combinations(lines, 2) if pair[1] - pair[0] >= _SMALLEST_SIDE * _SIDE]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _coverage(
+    persistence: NDArray[np.float32], lines: NDArray[np.int64], spans: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """[N, M], mean persistence of lines [N] along spans [M, 2]; infinite for a border of the frame."""
+    sums = np.pad(persistence.cumsum(axis=1, dtype=np.float64), ((0, 0), (1, 0)))[lines]
+    coverage: NDArray[np.float64] = (sums[:, spans[:, 1]] - sums[:, spans[:, 0]]) / (spans[:, 1] - spans[:, 0])
+    coverage[(lines == 0) | (lines == _SIDE)] = np.inf
+    return coverage
+
+
+def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Intersection over union of two boxes (left, top, right, bottom)."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = width * height
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    return both / (areas - both)
+
+
+def turned(images: NDArray[_Number], turn: Turn) -> NDArray[_Number]:
+    """Images [..., H, W] after the turn."""
+    if turn == "mirrored":
+        return images[..., ::-1]
+    return np.rot90(images, -int(turn.split()[1]) // 90, axes=(-2, -1))
+
+
+def turn_frames(frames: Frames, degrees: int) -> Frames:
+    """The frames turned clockwise by 0, 90, 180 or 270 degrees."""
+    if degrees == 0:
+        return frames
+    images = np.ascontiguousarray(np.rot90(frames.images, -degrees // 90, axes=(1, 2)))
+    return Frames(images, frames.timestamps)
+
+
+def turn_boxes_back(boxes: NDArray[_Number], degrees: int) -> NDArray[_Number]:
+    """Boxes [..., 4] in a picture turned clockwise, as boxes in the picture before; boxes of zeros stay.
+
+    Args:
+        boxes: Left, top, right, bottom as shares of the turned picture.
+        degrees: 0, 90, 180 or 270.
+    """
+    left, top, right, bottom = np.moveaxis(boxes, -1, 0)
+    one = boxes.dtype.type(1)
+    back = {
+        0: (left, top, right, bottom),
+        90: (top, one - right, bottom, one - left),
+        180: (one - right, one - bottom, one - left, one - top),
+        270: (one - bottom, left, one - top, right),
+    }[degrees]
+    return np.where(boxes.any(axis=-1, keepdims=True), np.stack(back, axis=-1), boxes)
+
+
+def predict_turned(features: FrameFeatures, turn: Turn, *, encoder: str) -> FrameFeatures | None:
+    """Features of whole pictures as they would be after the turn; None if nobody fitted that for this encoder.
+
+    A vector v becomes ``v M / |v M|``. For footage that the matrices were not fitted to, the median cosine with the
+    true vector is about .88 (mirrored), and with those of other videos about .1: enough to choose the pairs that
+    deserve a look, not to score them.
+
+    Args:
+        features: [T, V, 1, D]; only the first view is used.
+        turn: What is done to the picture.
+        encoder: Digest of the encoder's settings and weights.
+    """
+    fitted, matrices = _shipped()
+    if encoder != fitted or features.values.shape[2:] != (1, len(matrices[turn])):
+        return None
+    values = features.whole[:, 0].astype(np.float32) @ matrices[turn]
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    values /= np.where(lengths > 0, lengths, 1.0)
+    return replace(features.views([0]), values=values[:, None, None])
+
+
+@cache
+def _shipped() -> tuple[str, dict[str, NDArray[np.float32]]]:
+    """Digest of the encoder that the matrices were fitted to, and the matrices."""
+    from safetensors import safe_open
+
+    with safe_open(TURNS_FILE, framework="np") as file:
+        return file.metadata()["encoder"], {name: file.get_tensor(name).astype(np.float32) for name in TURNS}

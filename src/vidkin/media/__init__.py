@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         steady_frames,
     )
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
-    from vidkin.media.frames import Frames
+    from vidkin.media.frames import Frames, Time
     from vidkin.media.joining import join_spans
     from vidkin.media.picture_edits import EditSetting
     from vidkin.media.pieces import Piece, SplitReport
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from vidkin.media.probing import ProbedVideo, VideoInfo, open_probed, probe, time_in
     from vidkin.media.split_at_keys import split_video
     from vidkin.media.split_exactly import Span, split_exactly
-    from vidkin.media.time import Time
 else:
     __getattr__ = lazy_names(__name__)
 

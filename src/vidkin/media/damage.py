@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from vidkin._base.files import PathLike, open_regular_file
 from vidkin.errors import MediaError
-from vidkin.media.container import demux, open_video
 from vidkin.media.containers import EXAMINERS, MOST_DAMAGED
 from vidkin.media.matroska import examine_matroska
+from vidkin.media.reader import demux, open_video
 
 # A time that is later than the one before by more seconds than this is itself damaged.
 _LONGEST_STEP = 60.0

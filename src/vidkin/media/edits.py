@@ -17,6 +17,7 @@ from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import write_video
+from vidkin.media.frames import is_before
 from vidkin.media.hard_edits import (
     at_night,
     black,
@@ -82,7 +83,6 @@ from vidkin.media.picture_edits import (
     values,
 )
 from vidkin.media.probing import probe
-from vidkin.media.time import is_before
 
 # What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
 # the source is shown small inside other footage. Then the ones that hide most of it: turned by 90, 180 or 270 degrees,

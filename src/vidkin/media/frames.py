@@ -1,14 +1,18 @@
-"""Decoded frames with their times."""
+"""Decoded frames, and moments of a video: one type for seconds, frame numbers, ticks of a file and written times."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.values import check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -17,6 +21,16 @@ if TYPE_CHECKING:
 LUMINANCE = (0.299, 0.587, 0.114)
 
 """Shares of red, green and blue in the luminance (ITU-R BT.601), as codecs and image tools use them."""
+
+SAME_TIME = 1e-6
+"""Times closer together than this, in seconds, count as equal, because sums of thirds are not exact."""
+
+DEFAULT_TIME_BASE = Fraction(1, 90_000)
+"""Seconds of a tick in files that state none, as in MPEG streams."""
+
+# A whole number of frames, as in 250f; anything longer than any video is refused before it is computed with.
+_FRAME_NUMBER = re.compile(r"(\d{1,12}) ?f(?:rames?)?", re.IGNORECASE)
+_SECONDS = re.compile(r"\+?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +139,132 @@ def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -
         square.paste(image, ((size - inner[0]) // 2, (size - inner[1]) // 2))
         image = square
     return np.asarray(image)
+
+
+def is_before(time: float, other: float) -> bool:
+    """Whether a time in seconds is earlier than another by more than rounding."""
+    return time < other - SAME_TIME
+
+
+def is_frame_number(text: str) -> bool:
+    """Whether a written moment is the number of a frame (``250f``), whose time depends on the rate of its video."""
+    return _FRAME_NUMBER.fullmatch(text.strip()) is not None
+
+
+def is_same_time(time: float, other: float) -> bool:
+    """Whether two times in seconds differ by no more than rounding."""
+    return abs(time - other) <= SAME_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The timestamps of one video, whole numbers of ticks, and their seconds from the first frame.
+
+    Every frame is converted, so these are numbers of the processor; `Time.of_ticks` is exact.
+
+    >>> ticks = Ticks(1 / 90_000, first=3_000)
+    >>> ticks.seconds(93_000), ticks.latest(1.0)
+    (1.0, 93000)
+
+    Attributes:
+        length: Seconds of one tick.
+        first: Timestamp of the first frame.
+    """
+
+    length: float
+    first: int = 0
+
+    def seconds(self, timestamp: int) -> float:
+        """Seconds from the first frame; negative before it."""
+        return (timestamp - self.first) * self.length
+
+    def latest(self, seconds: float) -> int:
+        """The latest timestamp that is not after a time: of a frame that appears then or earlier."""
+        return self.first + math.floor((seconds + SAME_TIME) / self.length)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Time:
+    """A moment of a video, exact: thirds of a second and ticks of a file have no rounding error.
+
+    >>> Time.parse("1:30.5").seconds, float(Time.of_frame(45, 30)), Time.parse("250f", rate=25).frame(50)
+    (Fraction(181, 2), 1.5, 500)
+
+    Attributes:
+        seconds: Seconds from the first frame, at least 0.
+    """
+
+    seconds: Fraction
+
+    def __post_init__(self) -> None:
+        check_not_negative(time=float(self.seconds))
+
+    @classmethod
+    def of_frame(cls, number: int, rate: float | Fraction) -> Time:
+        """The moment at which a frame appears, at a constant rate.
+
+        Args:
+            number: Number of the frame, counting from 0.
+            rate: Frames per second; a rate as files state it, such as 29.97, is that of a multiple of 1001.
+
+        Raises:
+            InvalidArgumentError: The number is negative, or the rate is not above 0.
+        """
+        return cls(number / _exact_rate(rate))
+
+    @classmethod
+    def of_ticks(cls, ticks: int, time_base: Fraction) -> Time:
+        """The moment of a timestamp as files store it: a whole number of ticks of ``time_base`` seconds."""
+        return cls(ticks * time_base)
+
+    @classmethod
+    def parse(cls, text: str | float, *, rate: float | Fraction | None = None) -> Time:
+        """The moment that a person wrote: ``90.5``, ``1:30.5``, ``0:01:30.500`` or, if the rate is known, ``2250f``.
+
+        Args:
+            text: Seconds, M:SS, H:MM:SS, each with decimals or without, or a number of frames followed by ``f``.
+            rate: Frames per second of the video, to accept the number of a frame.
+
+        Raises:
+            InvalidArgumentError: The text is none of these.
+        """
+        written = str(text).strip()
+        frame = _FRAME_NUMBER.fullmatch(written)
+        if frame and rate is not None:
+            return cls.of_frame(int(frame[1]), rate)
+        *larger, last = written.split(":")
+        is_valid = len(larger) <= 2 and all(re.fullmatch(r"\d{1,9}", part) for part in larger)
+        parts = [Fraction(part) for part in larger] if is_valid else []
+        if is_valid and _SECONDS.fullmatch(last):
+            parts.append(Fraction(last))
+            if all(part < 60 for part in parts[1:]):
+                return cls(sum((part * 60**power for power, part in enumerate(reversed(parts))), Fraction()))
+        frames = "" if rate is None else ", or a frame number (250f)"
+        raise InvalidArgumentError(
+            f"invalid time {text!r}; use seconds (90.5), M:SS (1:30.5) or H:MM:SS (1:02:03){frames}"
+        )
+
+    def frame(self, rate: float | Fraction) -> int:
+        """Number of the frame nearest to this moment, at a constant rate."""
+        return round(self.seconds * _exact_rate(rate))
+
+    def __float__(self) -> float:
+        """Seconds, as every function that takes a time accepts them."""
+        return float(self.seconds)
+
+    def __str__(self) -> str:
+        """``H:MM:SS.mmm`` with two digits of hours, rounded to a millisecond: ``00:01:30.500``."""
+        milliseconds = math.floor(self.seconds * 1000 + Fraction(1, 2))
+        minutes, rest = divmod(milliseconds, 60_000)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
+
+
+def _exact_rate(rate: float | Fraction) -> Fraction:
+    """The rate as a fraction: 29.97 is 30000 / 1001, as the files that state it mean."""
+    check_positive(rate=float(rate))
+    if isinstance(rate, float):
+        for exact in (Fraction(round(rate)), Fraction(round(rate * 1.001) * 1000, 1001)):
+            if exact and abs(exact / Fraction(rate) - 1) < 1e-5:
+                return exact
+    return Fraction(rate)

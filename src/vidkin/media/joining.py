@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.container import open_video
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import Image, open_media_output, write_video
 from vidkin.media.probing import probe
+from vidkin.media.reader import open_video
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import av.error
 
 from vidkin._base.files import PathLike
-from vidkin.media.container import media_error, open_video
+from vidkin.media.reader import media_error, open_video
 
 if TYPE_CHECKING:
     from av.container import InputContainer

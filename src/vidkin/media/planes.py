@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.container import open_video
-from vidkin.media.reader import PictureReader
+from vidkin.media.reader import PictureReader, open_video
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame

@@ -16,11 +16,19 @@ import av.error
 
 from vidkin._base.files import IMAGE_EXTENSIONS, PathLike
 from vidkin._base.values import Result
-from vidkin.media.container import media_error, open_video
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
-from vidkin.media.reader import BegunPackets, PacketIdentity, PictureReader, frame_rate, identify, logger
+from vidkin.media.frames import Time, is_frame_number
+from vidkin.media.reader import (
+    BegunPackets,
+    PacketIdentity,
+    PictureReader,
+    frame_rate,
+    identify,
+    logger,
+    media_error,
+    open_video,
+)
 from vidkin.media.sampling import SEEKABLE
-from vidkin.media.time import Time, is_frame_number
 
 if TYPE_CHECKING:
     from av.container import InputContainer

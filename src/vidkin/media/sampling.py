@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import av.error
 
+from vidkin.media.frames import SAME_TIME, Ticks, is_before
 from vidkin.media.reader import has_hole
-from vidkin.media.time import SAME_TIME, Ticks, is_before
 
 if TYPE_CHECKING:
     from av.packet import Packet

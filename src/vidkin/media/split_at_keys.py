@@ -20,10 +20,10 @@ import av
 
 from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media.container import open_video
 from vidkin.media.encode import open_media_output
+from vidkin.media.frames import DEFAULT_TIME_BASE
 from vidkin.media.pieces import Piece, SplitReport, choose_form, piece_paths
-from vidkin.media.time import DEFAULT_TIME_BASE
+from vidkin.media.reader import open_video
 
 if TYPE_CHECKING:
     from av.container import InputContainer, OutputContainer

@@ -15,13 +15,20 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.container import open_video
-from vidkin.media.exact_plan import LostFrameError, PieceStretch, iter_material, plan_piece
-from vidkin.media.piece_writer import PieceWriter, SoundReader, encoder_of
+from vidkin.media.frames import DEFAULT_TIME_BASE
+from vidkin.media.piece_writer import (
+    LostFrameError,
+    PieceStretch,
+    PieceWriter,
+    SoundReader,
+    encoder_of,
+    iter_material,
+    plan_piece,
+)
 from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, piece_paths
 from vidkin.media.probing import probe
+from vidkin.media.reader import open_video
 from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
-from vidkin.media.time import DEFAULT_TIME_BASE
 
 OnSplitProgress = Callable[[float, float | None], None]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media.time import DEFAULT_TIME_BASE, SAME_TIME
+from vidkin.media.frames import DEFAULT_TIME_BASE, SAME_TIME
 
 if TYPE_CHECKING:
     from av.container import InputContainer

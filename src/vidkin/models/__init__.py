@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
-    from vidkin.models.clip_encoder import ClipEncoder
     from vidkin.models.config import EncoderConfig, EncoderKind
-    from vidkin.models.encoder import Encoder, model_digest
+    from vidkin.models.encoder import ClipEncoder, Encoder, model_digest
     from vidkin.models.export import export_model
     from vidkin.models.extractor import (
         ClipModelExtractor,
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
         open_encoder,
         open_model_extractor,
     )
-    from vidkin.models.frame_model import FrameEncoderModel
-    from vidkin.models.frame_network import SmallNetwork
+    from vidkin.models.frame_network import FrameEncoderModel, SmallNetwork
     from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
     from vidkin.models.model_folder import build_model, load_model, save_model
     from vidkin.models.stored import ModelInfo, read_model_info

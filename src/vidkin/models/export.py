@@ -18,8 +18,7 @@ from torch import nn
 from vidkin._base.files import PathLike, write_bytes
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 from vidkin.features.sessions import open_session
-from vidkin.models.clip_encoder import ClipEncoder
-from vidkin.models.encoder import Encoder, evaluation_mode
+from vidkin.models.encoder import ClipEncoder, Encoder, evaluation_mode
 from vidkin.models.stored import GRAPH_ENTRY, GRAPH_FILE, HEAD_FILE
 from vidkin.models.two_head import TwoHeadNetwork
 from vidkin.models.volume_networks import VolumeNetwork

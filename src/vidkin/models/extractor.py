@@ -18,10 +18,8 @@ from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information
 from vidkin.features.frame_extractor import FrameEncoderExtractor
-from vidkin.features.sessions import check_device, has_cuda
-from vidkin.features.square_encoder import SquareEncoder
-from vidkin.media.frames import fit_to_square
-from vidkin.media.time import SAME_TIME
+from vidkin.features.sessions import SquareEncoder, check_device, has_cuda
+from vidkin.media.frames import SAME_TIME, fit_to_square
 from vidkin.models.comparator_extractor import is_comparator, open_comparator_extractor
 from vidkin.models.config import EncoderConfig
 from vidkin.models.stored import (

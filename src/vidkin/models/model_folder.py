@@ -18,12 +18,10 @@ from vidkin._base.files import PathLike, write_bytes, write_text
 from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork
-from vidkin.models.clip_encoder import ClipEncoder
 from vidkin.models.config import PLAIN_MEAN, PLAIN_STD, EncoderConfig
-from vidkin.models.encoder import Encoder, model_digest
+from vidkin.models.encoder import ClipEncoder, Encoder, model_digest
 from vidkin.models.export import ExportError, write_encoder_graphs
-from vidkin.models.frame_model import FrameEncoderModel
-from vidkin.models.frame_network import open_frame_network
+from vidkin.models.frame_network import FrameEncoderModel, open_frame_network
 from vidkin.models.image_networks import DeepRankingNetwork, ImageEncoder
 from vidkin.models.randomness import seeded
 from vidkin.models.stored import (

@@ -19,7 +19,7 @@ from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import Piece, iter_planes, split_exactly, thumbnail
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME
 from vidkin.rendering.text import clock, number, printable
 
 KIND_NAMES = {

@@ -18,9 +18,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.limits import JSON_LIMITS, read_bounded
 from vidkin._base.registry import name_missing_parts
-from vidkin._base.values import Result, check_at_least, parse_json
+from vidkin._base.values import JSON_LIMITS, Result, check_at_least, parse_json, read_bounded
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.manifest import Manifest
@@ -198,7 +197,7 @@ def _is_review(run: object) -> bool:
     if not isinstance(run, dict) or run.get("kind") not in ("measure", "cuts"):
         return False
     counts = all(type(run.get(name)) is int for name in ("trained_on", "held_back"))
-    figures = (run.get("before"), run.get("after"), run.get("low", 0), run.get("high", 0))
+    figures: tuple[Any, ...] = (run.get("before"), run.get("after"), run.get("low", 0), run.get("high", 0))
     judged = run.get("judgment") in get_args(Judgment)
     return counts and judged and all(type(value) in (int, float) and math.isfinite(value) for value in figures)
 

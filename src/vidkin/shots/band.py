@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.features.sessions import open_session
-from vidkin.features.square_encoder import weights_digest
+from vidkin.features.sessions import open_session, weights_digest
 from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
 

@@ -26,7 +26,7 @@ _BATCH = 16
 
 
 class VectorNetwork(Protocol):
-    """A network from squares to vectors (`vidkin.features.square_encoder.SquareEncoder`)."""
+    """A network from squares to vectors (`vidkin.features.sessions.SquareEncoder`)."""
 
     def encode(self, squares: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of unit length [N, D] of squares [N, 3, 64, 64] in 0..255."""

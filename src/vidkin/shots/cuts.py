@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.square_encoder import shipped_encoder
+from vidkin.features.sessions import shipped_encoder
 from vidkin.media import FramePlanes
 from vidkin.shots.band import (
     BAND_CONTEXT,

@@ -21,8 +21,8 @@ from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features.sessions import set_threads
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
+from vidkin.media.frames import SAME_TIME, is_before
 from vidkin.media.notebook import Results
-from vidkin.media.time import SAME_TIME, is_before
 from vidkin.shots.contract import (
     TRANSITIONS,
     Cut,

@@ -21,7 +21,7 @@ from vidkin._base.files import PathLike, open_output
 from vidkin._base.registry import Registry
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME
 from vidkin.shots.images import write_contact_sheet
 from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 

@@ -20,8 +20,7 @@ from vidkin._base.files import PathLike, create_folder, open_output, safe_name
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
-from vidkin.media.frames import LUMINANCE
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import LUMINANCE, SAME_TIME
 
 if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.frames import fit_to_square
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME, fit_to_square
 from vidkin.models import open_encoder, read_model_info
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.critical import FittedRule, TrendTest, critical_score, fit_rule, fit_trend

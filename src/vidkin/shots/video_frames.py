@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
-from vidkin.media.frames import fit_to_square
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME, fit_to_square
 
 if TYPE_CHECKING:
     from vidkin.media.frames import Fit

@@ -26,7 +26,7 @@ from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, replace_file
 from vidkin._base.values import parse_json
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames, probe, read_frames
-from vidkin.media.time import SAME_TIME, is_same_time
+from vidkin.media.frames import SAME_TIME, is_same_time
 
 Square = NDArray[np.uint8]
 

@@ -18,7 +18,7 @@ from vidkin.datasets import LabelledSet, make_excerpts
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
 from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
-from vidkin.features.square_encoder import SHIPPED
+from vidkin.features.sessions import SHIPPED
 from vidkin.media import Frames
 from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
 from vidkin.models.comparator import Comparator, build_comparator

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from vidkin._base.limits import LONG_JSON_LIMITS
-from vidkin._base.values import read_json
+from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
 from vidkin.index.overview import CollectionMap, MapMethod, map_collection, map_shots

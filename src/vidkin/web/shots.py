@@ -15,8 +15,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 
-from vidkin._base.limits import LONG_JSON_LIMITS
-from vidkin._base.values import read_json
+from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable

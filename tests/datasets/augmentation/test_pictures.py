@@ -17,14 +17,15 @@ from vidkin.datasets.augmentation.clip_views import (
     strong_view,
     weak_view,
 )
-from vidkin.datasets.augmentation.geometry import stretch, warp
-from vidkin.datasets.augmentation.layouts import (
+from vidkin.datasets.augmentation.geometry import (
     add_borders,
     film_screen,
     picture_in_picture,
     reframe,
     split_screen,
+    stretch,
     video_in_video,
+    warp,
 )
 from vidkin.datasets.augmentation.overlays import add_caption, add_logo, add_sticker, lay_over
 from vidkin.errors import InvalidArgumentError

@@ -7,7 +7,7 @@ import pytest
 
 import vidkin.index.duplicates.pairing as pairing
 from vidkin.errors import NotIndexedError
-from vidkin.features.turns import Turn
+from vidkin.features.contracts import Turn
 from vidkin.index import Entry, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.duplicates.pairing import PairSearch

@@ -29,8 +29,7 @@ from vidkin.index import (
     VectorStore,
     scan,
 )
-from vidkin.index.ingest.plan import Plan
-from vidkin.index.ingest.session import ingest
+from vidkin.index.ingest.session import Plan, ingest
 from vidkin.similarity import FrameFeatures
 
 

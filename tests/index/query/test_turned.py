@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import vidkin
 from tests.support.videos import encode, pan
-from vidkin.features.turns import turn_boxes_back
+from vidkin.features.views import turn_boxes_back
 from vidkin.index.query.exact_times import refine_segment
 
 RATE, COUNT = 10, 60

@@ -12,8 +12,7 @@ import pytest
 from tests.index.helpers import PLAIN
 from tests.support.videos import encode
 from vidkin.index import Index, MemoryStore, SerialExecutor, VideoRecord, scan
-from vidkin.index.ingest.plan import Copy, Extract, Fail, Keep, Plan
-from vidkin.index.ingest.session import ingest
+from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Plan, ingest
 from vidkin.index.storage.files import content_hash, has_same_bytes
 
 MIB = 1 << 20

@@ -9,8 +9,8 @@ import typer
 
 from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, path_text, say
-from vidkin.cli.labels import summarize_labels
 from vidkin.cli.options import JsonOption
+from vidkin.cli.train_shots import summarize_labels
 from vidkin.rendering.text import number, print_json
 
 

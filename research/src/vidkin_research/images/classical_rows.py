@@ -76,7 +76,7 @@ def fit_feature(name: str, images: NDArray[np.uint8], labels: Tensor, seed: int)
         if not triplets:
             raise InvalidArgumentError(
                 f"oasis is learned from labels: two classes or more, one of them with two images; got {len(images)} "
-                f"images of {len(labels.unique())} classes"
+                f"images of {len(set(labels.tolist()))} classes"
             )
         return BilinearSimilarity.fit(hashed, hashed.describe(list(images)), triplets)
     plain: dict[str, ImageFeature] = {

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames, write_video
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME
 
 __all__ = ["ACTIVITIES", "HIGHLIGHT_PLACES", "Activity", "Part", "build_highlights"]
 

@@ -12,24 +12,21 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.values import check_share
-from vidkin.datasets.augmentation.color import luminance
-from vidkin.datasets.augmentation.degrade import blur_clip, compress
+from vidkin.datasets.augmentation.degrade import blur_clip, compress, luminance
 from vidkin.datasets.augmentation.draws import Range, check_limits, draw_uniform, make_generator
 from vidkin.datasets.augmentation.geometry import (
+    add_borders,
     aspect_matrices,
     crop_matrices,
-    mirror_matrices,
-    rotations,
-    stretch,
-    warp,
-)
-from vidkin.datasets.augmentation.layouts import (
-    add_borders,
     film_screen,
+    mirror_matrices,
     picture_in_picture,
     reframe,
+    rotations,
     split_screen,
+    stretch,
     video_in_video,
+    warp,
 )
 from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
 from vidkin.errors import InvalidArgumentError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from vidkin.datasets.augmentation import color, degrade, overlays
+from vidkin.datasets.augmentation import degrade, overlays
 from vidkin.datasets.augmentation.draws import Range, make_generator
 from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
 from vidkin.errors import InvalidArgumentError
@@ -156,12 +156,12 @@ def edit_images(
     """
     random = make_generator(seed)
     out = random_warp(to_float(images), random, settings=settings.warp, side=side)
-    out = color.change_contrast(out, random, factors=settings.contrast)
-    out = color.change_brightness(out, random, shift=settings.brightness_shift, factors=settings.brightness)
-    out = color.change_gamma(out, random, strength=settings.gamma, share=settings.gamma_share)
+    out = degrade.change_contrast(out, random, factors=settings.contrast)
+    out = degrade.change_brightness(out, random, shift=settings.brightness_shift, factors=settings.brightness)
+    out = degrade.change_gamma(out, random, strength=settings.gamma, share=settings.gamma_share)
     # Gray first: what is gray and then tinted is sepia.
-    out = color.to_gray(out, random, share=settings.gray_share)
-    out = color.tint(out, random, strength=settings.tint, share=settings.tint_share)
+    out = degrade.to_gray(out, random, share=settings.gray_share)
+    out = degrade.tint(out, random, strength=settings.tint, share=settings.tint_share)
     out = overlays.add_bar(out, random, height=settings.bar_height, share=settings.bar_share)
     out = overlays.add_caption(out, random, height=settings.caption_height, share=settings.caption_share)
     out = overlays.add_block(out, random, side=settings.block_side, share=settings.block_share)

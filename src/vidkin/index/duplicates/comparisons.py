@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from vidkin._base.limits import LONG_JSON_LIMITS
-from vidkin._base.values import parse_json
+from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place

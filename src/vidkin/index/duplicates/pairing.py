@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from vidkin.errors import NotIndexedError
-from vidkin.features.turns import Turn
+from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.duplicates.signatures import Signatures

@@ -18,7 +18,7 @@ from vidkin.features import bar_boxes, find_content_boxes
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_edges
 from vidkin.media import iter_frames_at, read_frames
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME
 from vidkin.similarity import Box
 
 _WHOLE_PICTURE = 0.8

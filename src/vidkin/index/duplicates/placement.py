@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin.features.turns import turn_boxes_back
+from vidkin.features.views import turn_boxes_back
 from vidkin.index.duplicates.doubts import template_correlation
 from vidkin.index.duplicates.pictures import find_bars, turned_images
 from vidkin.media import iter_frames_at

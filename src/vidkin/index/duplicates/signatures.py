@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.features.turns import Turn
+from vidkin.features.contracts import Turn
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import WindowVectors
 from vidkin.similarity import FrameFeatures

@@ -20,7 +20,7 @@ from vidkin.features import Phase
 from vidkin.features.sessions import set_threads
 from vidkin.index.ingest.executor import describe_video
 from vidkin.index.storage.manifest import WorkerSpec
-from vidkin.media import decoder_log
+from vidkin.media.reader import listen_to_decoders, take_complaints
 
 _LENGTH = struct.Struct("!Q")
 
@@ -183,7 +183,7 @@ def run_worker(descriptor: int | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
     _die_with_parent()
     set_threads(1)
-    decoder_log.listen()  # the parent gave this process a file as its standard error stream
+    listen_to_decoders()  # the parent gave this process a file as its standard error stream
     parent = _Parent(descriptor)
     spec = parent.receive()
     assert isinstance(spec, WorkerSpec)
@@ -195,7 +195,7 @@ def run_worker(descriptor: int | None) -> None:
     parent.send(Alive())
     while (path := parent.receive()) is not None:
         assert isinstance(path, str)
-        decoder_log.take()  # what was said of the file before
+        take_complaints()  # what was said of the file before
         for event in describe_video(path, extractor, spec.base_rate, beat=_Beat(parent)):
             parent.send(event)
 

@@ -23,9 +23,8 @@ from PIL import Image, ImageOps
 
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
-from vidkin.features.contracts import PredictsTurns
+from vidkin.features.contracts import PredictsTurns, Turn
 from vidkin.features.describe import HANG_TIMEOUT, Silence
-from vidkin.features.turns import Turn
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale
 from vidkin.index.storage.contract import VectorStore
@@ -117,7 +116,6 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
 
 # Queries: features of a file, of a stretch of a file or of a stored video, ready for both stages of search.
 
-
 _logger = logging.getLogger(__name__)
 # A query has several frames per second, to find where a match begins; parts of the picture need fewer.
 _PARTS_A_SECOND = 2.0
@@ -205,7 +203,6 @@ def describe_query(
     first = start or 0.0
     if end is not None and end <= first:
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
-
     few = EvenFrames(4 * _TURNED_FRAMES)
     turner = extractor if isinstance(extractor, PredictsTurns) and not turned else None
 
@@ -244,7 +241,7 @@ def _informative(kept: Sequence[Frames], features: FrameFeatures) -> Frames | No
     told = np.flatnonzero((information > 0) & (information >= information.max(initial=0.0) / 2))
     if len(told) > _TURNED_FRAMES:
         told = told[np.linspace(0, len(told) - 1, _TURNED_FRAMES).astype(np.int64)]
-    return join_frames([kept[place] for place in told]) if len(told) else None
+    return join_frames([kept[place] for place in told.tolist()]) if len(told) else None
 
 
 def _read(

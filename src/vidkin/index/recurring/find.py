@@ -11,8 +11,7 @@ from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import Any
 
-from vidkin._base.limits import LONG_JSON_LIMITS
-from vidkin._base.values import check_at_least, parse_json
+from vidkin._base.values import LONG_JSON_LIMITS, check_at_least, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of
 from vidkin.index.recurring.clips import Clips

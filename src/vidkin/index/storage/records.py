@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.time import SAME_TIME
+from vidkin.media.frames import SAME_TIME
 from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:

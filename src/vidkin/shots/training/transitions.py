@@ -21,7 +21,7 @@ from torch import nn
 
 from vidkin._base.files import PathLike, replace_file
 from vidkin._base.registry import import_part
-from vidkin.features.square_encoder import weights_digest
+from vidkin.features.sessions import weights_digest
 from vidkin.shots.band import (
     BAND_CHANNELS,
     BAND_CONTEXT,

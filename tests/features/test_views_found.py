@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import pan
 from vidkin.features import find_content_boxes
-from vidkin.features.content_boxes import overlap
+from vidkin.features.views import overlap
 
 FRAMES = 16
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.time import SAME_TIME, Ticks, Time, is_before, is_same_time
+from vidkin.media.frames import SAME_TIME, Ticks, Time, is_before, is_same_time
 
 RATES = st.sampled_from([Fraction(24), Fraction(25), Fraction(30000, 1001), Fraction(60), Fraction(24000, 1001)])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from vidkin.cli import console, tables
+from vidkin.cli import console
 from vidkin.index import Match
 from vidkin.similarity import Segment
 
@@ -14,14 +14,13 @@ from vidkin.similarity import Segment
 @pytest.fixture(params=[200, 75, 50])
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(console, "terminal_width", lambda: request.param)
-    monkeypatch.setattr(tables, "terminal_width", lambda: request.param)
-    monkeypatch.setattr(tables, "is_roomy", lambda: request.param == 200)
+    monkeypatch.setattr(console, "is_roomy", lambda: request.param == 200)
     return int(request.param)
 
 
 def test_times_lose_their_tenths_in_narrow_tables(width: int, capsys: pytest.CaptureFixture[str]) -> None:
     segment = Segment(0.4, 5.2, 60.6, 65.4, 0.9, 1.5, mirrored=True)
-    tables.print_segments([segment])
+    console.print_segments([segment])
     captured = capsys.readouterr()
     out, notes = captured.out, " ".join(captured.err.split())
     times = {200: "0:00.4 - 0:05.2", 75: "0:00.4-0:05.2", 50: "0:00-0:06"}[width]
@@ -33,7 +32,7 @@ def test_times_lose_their_tenths_in_narrow_tables(width: int, capsys: pytest.Cap
 
 def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[str]) -> None:
     usual = Segment(0.0, 5.0, 1.0, 6.0, 0.9, 1.02)
-    tables.print_matches([Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7)
+    console.print_matches([Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7)
     lines = capsys.readouterr().out.splitlines()
     (first,) = [line for line in lines if "/a.mp4" in line]
     (second,) = [line for line in lines if "/b.mp4" in line]
@@ -46,9 +45,9 @@ def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[
 
 def test_the_part_of_the_picture_that_matches_is_named(width: int, capsys: pytest.CaptureFixture[str]) -> None:
     inset = Segment(0.0, 5.0, 0.0, 5.0, 0.9, mirrored=True, target_box=(0.4, 0.4, 0.97, 0.97))
-    tables.print_segments([inset])
+    console.print_segments([inset])
     assert ("mirrored, lower right 57 % of file" in capsys.readouterr().out) == (width == 200)
-    tables.print_segments([Segment(0.0, 5.0, 0.0, 5.0, 0.9, turned=90)])
+    console.print_segments([Segment(0.0, 5.0, 0.0, 5.0, 0.9, turned=90)])
     captured = capsys.readouterr()
     assert ("turned 90 degrees" in captured.out) == (width == 200)
     assert ("↻90" in captured.out) == ("↻90: turned 90 degrees clockwise" in captured.err) == (width != 200)
@@ -67,7 +66,7 @@ class Facts:
 
 
 def test_facts_are_named_and_written_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.print_facts(Facts())
+    console.print_facts(Facts())
     out = capsys.readouterr().out
     for name, value in (
         ("size on disk", "1.5 MB"),

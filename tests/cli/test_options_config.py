@@ -14,7 +14,7 @@ import typer
 from tests.cli.conftest import Library, run
 from tests.support.detections import cut_video
 from vidkin.cli.app import app
-from vidkin.cli.config import OPTIONS_OF_AN_INDEX, config_path, option_defaults
+from vidkin.cli.options import OPTIONS_OF_AN_INDEX, config_path, option_defaults
 from vidkin.errors import InvalidArgumentError
 
 

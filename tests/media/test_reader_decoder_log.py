@@ -10,23 +10,24 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.videos import encode, pan
-from vidkin.media import decoder_log
+from vidkin.media.reader import take_complaints
 
 _CODE = """
 import os, sys
-from vidkin.media import decoder_log, iter_frames
-decoder_log.listen()
+from vidkin.media.reader import listen_to_decoders, take_complaints
+from vidkin.media import iter_frames
+listen_to_decoders()
 words = []
 for path in sys.argv[1:]:
-    decoder_log.take()
+    take_complaints()
     list(iter_frames(path, rate=None, threads=2, on_damage=words.append))
     print(words[-1] if words else "")
 os.write(2, b"[mpeg4 @ 0x12] Error at MB: 3\\n[h264 @ 0x12] mmco: unref short failure\\nsomething else\\n")
-print(decoder_log.take(), decoder_log.take())
+print(take_complaints(), take_complaints())
 os.write(2, b"[mpeg4 @ 0x12] Error at MB: 3\\n" * 20_000)
-print(decoder_log.take() > 1_000, os.fstat(2).st_size)
+print(take_complaints() > 1_000, os.fstat(2).st_size)
 os.write(2, b"[mpeg4 @ 0x12] Error at MB: 3\\n")
-print(decoder_log.take())
+print(take_complaints())
 """
 
 
@@ -56,4 +57,4 @@ def test_errors_of_a_decoder_are_counted_with_the_time_of_the_first(tmp_path: Pa
 
 
 def test_other_processes_hear_nothing() -> None:
-    assert decoder_log.take() == 0
+    assert take_complaints() == 0

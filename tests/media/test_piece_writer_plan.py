@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.media.exact_plan import PieceStretch, decoding_times, plan_piece
+from vidkin.media.piece_writer import PieceStretch, decoding_times, plan_piece
 from vidkin.media.stored_pictures import StoredPictures
 
 # Two groups of 8: a key frame, then 4 before 1, 2 and 3, and 7 before 5 and 6.

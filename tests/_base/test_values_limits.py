@@ -12,9 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.peak import measure_peak
-from vidkin._base.limits import JSON_LIMITS, TOML_LIMITS, TextLimits, check_json_text, check_toml_text
 from vidkin._base.toml import format_toml, parse_toml, read_toml
-from vidkin._base.values import parse_json, read_json
+from vidkin._base.values import (
+    JSON_LIMITS,
+    TOML_LIMITS,
+    TextLimits,
+    check_json_text,
+    check_toml_text,
+    parse_json,
+    read_json,
+)
 
 BIG = TOML_LIMITS.size
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from vidkin.index import VideoRecord
-from vidkin.index.ingest.plan import Copy, Extract, Fail, Keep, Move, Plan
 from vidkin.index.ingest.scan import VideoFile
+from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Move, Plan
 from vidkin.index.storage.files import content_hash
 
 
