@@ -125,3 +125,15 @@ def test_exports_are_documents_that_programs_read(own: Library, connect: Connect
     document = json.loads(client.get("/api/lists.json", params={"name": "=cmd|x"}).content)
     assert document["name"] == "=cmd|x"
     assert document["absent"] == 0
+
+
+def test_a_damaged_file_of_lists_costs_the_lists_only(own_library: Library, connect: Connect) -> None:
+    (own_library.index / "lists.json").write_text('{"lists": 7}')
+    client = connect(own_library.index)
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "lists.json is damaged" in page.text
+    assert "coffee.mp4" in page.text
+    answer = client.post("/api/lists", json={"name": "new", "add": [number_of(client, "coffee.mp4")]})
+    assert "is damaged" in answer.json()["detail"]
+    assert (own_library.index / "lists.json").read_text() == '{"lists": 7}'

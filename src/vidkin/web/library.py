@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Progress, VideoRecord, is_gone
 from vidkin.index.storage.lists import FAVORITES
 from vidkin.rendering.text import printable
@@ -75,7 +75,12 @@ async def show_library(
 
     def prepare() -> dict[str, Any]:
         listed, records = _choose(site, wish, (number - 1) * _A_PAGE, _A_PAGE)
-        lists = site.lists_of_videos().contents
+        lists: Mapping[str, Mapping[str, None]] = {}
+        lists_error = ""
+        try:
+            lists = site.lists_of_videos().contents
+        except CollectionDamagedError as error:  # the videos are there without them
+            lists_error = str(error)
         return {
             "videos": listed,
             "count": sum(record.status == "ok" for record in records),
@@ -92,6 +97,7 @@ async def show_library(
             "knows_copies": site.groups.found is not None,
             "tree": folder_tree(records, open_to=wish.folder),
             "lists": {name: len(contents) for name, contents in sorted(lists.items())},
+            "lists_error": lists_error,
             "tags": _tags(lists, {video["content_hash"] for video in listed["videos"]}),
             "favorites": FAVORITES,
         }
