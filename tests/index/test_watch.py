@@ -18,6 +18,9 @@ from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile, watch_folders
 from vidkin.index.watch import Settling, open_for_writing
 
+# Of watchdog, when a folder is made and found at the same time; a warning in one of its threads would end that thread.
+pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
+
 
 def scan_of(**files: int) -> Scan:
     """Files of one letter and of these sizes."""
