@@ -365,3 +365,25 @@ def test_one_image_of_a_scene_at_a_time_is_a_plain_random_order() -> None:
     assert drawn.tolist() == torch.randperm(6, generator=torch.Generator().manual_seed(3)).tolist()
     with pytest.raises(InvalidArgumentError, match="scene_images must be at least 1, got 0"):
         UnlabeledData(image_set(), None, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU, scene_images=0)
+
+
+def test_the_edits_of_the_large_recipe_train_and_a_run_that_was_cut_off_ends_with_the_same_weights(
+    folder: Path, tmp_path: Path
+) -> None:
+    heavy = load_recipe("frame-encoder-large").data.options["heavy"]
+    assert {"blend_share", "cover_share", "sticker_share"} <= set(heavy)
+    assert heavy["warp"]["rotation"] == 20.0
+    recipe = recipe_for(folder, data={"options": {"heavy": heavy}})
+    report = train(recipe, output=tmp_path / "whole")
+    assert (report.steps, report.resumed_from) == (6, 0)
+
+    def press(told: Any) -> None:
+        if told.phase == "training" and told.done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, output=tmp_path / "cut", on_progress=press)
+    assert train(recipe, output=tmp_path / "cut").resumed_from >= 3
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut")]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])

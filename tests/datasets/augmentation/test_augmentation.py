@@ -39,6 +39,9 @@ EDITS: dict[str, Edit] = {
     "block": partial(overlays.add_block, side=(0.1, 0.4), share=0.5),
     "logo": partial(overlays.add_logo, side=(0.1, 0.4), share=0.5),
     "border": partial(overlays.add_border, width=(0.02, 0.1), share=0.8),
+    "blend": partial(overlays.blend_other, weight=(0.2, 0.6), share=0.5),
+    "cover": partial(overlays.cover_with_other, side=(0.3, 0.7), share=0.5),
+    "sticker": partial(overlays.add_stickers, side=(0.3, 0.7), share=0.5),
     "warp": partial(
         random_warp,
         settings=WarpSettings(scale=(0.7, 1.1), aspect=1.2, rotation=8.0, perspective=0.1, mirror=0.3),
@@ -60,6 +63,9 @@ NOTHING: dict[str, Edit] = {
     "block": partial(overlays.add_block, side=(0.0, 0.0), share=1.0),
     "logo": partial(overlays.add_logo, side=(0.1, 0.4), share=0.0),
     "border": partial(overlays.add_border, width=(0.0, 0.0), share=1.0),
+    "blend": partial(overlays.blend_other, weight=(0.0, 0.0), share=1.0),
+    "cover": partial(overlays.cover_with_other, side=(0.3, 0.7), share=0.0),
+    "sticker": partial(overlays.add_stickers, side=(0.0, 0.0), share=1.0),
     "warp": partial(random_warp, settings=WarpSettings()),
 }
 
@@ -124,6 +130,18 @@ def test_crop_stays_inside_the_image() -> None:
     result = random_warp(ramp, seeded(2), settings=WarpSettings(scale=(0.5, 0.5)), side=32)
     spread = result[:, 0, 0, -1] - result[:, 0, 0, 0]
     torch.testing.assert_close(spread, torch.full((8,), 31 / 63), atol=0.02, rtol=0.0)
+
+
+def test_another_picture_of_the_batch_is_blended_over_by_its_weight(images: torch.Tensor) -> None:
+    result = overlays.blend_other(images, seeded(1), weight=(0.25, 0.25), share=1.0)
+    torch.testing.assert_close(result, 0.75 * images + 0.25 * images.roll(1, 0))
+
+
+def test_a_cover_of_80_percent_of_the_sides_leaves_36_percent_of_the_picture() -> None:
+    black_and_white = torch.stack([torch.zeros(3, 40, 40), torch.ones(3, 40, 40)])
+    result = overlays.cover_with_other(black_and_white, seeded(1), side=(0.8, 0.8), share=1.0)
+    assert result[0].mean() == pytest.approx(0.64, abs=0.02)
+    assert result[1].mean() == pytest.approx(0.36, abs=0.02)
 
 
 def test_mirror_changes_left_and_right(images: torch.Tensor) -> None:

@@ -128,6 +128,27 @@ def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range
     return apply_within(images, generator, draw, share=share, width=width)
 
 
+def blend_other(images: torch.Tensor, generator: torch.Generator, *, weight: Range, share: float) -> torch.Tensor:
+    """Blend another image of the batch over a ``share`` of the images; ``weight`` limits how much of it is seen."""
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        seen = draw_uniform(len(chosen), weight, generator)[:, :, None, None].to(chosen.dtype)
+        return torch.lerp(chosen, chosen.roll(1, dims=0), seen)
+
+    return apply_within(images, generator, draw, share=share, weight=weight)
+
+
+def cover_with_other(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
+    """Cover a rectangle anywhere on a ``share`` of the images with the same part of another image of the batch;
+    ``side`` limits its width and height."""
+
+    def draw(chosen: torch.Tensor) -> torch.Tensor:
+        _, inside = _rectangles(chosen, side, generator)
+        return torch.where(inside, chosen.roll(1, dims=0), chosen)
+
+    return apply_within(images, generator, draw, share=share, side=side)
+
+
 def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:
     """The same overlay in all frames of a clip [T, 3, H, W].
 
@@ -145,6 +166,13 @@ def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -
     generator.set_state(state)
     cleared = overlay(white, generator) - painted
     return clip * cleared + painted
+
+
+def add_stickers(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
+    """Put a sticker as of `add_sticker` on a ``share`` of the images."""
+    return apply_within(
+        images, generator, lambda chosen: add_sticker(chosen, generator, side=side), share=share, side=side
+    )
 
 
 def add_sticker(

@@ -34,6 +34,12 @@ class EditSettings:
         blur_share: Share of the images blurred.
         down_sample_lowest: Smallest side, as a share of the image's, to which images are scaled down.
         down_sample_share: Share of the images scaled down and up.
+        blend_weight: Weight of another image that is blended over.
+        blend_share: Share of the images that another one is blended over.
+        cover_side: Sides of a rectangle that shows another image.
+        cover_share: Share of the images with such a rectangle.
+        sticker_side: Width of a sticker.
+        sticker_share: Share of the images with a sticker.
         bar_height: Height of a plain bar.
         bar_share: Share of the images with a bar.
         caption_height: Height of a band with writing.
@@ -63,6 +69,12 @@ class EditSettings:
     blur_share: float = 0.0
     down_sample_lowest: float = 1.0
     down_sample_share: float = 0.0
+    blend_weight: Range = (0.0, 0.0)
+    blend_share: float = 0.0
+    cover_side: Range = (0.0, 0.0)
+    cover_share: float = 0.0
+    sticker_side: Range = (0.0, 0.0)
+    sticker_share: float = 0.0
     bar_height: Range = (0.0, 0.0)
     bar_share: float = 0.0
     caption_height: Range = (0.0, 0.0)
@@ -162,6 +174,9 @@ def edit_images(
     # Gray first: what is gray and then tinted is sepia.
     out = degrade.to_gray(out, random, share=settings.gray_share)
     out = degrade.tint(out, random, strength=settings.tint, share=settings.tint_share)
+    out = overlays.blend_other(out, random, weight=settings.blend_weight, share=settings.blend_share)
+    out = overlays.cover_with_other(out, random, side=settings.cover_side, share=settings.cover_share)
+    out = overlays.add_stickers(out, random, side=settings.sticker_side, share=settings.sticker_share)
     out = overlays.add_bar(out, random, height=settings.bar_height, share=settings.bar_share)
     out = overlays.add_caption(out, random, height=settings.caption_height, share=settings.caption_share)
     out = overlays.add_block(out, random, side=settings.block_side, share=settings.block_share)
