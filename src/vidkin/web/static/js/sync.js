@@ -6,6 +6,60 @@ const FAR = 0.3;
 // The drift that is left alone: half a frame of common videos.
 const CLOSE = 0.012;
 const MOST_NUDGE = 0.25;
+// Frames of each player that are kept while all play, and how long a picture waits for its like on the other side, seconds.
+const KEPT = 12;
+const PATIENCE = 0.5;
+
+/**
+ * The last frames of a player that plays, as pictures over its video. A browser that is busy shows one video later than
+ * another; these are shown in pairs instead, so that no side is ahead of the other on the screen.
+ */
+class Kept {
+  constructor(player) {
+    this.player = player;
+    this.frames = []; // {time, canvas}, the oldest first
+    this.on = null; // the one that is shown
+  }
+
+  /** Keep the frame that the video shows now. */
+  keep() {
+    const { video, presented, screen } = this.player;
+    const last = this.frames.at(-1);
+    if (presented === null || !video.videoWidth || last?.time === presented.time) return;
+    if (last && presented.time < last.time) this.forget();
+    let frame = null;
+    if (this.frames.length >= KEPT) [frame] = this.frames.splice(this.frames[0] === this.on ? 1 : 0, 1);
+    else {
+      frame = { canvas: make("canvas", { class: "kept", "aria-hidden": "true" }) };
+      video.after(frame.canvas);
+    }
+    const scale = Math.min(1, (screen.clientWidth * devicePixelRatio) / video.videoWidth);
+    const size = [video.videoWidth, video.videoHeight].map((side) => Math.max(Math.round(side * scale), 1));
+    const { canvas } = frame;
+    if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+    canvas.getContext("2d").drawImage(video, 0, 0, ...size);
+    frame.time = presented.time;
+    this.frames.push(frame);
+  }
+
+  show(frame) {
+    this.on?.canvas.classList.remove("on");
+    frame?.canvas.classList.add("on");
+    this.on = frame;
+  }
+
+  /** Nothing of what was played before is shown any more, but for what is on the screen. */
+  forget() {
+    for (const { canvas } of this.frames.filter((frame) => frame !== this.on)) canvas.remove();
+    this.frames = this.frames.filter((frame) => frame === this.on);
+  }
+
+  /** The video itself is on the screen again. */
+  clear() {
+    this.show(null);
+    this.forget();
+  }
+}
 
 /**
  * Keeps followers where parts put them. A part {start, end, at, rate, mirrored, leader_box, box}: moment t of the leader in
@@ -24,6 +78,11 @@ export class Sync extends EventTarget {
     this.frame = () => this.#follow();
     leader.addEventListener("frame", this.frame);
     leader.addEventListener("time", this.frame);
+    this.kept = [leader, ...this.followers.map(({ player }) => player)].map((player) => new Kept(player));
+    this.uncovering = false;
+    this.paired = -Infinity; // when a pair of pictures was put on the screen
+    this.keeping = this.kept.map((kept) => () => this.#keep(kept));
+    this.kept.forEach(({ player }, index) => player.addEventListener("frame", this.keeping[index]));
     leader.video?.addEventListener("seeked", this.seeked);
     this.timer = setInterval(() => this.#follow(), 250);
   }
@@ -48,10 +107,56 @@ export class Sync extends EventTarget {
 
   pause() {
     this.holding = null;
+    const time = this.kept[0].on?.time;
     this.leader.pause();
     for (const { player } of this.followers) player.pause();
-    // Where it stopped, the others go to exactly.
-    setTimeout(() => this.#place(), 60);
+    // What is on the screen stays there; where it stopped, the others go to exactly.
+    if (time === undefined) setTimeout(() => this.#place(), 60);
+    else this.seek(time + this.leader.frameSeconds / 2);
+  }
+
+  /** Seconds of each player that are on the screen. */
+  get times() {
+    return this.kept.map(({ player, on }) => on?.time ?? player.shown);
+  }
+
+  /** A frame of a player that plays is kept, and the newest frames that belong together are shown. */
+  #keep(kept) {
+    if (this.stopped || this.holding !== null || this.leader.paused) return;
+    kept.keep();
+    const [leader, ...others] = this.kept;
+    const late = performance.now() - this.paired > 1000 * PATIENCE;
+    let best = null;
+    for (const frame of [...leader.frames].reverse()) {
+      const shown = [frame];
+      let away = 0;
+      others.forEach((other, index) => {
+        const part = this.#part(this.followers[index], frame.time);
+        if (part === null || other.player.video === null) return;
+        const goal = part.at + (frame.time - part.start) * part.rate;
+        const far = ({ time }) => Math.abs(time - goal) / Math.max(other.player.frameSeconds, part.rate * leader.player.frameSeconds);
+        const nearest = other.frames.reduce((one, two) => (one === null || far(two) < far(one) ? two : one), null);
+        away = Math.max(away, nearest === null ? Infinity : far(nearest));
+        shown[index + 1] = nearest;
+      });
+      if (away < (best?.away ?? Infinity)) best = { away, shown };
+      if (away <= 1) break;
+    }
+    if (best === null || (best.away > 1 && !late)) return;
+    if (best.shown[0].time === leader.on?.time) return;
+    this.paired = performance.now();
+    this.kept.forEach((one, index) => one.show(best.shown[index] ?? null));
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** The videos themselves are on the screen again, once they have what they were sent to. */
+  async #uncover() {
+    if (this.uncovering || this.kept.every(({ on }) => on === null)) return;
+    this.uncovering = true;
+    await Promise.all(this.kept.map(({ player }) => player.settled()));
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    this.uncovering = false;
+    if (this.leader.paused && this.holding === null) for (const kept of this.kept) kept.clear();
   }
 
   toggle() {
@@ -68,6 +173,8 @@ export class Sync extends EventTarget {
     this.#place();
     await Promise.all(this.followers.map(({ player }) => player.settled()));
     if (this.holding !== mine || this.stopped) return;
+    for (const kept of this.kept) kept.forget();
+    this.paired = performance.now();
     this.leader.play();
     for (const follower of this.followers) {
       if (this.#goal(follower) === null) continue;
@@ -88,14 +195,6 @@ export class Sync extends EventTarget {
   /** Repeat a stretch {start, end} of the leader; null plays on. */
   repeat(stretch) {
     this.loop = stretch;
-  }
-
-  /** Seconds that each follower is away from where it should be; null where it has nothing to show. */
-  drifts() {
-    return this.followers.map((follower) => {
-      const goal = this.#goal(follower, this.leader.shownNow());
-      return goal === null ? null : follower.player.shownNow() - goal;
-    });
   }
 
   #part(follower, time) {
@@ -139,7 +238,9 @@ export class Sync extends EventTarget {
       return;
     }
     if (this.holding !== null) return;
-    if (leader.paused && this.placed !== null && Math.abs(leader.shown - this.placed) > 1e-3) this.#place();
+    const still = leader.paused && !leader.video?.seeking;
+    if (still) this.#uncover();
+    if (still && this.placed !== null && Math.abs(leader.shown - this.placed) > 1e-3) this.#place();
     for (const follower of this.followers) {
       const player = follower.player;
       const goal = this.#goal(follower, leader.shownNow());
@@ -167,6 +268,8 @@ export class Sync extends EventTarget {
 
   stop() {
     this.stopped = true;
+    this.kept.forEach(({ player }, index) => player.removeEventListener("frame", this.keeping[index]));
+    for (const kept of this.kept) kept.clear();
     this.leader.showBox(null);
     clearInterval(this.timer);
     this.leader.removeEventListener("frame", this.frame);
@@ -278,8 +381,7 @@ export class SyncTools {
     const playing = !this.sync.paused;
     this.play.classList.toggle("playing", playing);
     this.play.setAttribute("aria-label", playing ? "Pause all" : "Play in sync");
-    const times = [this.sync.leader, ...this.sync.followers.map((follower) => follower.player)].map((player) => clock(player.shown, 2));
-    this.readout.textContent = times.join(" | ");
+    this.readout.textContent = this.sync.times.map((time) => clock(time, 2)).join(" | ");
   }
 
   /** Keys: P plays, Shift with comma and period steps all by a frame; true if it was one of them. */
