@@ -160,7 +160,8 @@ def _write_poster(source: Source, partial: Path, side: int) -> None:
     best = None
     for share in _SHARES if source.duration else (0.0,):
         image = thumbnail(source.path, _rounded(share * source.duration), short_side=side, threads=1)
-        if best is None or image.std() > best.std():
+        # Of pictures in one color the brightest.
+        if best is None or (image.std(), image.mean()) > (best.std(), best.mean()):
             best = image
         if best.std() >= _LEAST_SHOWN:
             break

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -132,6 +133,7 @@ async def choose_video(
             "query": q,
             "page": number,
             "pages": max(-(-len(records) // _A_PAGE), 1),
+            "address": lambda page: f"/shots?{urlencode({'q': q, 'page': page})}",
         }
 
     return site.page("shots.html", request, await site.lists.run(prepare))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from pydantic import BaseModel, Field, create_model
 
 from vidkin._base.values import as_json, describe_settings
@@ -34,6 +35,8 @@ from vidkin.web.lanes import Lane
 from vidkin.web.uploads import Uploads
 
 CACHE_FOLDER = "web-cache"
+# Between a number and its unit: no line ends there.
+_FIXED_SPACE = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,12 @@ class Site:
         self._templates.filters.update(
             json=_json,
             clock=clock,
-            file_size=file_size,
+            file_size=lambda size: file_size(size).replace(" ", _FIXED_SPACE),
             printable=printable,
             number=number,
             base_name=base_name,
             middle=shorten_name,
+            breakable=_breakable,
             folder=lambda path: base_name(os.path.dirname(path)),
             plain=lambda value: "" if value is None else f"{value:g}",
         )
@@ -164,12 +168,17 @@ def base_name(path: str) -> str:
     return printable(os.path.basename(path.rstrip(os.sep)) or path)
 
 
-def shorten_name(name: str, most: int = 48) -> str:
+def shorten_name(name: str, most: int = 36) -> str:
     """A name with its middle left out if it is long: the end of names often tells files apart."""
     if len(name) <= most:
         return name
     end = most // 2
     return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
+
+
+def _breakable(name: str) -> Markup:
+    """A name whose lines may end after an underscore, so that none has to end inside a word."""
+    return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
 
 
 def safe_stem(name: str) -> str:

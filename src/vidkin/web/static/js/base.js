@@ -166,16 +166,21 @@ export function putInPlace(old, one) {
 export function fileSize(bytes) {
   let amount = bytes;
   for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (Math.round(amount * 10) / 10 < 1000) return unit === "B" ? `${amount} B` : `${amount.toFixed(1)} ${unit}`;
+    if (Math.round(amount * 10) / 10 < 1000) return `${unit === "B" ? amount : amount.toFixed(1)}\u00a0${unit}`;
     amount /= 1000;
   }
-  return `${amount.toFixed(1)} TB`;
+  return `${amount.toFixed(1)}\u00a0TB`;
 }
 
 /** What a search does while others are served first, from its place in the line. */
 export function waiting(position, busy = "Searching...") {
   if (position <= 0) return busy;
   return position === 1 ? "Waiting: next in line..." : `Waiting: ${position - 1} other searches come first...`;
+}
+
+/** A name as children of an element: lines may end after an underscore, so that none has to end inside a word. */
+export function breakable(name) {
+  return name.split(/(?<=_)/).flatMap((part) => (part.endsWith("_") ? [part, make("wbr")] : [part]));
 }
 
 /** Seconds as m:ss.s or h:mm:ss.s, as the server writes them; with so many digits behind the point. */

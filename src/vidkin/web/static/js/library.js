@@ -27,6 +27,8 @@ async function show(address, { push = true } = {}) {
     results = document.getElementById("results");
     // The place of a card may have changed; the keyboard stays at its video.
     if (card && !focused.isConnected) results.querySelector(`.card[data-id="${card}"] a`)?.focus({ preventScroll: true });
+    if (page.getElementById("tree")) await keepUnfolded(page.getElementById("tree"), address);
+    if (turn !== latest) return;
     for (const id of ["facts", "tree", "lists", "list-names"]) {
       const [old, one] = [document.getElementById(id), page.getElementById(id)];
       if (old && one) putInPlace(old, one);
@@ -58,31 +60,43 @@ document.getElementById("clear-filter").addEventListener("click", () => {
 });
 
 // A folder of the tree shows its folders.
-document.addEventListener("click", async (event) => {
+document.addEventListener("click", (event) => {
   const button = event.target.closest(".unfold");
   if (button === null) return;
-  const item = button.closest("li");
-  const open = button.getAttribute("aria-expanded") === "true";
-  button.setAttribute("aria-expanded", String(!open));
-  const list = item.querySelector(":scope > ul");
-  if (list !== null) list.hidden = open;
-  else {
-    try {
-      const folders = await api(`/api/library/folders?${new URLSearchParams({ under: button.dataset.under })}`);
-      item.append(make("ul", {}, ...folders.map(branch)));
-    } catch (error) {
-      say(error.message);
-    }
-  }
+  unfold(button, button.getAttribute("aria-expanded") !== "true", location.search).catch((error) => say(error.message));
 });
 
-function branch({ path, name, count, has_folders: hasFolders }) {
-  const words = new URLSearchParams(location.search);
+/** Show or hide the folders in a folder; `search` is the filter that their links keep. */
+async function unfold(button, open, search) {
+  const item = button.closest("li");
+  const list = item.querySelector(":scope > ul");
+  button.setAttribute("aria-expanded", String(open));
+  if (list !== null) list.hidden = !open;
+  else if (open) {
+    const folders = await api(`/api/library/folders?${new URLSearchParams({ under: button.dataset.under })}`);
+    item.append(make("ul", {}, ...folders.map((folder) => branch(folder, search))));
+  }
+}
+
+/** In a tree that comes, folders are open and closed as in the one that is shown; the chosen one can be seen. */
+async function keepUnfolded(tree, address) {
+  const { search, searchParams } = new URL(address, location.href);
+  const chosen = searchParams.get("folder") ?? "";
+  for (const old of document.querySelectorAll("#tree .unfold")) {
+    const { under } = old.dataset;
+    const button = tree.querySelector(`.unfold[data-under="${CSS.escape(under)}"]`);
+    const open = old.getAttribute("aria-expanded") === "true";
+    if (button !== null && open !== (button.getAttribute("aria-expanded") === "true") && (open || !chosen.startsWith(under))) await unfold(button, open, search);
+  }
+}
+
+function branch({ path, name, count, has_folders: hasFolders }, search) {
+  const words = new URLSearchParams(search);
   words.delete("page");
   words.set("folder", path);
   const link = make("a", { href: `/?${words}` }, make("span", { class: "folder-name" }, name), " ", make("span", { class: "count" }, String(count)));
-  const unfold = make("button", { type: "button", class: "unfold", "data-under": path, "aria-expanded": "false", "aria-label": `Folders in ${name}` });
-  return make("li", {}, make("span", { class: "node" }, ...(hasFolders ? [unfold, link] : [link])));
+  const button = make("button", { type: "button", class: "unfold", "data-under": path, "aria-expanded": "false", "aria-label": `Folders in ${name}` });
+  return make("li", {}, make("span", { class: "node" }, ...(hasFolders ? [button, link] : [link])));
 }
 
 form.addEventListener("submit", (event) => {

@@ -1,5 +1,5 @@
 // A player of one video, picture or dropped file: what the browser cannot play is fetched in converted pieces.
-import { clock, make } from "./base.js";
+import { breakable, clock, make } from "./base.js";
 
 const PIECE_SECONDS = 10;
 const CONVERTED = "Converted for this browser, without sound.";
@@ -44,7 +44,7 @@ export class Player extends EventTarget {
     this.note = make("span", { class: "facts", role: "status" });
     this.tools = make("div", { class: "tools" }, this.button, this.clock, this.note);
     this.button.hidden = this.clock.hidden = source.still;
-    this.caption = make("figcaption", {}, source.name);
+    this.caption = make("figcaption", {}, ...breakable(source.name));
     this.element = make("figure", { class: "player" }, this.caption, this.screen, this.tools);
     this.flip(flipped);
   }

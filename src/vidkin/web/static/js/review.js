@@ -1,5 +1,5 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
-import { Follower, api, clock, make, putInPlace, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, breakable, clock, make, putInPlace, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 import { Sync, partOf } from "./sync.js";
 
@@ -86,7 +86,7 @@ function side(video, player) {
       alt: `at ${clock(share * video.duration)}`,
     }),
   );
-  const link = make("a", { href: `/videos/${video.id}` }, video.name);
+  const link = make("a", { href: `/videos/${video.id}` }, ...breakable(video.name));
   const facts = make("span", { class: "facts" }, ` ${clock(video.duration)}`);
   return make("div", { class: "side" }, player.element, make("div", { class: "frames" }, ...frames), make("p", { class: "caption" }, link, facts));
 }

@@ -1,11 +1,13 @@
 // Search by example: choose or drop something, see what matches, play both sides in step.
-import { api, clock, make, say, waiting } from "./base.js";
+import { api, breakable, clock, make, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
 import { Player, playerKeys } from "./player.js";
 import { QueryPanel } from "./query.js";
 import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
 import { Timeline } from "./timeline.js";
 
+// Matches whose parts are drawn below the timeline of the query.
+const MOST_LINES = 8;
 const find = (id) => document.getElementById(id);
 let panel = null;
 let inStep = null;
@@ -47,6 +49,7 @@ async function search({ push = true } = {}) {
       ? `${count} ${count === 1 ? "video matches" : "videos match"}, best first (${result.seconds.toFixed(1)} s)`
       : `Nothing has a score of at least ${threshold} (${result.seconds.toFixed(1)} s).`;
     find("matches").replaceChildren(...result.matches.map((match) => showMatch(match, query)));
+    if (!query.box) panel.timeline?.showLines(result.matches.slice(0, MOST_LINES).map(({ segments }) => segments.map((each) => ({ start: each.query_start, end: each.query_end, mirrored: each.mirrored }))));
     if (count === 0) offerRectangles(query).catch((error) => say(error.message));
   } catch (error) {
     if (error.name !== "AbortError") refuse(error.message);
@@ -62,6 +65,7 @@ async function search({ push = true } = {}) {
 /** No answer of an earlier search stays beside another query. */
 function clear() {
   endStep();
+  panel?.timeline?.showLines([]);
   find("matches").replaceChildren();
   find("rectangles").hidden = find("refused").hidden = true;
   find("summary").textContent = "";
@@ -142,7 +146,7 @@ function showMatch(match, query) {
   return make("li", { class: "match", "data-id": video.id },
     picture,
     make("div", { class: "about" },
-      make("div", { class: "title" }, make("a", { href: `/videos/${video.id}` }, video.name), meter, make("strong", {}, match.score.toFixed(2)),
+      make("div", { class: "title" }, make("a", { href: `/videos/${video.id}` }, ...breakable(video.name)), meter, make("strong", {}, match.score.toFixed(2)),
         match.mirrored ? make("span", { class: "tag" }, "mirrored") : "", video.missing ? make("span", { class: "error" }, "file is gone") : ""),
       lines,
       make("p", { class: "facts" }, first ? label(first) : `${clock(video.duration)}, similar as a whole`)));

@@ -101,6 +101,17 @@ export class Timeline extends EventTarget {
     );
   }
 
+  /** Draw a thin line for each of several videos, each with its stretches {start, end, mirrored}; to be looked at only. */
+  showLines(rows) {
+    this.segments.replaceChildren(
+      ...rows.map((stretches) => make("div", { class: "thin", "aria-hidden": "true" }, ...stretches.map((stretch) => {
+        const bar = make("span", { class: `segment${stretch.mirrored ? " mirrored" : ""}` });
+        this.#place(bar, stretch.start, stretch.end);
+        return bar;
+      }))),
+    );
+  }
+
   #place(element, start, end) {
     element.style.left = `${(100 * start) / this.duration}%`;
     element.style.width = `${(100 * Math.max(end - start, 0)) / this.duration}%`;

@@ -1,5 +1,5 @@
 // One video: mark a part of it and search with that; its shots, if they are known, or with one click.
-import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
+import { Follower, api, breakable, clock, make, say, showProgress, watchJob } from "./base.js";
 import { QueryPanel } from "./query.js";
 import { searchAddress } from "./addresses.js";
 
@@ -58,7 +58,7 @@ if (shots !== null) {
 const card = (href, picture, name, facts) =>
   make("li", { class: "card" }, make("a", { href },
     make("span", { class: "picture" }, make("img", { src: picture, alt: "", loading: "lazy", width: 240, height: 135 })),
-    make("span", { class: "name" }, name)), make("span", { class: "facts" }, facts));
+    make("span", { class: "name" }, ...breakable(name))), make("span", { class: "facts" }, facts));
 
 const show = {
   neighbors(section, found) {
