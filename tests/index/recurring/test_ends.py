@@ -83,3 +83,49 @@ def test_a_line_maps_times_both_ways() -> None:
     assert line.at(20.0) == pytest.approx(29.6)
     assert line.swapped().at(29.6) == pytest.approx(20.0)
     assert line.shifted(0.5).at(10.0) == 20.5
+
+
+def faded(images: list[NDArray[np.uint8]], ground: int = 0) -> list[NDArray[np.uint8]]:
+    """The pictures as they come up from a plain ground."""
+    shares = np.linspace(0, 1, len(images))
+    return [
+        (ground + share * (image - float(ground))).astype(np.uint8) for share, image in zip(shares, images, strict=True)
+    ]
+
+
+def with_band(images: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
+    """The pictures with a white title over them."""
+    titled = [image.copy() for image in images]
+    for image in titled:
+        image[40:48, 10:80] = 255
+    return titled
+
+
+@pytest.mark.parametrize("ground", [0, 255])
+def test_a_slow_fade_begins_where_something_can_be_seen_in_it(ground: int) -> None:
+    """Two seconds from black or white: a twentieth of the contrast, four gray levels, is there after .1 s."""
+    plain = [np.full_like(COFFEE[0], ground)] * 4
+    opening = [*plain, *faded(COFFEE, ground), *[COFFEE[-1]] * 5]
+    fit = find_end(clip([*CHELSEA, *opening]), clip([*ROCKET, *opening]), TimeLine(3.0, 3.0, 1.0), "start")
+    assert fit is not None
+    assert (fit.first, fit.second) == (pytest.approx(2.4, abs=0.3), pytest.approx(2.4, abs=0.3))
+    assert fit.match > 0.9
+
+
+def test_a_title_over_a_fade_and_over_black_hides_no_part_of_it() -> None:
+    black = [np.zeros_like(COFFEE[0])] * 5
+    opening = [*CHELSEA[:10], *black, *faded(COFFEE), *[COFFEE[-1]] * 5]
+    other = [image[::-1] for image in CHELSEA[:10]]
+    first, second = clip([*ROCKET[:10], *with_band(opening)]), clip([*other, *opening])
+    fit = find_end(first, second, TimeLine(4.0, 4.0, 1.0), "start")
+    assert fit is not None
+    assert (fit.first, fit.second) == (pytest.approx(1.0, abs=0.1), pytest.approx(1.0, abs=0.1))
+
+
+def test_another_shot_beyond_black_is_not_taken_for_the_same() -> None:
+    fade = faded(COFFEE)[::-1]
+    first, second = clip([*fade, *CHELSEA]), clip([*fade, *ROCKET])
+    fit = find_end(first, second, TimeLine(1.0, 1.0, 1.0), "end")
+    assert fit is not None
+    assert fit.first == pytest.approx(2.0, abs=0.3)
+    assert fit.second == pytest.approx(2.0, abs=0.3)

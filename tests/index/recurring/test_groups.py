@@ -49,6 +49,17 @@ def test_a_part_of_a_group_is_no_group_of_its_own() -> None:
     assert [group.duration for group in build_groups(links, LENGTHS)] == [30]
 
 
+def test_two_parts_that_overlap_at_the_same_moments_of_both_files_are_one() -> None:
+    links = [link("e1", 20, "e2", 40, 30), link("e1", 46, "e2", 66, 24)]
+    (group,) = build_groups(links, LENGTHS)
+    assert spans(group) == [("e1", 20, 70), ("e2", 40, 90)]
+
+
+def test_two_parts_that_overlap_at_other_moments_are_two() -> None:
+    links = [link("e1", 20, "e2", 40, 30), link("e1", 46, "e2", 466, 24)]
+    assert [group.duration for group in build_groups(links, LENGTHS)] == [30, 24]
+
+
 def test_pieces_of_an_earlier_file_at_the_begin_are_its_recap() -> None:
     links = [
         link("e2", 1, "e1", 300, 4),

@@ -209,3 +209,61 @@ def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if len(rows) == 0 or rows[-1] - rows[0] < 0.4 * height or columns[-1] - columns[0] < 0.4 * width:
         return images
     return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+# Pictures beyond an end that are too dim to be compared as they are.
+
+
+# Share of the cells that is left out: those that differ most.
+_UNEQUAL = 0.2
+# Contrasts of the others, in gray levels: from which they may be the same, below which they may be plain, below which a
+# frame is dim; and below which it is, as a share of those inside. Levels by which plain pictures may differ.
+_SHOWN, _PLAIN, _DARK, _DIM, _PLAIN_APART = 0.4, 1.6, 12.0, 0.7, 12.0
+# Correlation of copies, and of copies behind plain pictures: other pictures may be behind them, and somewhat alike.
+_SAME, _SURELY_SAME = 0.75, 0.9
+# Seconds of plain pictures that two shots of one part may have between them, and from which they separate two shots; of
+# pictures that differ: at other rates the frames of a sudden change in the dark differ once.
+_GAP, _SEPARATES, _UNLIKE = 1.0, 0.2, 0.09
+
+
+def count_with_dim(count: int, cells: NDArray[np.float32], others: NDArray[np.float32], step: float) -> int:
+    """Number of the first frames with those beyond that are the same, but too dim to be told from others as they are.
+
+    Args:
+        count: Number of frames that agree, from the inside outwards.
+        cells, others: [N, G] pictures of both files.
+        step: Seconds from frame to frame.
+
+    Returns:
+        ``count``, or more where the next frames are a fade, or black or white with a title over it in one of both
+        files: the fifth of the cells that differs most is left out.
+    """
+    if count == len(cells):
+        return count
+    inside = max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max())
+    if min(cells[count].std(), others[count].std()) >= max(_DARK, _DIM * float(inside)):
+        return count
+    apart = others - cells
+    levels = np.median(apart, axis=1)
+    apart = np.abs(apart - levels[:, None])
+    kept = apart <= np.quantile(apart, 1 - _UNEQUAL, axis=1, keepdims=True)
+    sizes = kept.sum(axis=1)
+    centered = []
+    for pictures in (cells, others):
+        means = np.where(kept, pictures, 0).sum(axis=1) / sizes
+        centered.append(np.where(kept, pictures - means[:, None], 0))
+    contrasts = [np.sqrt((picture**2).sum(axis=1) / sizes) for picture in centered]
+    alike = np.vecdot(*centered) / sizes / np.maximum(contrasts[0] * contrasts[1], 1e-6)
+    is_plain = (np.maximum(*contrasts) < _PLAIN) & (np.abs(levels) < _PLAIN_APART)
+    is_same = (np.minimum(*contrasts) >= _SHOWN) & (alike >= _SAME)
+    last, unlike = count, 0
+    for place in range(count, len(cells)):
+        is_another = unlike > 0 or (place - last) * step > _SEPARATES
+        if is_same[place] and (not is_another or alike[place] >= _SURELY_SAME):
+            last, unlike = place + 1, 0
+            continue
+        unlike += not is_plain[place]
+        # At other rates the frames of a sudden change in the dark differ once.
+        if unlike * step > _UNLIKE or (place + 1 - last) * step > _GAP:
+            break
+    return last

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
-from vidkin.index.recurring.clips import REACH, Clip, Clips
+from vidkin.index.recurring.clips import REACH, Clip, Clips, count_with_dim
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
 
@@ -25,6 +25,7 @@ _SIDES: tuple[StretchEnd, StretchEnd] = ("start", "end")
 _FLAT = 2.0  # gray levels: cells of a picture that differ by less show nothing
 _SPEEDS = (1.0, 24 / 25, 25 / 24)
 _SHIFT, _STEP = 1.6, 0.02  # seconds: how far the other file is shifted to find the same frame, and in which steps
+_OTHER_SPEED = 3.0  # sum of (correlation - bound) that tells another speed than that of the stored features
 _FINE_SHIFT = 0.12  # the same at one of both ends
 _BOUND = 0.5  # correlation of pictures that may be the same
 _SAME_ASPECT = 0.04
@@ -248,7 +249,9 @@ def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Rough
     """The line along which most frames around both ends agree; None if none do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
-    totals = {speed: -1e-3 * np.abs(shifts) for speed in _SPEEDS}  # the shortest shift of equal ones
+    # The shortest shift of equal ones. Under a title pictures that hardly move agree a little at any speed.
+    known = min(_SPEEDS, key=lambda speed: abs(speed - stretch.speed))
+    totals = {speed: -1e-3 * np.abs(shifts) - (_OTHER_SPEED if speed != known else 0.0) for speed in _SPEEDS}
     starts, ends = (stretch.first_start, stretch.second_start), (stretch.first_end, stretch.second_end)
     for side, (one, other) in zip(_SIDES, (starts, ends), strict=True):
         clips_of = clips.around(first, one), clips.around(second, other)
@@ -278,6 +281,8 @@ def _fit(
                 return fit
             time -= outwards * REACH
             continue
+        if fit is not None and (found.first - fit.first) * outwards < 0:
+            return fit  # what was read further out shows less of it
         fit = found
         if not _goes_on(clip, target, fit, side):
             return fit
@@ -382,10 +387,12 @@ class _Inside(NamedTuple):
     Attributes:
         places: [K] places in the clip.
         values: [K] correlations.
+        border: Place of the outermost frame inside, which may lie in a fade beyond those.
     """
 
     places: NDArray[np.int64]
     values: NDArray[np.float32]
+    border: int
 
 
 def _inside(
@@ -401,11 +408,12 @@ def _inside(
     rows = np.flatnonzero((mapped > other.times[0] - 0.6 * other.step) & (mapped < other.end - 0.4 * other.step))
     if len(rows) == 0:
         return None
-    units, targets = _unit(cells[rows]), _unit(others[_nearest(other.times, mapped[rows])])
+    if side == "start":
+        rows = rows[::-1]
+    shown, target = cells[rows], others[_nearest(other.times, mapped[rows])]
+    units, targets = _unit(shown), _unit(target)
     values: NDArray[np.float32] = np.vecdot(units, targets)
     is_empty: NDArray[np.bool_] = np.logical_not(np.any(units, axis=1) | np.any(targets, axis=1))
-    if side == "start":
-        rows, values, is_empty = rows[::-1], values[::-1], is_empty[::-1]
     bound = _BOUND
     count = 0
     for _ in range(2):
@@ -415,11 +423,12 @@ def _inside(
         if sums[count - 1] <= 0:
             return None
         # Titles and other versions agree less: the bound is between what agrees here and what has nothing in common.
-        shown = ~is_empty[:count]
-        bound = max(_LEAST_BOUND, (float(np.median(values[:count][shown])) + _DIFFERENT) / 2)
+        agreeing = values[:count][~is_empty[:count]]
+        bound = max(_LEAST_BOUND, (float(np.median(agreeing)) + _DIFFERENT) / 2)
     count = _without_lookalike(values[:count], rows[:count], cells, others, clip, other, line)
+    border = int(rows[count_with_dim(count, shown, target, clip.step) - 1])
     places, inside = rows[:count], values[:count]
-    return _Inside(places[::-1], inside[::-1]) if side == "start" else _Inside(places, inside)
+    return _Inside(places[::-1], inside[::-1], border) if side == "start" else _Inside(places, inside, border)
 
 
 def _without_lookalike(
@@ -452,19 +461,19 @@ def _without_lookalike(
 def _reaches_border(clip: Clip, inside: _Inside, side: StretchEnd) -> bool:
     """Whether the same is shown up to where decoding stopped: a cut shortly before is not the end."""
     if side == "start":
-        return inside.places[0] <= 1 and not clip.is_first
-    return inside.places[-1] >= len(clip.times) - 2 and not clip.is_last
+        return inside.border <= 1 and not clip.is_first
+    return inside.border >= len(clip.times) - 2 and not clip.is_last
 
 
 def _border(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time between frames that agree and not."""
-    border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
+    border = inside.border if side == "start" else inside.border + 1
     return float(clip.times[border]) if border < len(clip.times) else clip.end
 
 
 def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
-    border = int(inside.places[0]) if side == "start" else int(inside.places[-1]) + 1
+    border = inside.border if side == "start" else inside.border + 1
     units = _unit(clip.cells())
     alike: NDArray[np.float32] = np.vecdot(units[1:], units[:-1])
     # [N - 1] places of frames that begin a shot.

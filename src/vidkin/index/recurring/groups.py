@@ -32,6 +32,7 @@ _RECAP_STARTS = 0.3
 _MOST_REPEATED = 0.2  # share of the files that may show an opening twice
 _APART = 0.15  # share of the files by which places of a recap and of its source differ
 _AGREE = 0.1  # seconds
+_OVERLAP = 0.5  # seconds that two stretches of two files have in common if they are one
 _LACKING = 0.25  # seconds: less is the accuracy of fades
 _KNOWN_SPEEDS = (24 / 25, 1.0, 25 / 24)
 
@@ -144,6 +145,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     Returns:
         Openings, recaps, closings, then what is inside, each kind by its earliest place in a file.
     """
+    links = _join_overlapping(links)
     spans = _Spans()
     joined = [(spans.add(each.first, each.link), spans.add(each.second, each.link.swapped())) for each in links]
     names = _components(len(spans.all), [(spans.find(one), spans.find(other)) for one, other in joined])
@@ -180,6 +182,42 @@ def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
     """
     parts = re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", str(Path(path)).casefold())
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
+    """The links, those of two files joined that overlap and show the same moments side by side.
+
+    Where something plain lasts inside of what two files share, it is found in two parts, and each may reach beyond it.
+    """
+    joined: list[SharedByFiles] = []
+    of_files: dict[tuple[str, str], list[int]] = {}
+    for each in links:
+        places = of_files.setdefault((each.first, each.second), [])
+        for place in places:
+            one, other = sorted((joined[place].link, each.link))
+            if _overlaps(one, other):
+                whole = FittedStretch(
+                    one.first_start, other.first_end, one.second_start, other.second_end,
+                    min(one.score, other.score), max(one.match, other.match),
+                )  # fmt: skip
+                joined[place] = replace(each, link=whole)
+                break
+        else:
+            places.append(len(joined))
+            joined.append(each)
+    return joined
+
+
+def _overlaps(one: FittedStretch, other: FittedStretch) -> bool:
+    """Whether a stretch begins inside of an earlier one of the same two files, where that shows the same, and goes on
+    beyond it: a part of it may be shown again elsewhere, and stays one of its own."""
+    speed = (one.second_end - one.second_start) / (one.first_end - one.first_start)
+    there = one.second_start + (other.first_start - one.first_start) * speed
+    overlap, beyond = one.first_end - other.first_start, other.first_end - one.first_end
+    return (
+        min(overlap, beyond, other.first_start - one.first_start) >= _OVERLAP
+        and abs(there - other.second_start) <= 2 * _AGREE
+    )
 
 
 class _Spans:
