@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -39,6 +40,7 @@ def test_groups_and_differences_are_said_in_words() -> None:
     assert describe_group(0, OPENING) == "A: opening, 0:28.0 long, in 2 of 12 files"
     assert describe_group(2, RECAP) == "C: recap, 0:09.0 long, of footage in 1 earlier file"
     assert describe_difference(OPENING.occurrences[1]) == "0:08.0 shorter, 0.96x"
+    assert describe_difference(replace(OPENING.occurrences[1], titled=True)) == "0:08.0 shorter, 0.96x, other titles"
     assert describe_difference(RECAP.occurrences[1]) == "shown again by the recap"
 
 
@@ -84,6 +86,7 @@ def test_rows_name_every_occurrence() -> None:
         "score": "0.8000",
         "speed": "0.9600",
         "shorter": "8.000",
+        "titled": "no",
         "source": "no",
         "files": "12",
         "name": "",

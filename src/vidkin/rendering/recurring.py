@@ -31,7 +31,7 @@ KIND_NAMES = {
 }
 """Name of each kind of group, as chapters have it."""
 
-_HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "source", "files", "name")
+_HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "titled", "source", "files", "name")
 _USUAL_SPEED = 0.005
 _LONGEST_NAME = 240  # bytes of a name without its ending
 _LEAST_PART = 0.5  # seconds of a chapter between two others
@@ -71,7 +71,7 @@ def group_name(position: int) -> str:
 
 
 def describe_difference(occurrence: Occurrence) -> str:
-    """How an occurrence differs from the others of its group: ``0:05.0 shorter, 0.96x``; empty if it does not."""
+    """How an occurrence differs from the others of its group: ``0:05.0 shorter, 0.96x, other titles``, or nothing."""
     words = []
     if occurrence.source:
         words.append("shown again by the recap")
@@ -79,6 +79,8 @@ def describe_difference(occurrence: Occurrence) -> str:
         words.append(f"{clock(occurrence.shorter)} shorter")
     if abs(occurrence.speed - 1) > _USUAL_SPEED:
         words.append(f"{occurrence.speed:.2f}x")
+    if occurrence.titled:
+        words.append("other titles")
     return ", ".join(words)
 
 
@@ -90,7 +92,8 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
         for one in group.occurrences:
             yield (
                 *(group_name(position), group.kind, replace_controls(one.path), f"{one.start:.3f}", f"{one.end:.3f}"),
-                *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}", "yes" if one.source else "no"),
+                *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}"),
+                *("yes" if said else "no" for said in (one.titled, one.source)),
                 *(str(group.files), replace_controls(group.name)),
             )
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.seasons import shots
-from vidkin.index.recurring.clips import Clip
+from vidkin.index.recurring.clips import Clip, share_covered
 from vidkin.index.recurring.ends import TimeLine, find_end
 
 STEP = 0.1
@@ -129,3 +129,11 @@ def test_another_shot_beyond_black_is_not_taken_for_the_same() -> None:
     assert fit is not None
     assert fit.first == pytest.approx(2.0, abs=0.3)
     assert fit.second == pytest.approx(2.0, abs=0.3)
+
+
+def test_a_title_over_one_of_two_covers_as_many_cells_as_it_has() -> None:
+    """The title covers 8 of 108 rows and 70 of 192 columns: parts of 2 of 12 rows and of 9 of 20 columns of cells."""
+    plain, titled, darker = clip(COFFEE), clip(with_band(COFFEE)), clip([(image // 2) for image in COFFEE])
+    assert share_covered([(plain.cells(), titled.cells())]) == pytest.approx(18 / 240, abs=6 / 240)
+    assert share_covered([(plain.cells(), darker.cells())]) == 0
+    assert share_covered([(plain.cells(), clip(ROCKET).cells())]) == 0

@@ -10,8 +10,11 @@ from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.groups import SharedByFiles, build_groups, natural_order
 
 
-def link(first: str, start: float, second: str, other: float, length: float, *, speed: float = 1.0) -> SharedByFiles:
-    return SharedByFiles(first, second, FittedStretch(start, start + length, other, other + length * speed, 0.9, 1.0))
+def link(
+    first: str, start: float, second: str, other: float, length: float, *, speed: float = 1.0, covered: float = 0.0
+) -> SharedByFiles:
+    times = start, start + length, other, other + length * speed
+    return SharedByFiles(first, second, FittedStretch(*times, 0.9, 1.0, covered))
 
 
 def spans(group: RecurringGroup) -> list[tuple[str, float, float]]:
@@ -47,6 +50,19 @@ def test_an_opening_of_which_one_shot_is_shown_again_is_one() -> None:
 def test_a_part_of_a_group_is_no_group_of_its_own() -> None:
     links = [link("e1", 20, "e2", 40, 30), link("e1", 22, "e2", 42, 5)]
     assert [group.duration for group in build_groups(links, LENGTHS)] == [30]
+
+
+def test_what_shows_other_titles_than_most_is_said_to() -> None:
+    links = [
+        link("e1", 20, "e2", 20, 30),
+        link("e1", 20, "e3", 20, 30, covered=0.1),
+        link("e2", 20, "e3", 20, 30, covered=0.1),
+        link("e1", 20, "e3", 20, 4),  # a shot of it without the title tells less than all of it
+    ]
+    (group,) = build_groups(links, LENGTHS)
+    assert [one.titled for one in group.occurrences] == [False, False, True]
+    (group,) = build_groups([link("e3", 20, "e1", 20, 30, covered=0.1)], LENGTHS)
+    assert [one.titled for one in group.occurrences] == [False, True]  # of two the later one differs from the first
 
 
 def test_two_parts_that_overlap_at_the_same_moments_of_both_files_are_one() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -211,11 +211,53 @@ def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-# Pictures beyond an end that are too dim to be compared as they are.
+# Pictures without what only one of two shows, such as a title.
 
 
 # Share of the cells that is left out: those that differ most.
 _UNEQUAL = 0.2
+# Share of the cells that show something else in most pictures, gray levels by which they do, correlation of the others.
+_LEAST_COVERED, _COVERS, _BESIDE_IT = 0.04, 8.0, 0.9
+
+
+def _compare_most(
+    cells: NDArray[np.float32], others: NDArray[np.float32]
+) -> tuple[tuple[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32], NDArray[np.float32]]:
+    """The contrasts [N] of both, their correlations [N], and what each cell of the others differs by [N, G] if theirs
+    are scaled to agree; all from the cells that differ least."""
+    apart = others - cells
+    apart = np.abs(apart - np.median(apart, axis=1, keepdims=True))
+    kept = apart <= np.quantile(apart, 1 - _UNEQUAL, axis=1, keepdims=True)
+    sizes = kept.sum(axis=1)
+    one, two = (pictures - (np.where(kept, pictures, 0).sum(axis=1) / sizes)[:, None] for pictures in (cells, others))
+    squares, other_squares, products = (
+        np.where(kept, product, 0).sum(axis=1) / sizes for product in (one * one, two * two, one * two)
+    )
+    alike = products / np.maximum(np.sqrt(squares * other_squares), 1e-6)
+    left = two - (products / np.maximum(squares, 1.0))[:, None] * one
+    return (np.sqrt(squares), np.sqrt(other_squares)), alike.astype(np.float32), left.astype(np.float32)
+
+
+def share_covered(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> float:
+    """Share of the pictures, in [0, 1], over which only one of two clips shows something, such as a title.
+
+    Args:
+        pairs: Cells [N, G] of the same moments of both clips, for each aspect in which they can be compared.
+
+    Returns:
+        The share; 0 where it is less than a twenty-fifth, or the rest does not agree.
+    """
+    found = []
+    for cells, others in pairs:
+        _, alike, left = _compare_most(cells, others)
+        found.append((float(np.median(alike)), float((np.abs(np.median(left, axis=0)) > _COVERS).mean())))
+    alike_most, share = max(found)
+    return share if alike_most >= _BESIDE_IT and share >= _LEAST_COVERED else 0.0
+
+
+# Pictures beyond an end that are too dim to be compared as they are.
+
+
 # Contrasts of the others, in gray levels: from which they may be the same, below which they may be plain, below which a
 # frame is dim; and below which it is, as a share of those inside. Levels by which plain pictures may differ.
 _SHOWN, _PLAIN, _DARK, _DIM, _PLAIN_APART = 0.4, 1.6, 12.0, 0.7, 12.0
@@ -243,17 +285,8 @@ def count_with_dim(count: int, cells: NDArray[np.float32], others: NDArray[np.fl
     inside = max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max())
     if min(cells[count].std(), others[count].std()) >= max(_DARK, _DIM * float(inside)):
         return count
-    apart = others - cells
-    levels = np.median(apart, axis=1)
-    apart = np.abs(apart - levels[:, None])
-    kept = apart <= np.quantile(apart, 1 - _UNEQUAL, axis=1, keepdims=True)
-    sizes = kept.sum(axis=1)
-    centered = []
-    for pictures in (cells, others):
-        means = np.where(kept, pictures, 0).sum(axis=1) / sizes
-        centered.append(np.where(kept, pictures - means[:, None], 0))
-    contrasts = [np.sqrt((picture**2).sum(axis=1) / sizes) for picture in centered]
-    alike = np.vecdot(*centered) / sizes / np.maximum(contrasts[0] * contrasts[1], 1e-6)
+    levels = np.median(others - cells, axis=1)
+    contrasts, alike, _ = _compare_most(cells, others)
     is_plain = (np.maximum(*contrasts) < _PLAIN) & (np.abs(levels) < _PLAIN_APART)
     is_same = (np.minimum(*contrasts) >= _SHOWN) & (alike >= _SAME)
     last, unlike = count, 0

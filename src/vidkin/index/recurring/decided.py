@@ -92,10 +92,12 @@ def _decided_group(
     occurrences = []
     for stretch in known:
         if stretch.belongs:
-            score, speed = max(((one.score, one.speed) for one in at(stretch)), default=(1.0, 1.0))
-            occurrences.append(
-                Occurrence(paths[stretch.content], stretch.start, stretch.end, score, speed, source=stretch.source)
-            )
+            best = max(at(stretch), key=lambda one: (one.score, one.speed), default=None)
+            path, times = paths[stretch.content], (stretch.start, stretch.end)
+            occurrence = Occurrence(path, *times, 1.0, source=stretch.source)
+            if best is not None:
+                occurrence = replace(occurrence, score=best.score, speed=best.speed, titled=best.titled)
+            occurrences.append(occurrence)
     said = {one for stretch in known for one in at(stretch)}
     occurrences += [one for one in found if one not in said]
     if len(occurrences) < 2:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
-from vidkin.index.recurring.clips import REACH, Clip, Clips, count_with_dim
+from vidkin.index.recurring.clips import REACH, Clip, Clips, count_with_dim, share_covered
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
 
@@ -85,6 +85,8 @@ class FittedStretch(NamedTuple):
         first_start, first_end, second_start, second_end: Seconds.
         score: How similar its features are, in [0, 1].
         match: How similar its pictures are at the ends, in [0, 1].
+        covered: Share of the pictures over which only one of both shows something, such as a title; 0 unless it does at
+            both ends.
     """
 
     first_start: float
@@ -93,12 +95,12 @@ class FittedStretch(NamedTuple):
     second_end: float
     score: float
     match: float
+    covered: float = 0.0
 
     def swapped(self) -> FittedStretch:
         """The same with the second video first."""
-        return FittedStretch(
-            self.second_start, self.second_end, self.first_start, self.first_end, self.score, self.match
-        )
+        first, second = (self.first_start, self.first_end), (self.second_start, self.second_end)
+        return FittedStretch(*second, *first, self.score, self.match, self.covered)
 
 
 # What moves must move in the same way; where nothing moves, the shared frames must follow each other in the same order.
@@ -156,18 +158,22 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     is_moving = course is not None and max(motions, default=0.0) >= _SURE_MOTION
     if not (is_sure and is_moving) and _is_still(clips, first, starts.first, ends.first):
         return None
-    return FittedStretch(starts.first, ends.first, starts.second, ends.second, stretch.score, max(0.0, match))
+    times = starts.first, ends.first, starts.second, ends.second
+    covered = min(map(share_covered, _pictures_inside(clips, (first, second), starts, ends)), default=0.0)
+    return FittedStretch(*times, stretch.score, max(0.0, match), covered)
 
 
-def _same_course(clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit) -> float | None:
-    """Correlation of how both videos depart from their mean picture inside of a stretch, at the better of its ends.
+_MomentPairs = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
+"""Cells [N, G] of the same moments of two clips, for each aspect in which they can be compared."""
 
-    A camera that stands still shows much the same picture at any time; what passes before it is each time something
-    else. None if the pictures stay as they are.
-    """
+
+def _pictures_inside(
+    clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit
+) -> list[_MomentPairs]:
+    """What both files show inside of a stretch, at each of its ends where some frames were read."""
     speed = (ends.second - starts.second) / (ends.first - starts.first)
     line = TimeLine(starts.first, starts.second, speed)
-    found = []
+    found: list[_MomentPairs] = []
     for fit in (starts, ends):
         clip, other = (
             clips.around(record, min(max(0.0, time), record.duration))
@@ -179,7 +185,18 @@ def _same_course(clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: E
         if len(rows) < _LEAST_FRAMES:
             continue
         columns = _nearest(other.times, mapped[rows])
-        found += [_departures(one[rows], two[columns]) for one, two in _geometries(clip, other)]
+        found.append([(one[rows], two[columns]) for one, two in _geometries(clip, other)])
+    return found
+
+
+def _same_course(clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit) -> float | None:
+    """Correlation of how both videos depart from their mean picture inside of a stretch, at the better of its ends.
+
+    A camera that stands still shows much the same picture at any time; what passes before it is each time something
+    else. None if the pictures stay as they are.
+    """
+    pictures = _pictures_inside(clips, files, starts, ends)
+    found = [_departures(*both) for pairs in pictures for both in pairs]
     return max((each for each in found if each is not None), default=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
@@ -48,6 +49,7 @@ class Occurrence(Result):
         speed: How fast it runs compared with the first of its group: 0.96 for film that was slowed from 25 to 24 frames
             per second.
         shorter: Seconds by which it is shorter than the longest of its group, at the same speed: what was left out.
+        titled: It shows other titles, or something else over the picture, than most of its group.
         source: It is the footage that a recap shows again, not the recap.
     """
 
@@ -58,6 +60,7 @@ class Occurrence(Result):
     speed: float = 1.0
     shorter: float = 0.0
     source: bool = False
+    titled: bool = False
 
     def __post_init__(self) -> None:
         check_not_negative(start=self.start, shorter=self.shorter)
@@ -133,6 +136,7 @@ class _Span:
     end: float
     links: list[tuple[float, float, float]] = field(default_factory=list)  # start, end, score
     group: int = -1
+    look: int = -1  # spans of one look have the same titles over them
 
 
 def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -> list[RecurringGroup]:
@@ -149,9 +153,10 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     spans = _Spans()
     joined = [(spans.add(each.first, each.link), spans.add(each.second, each.link.swapped())) for each in links]
     names = _components(len(spans.all), [(spans.find(one), spans.find(other)) for one, other in joined])
+    looks = _looks(spans, links, joined)
     members: dict[int, list[_Span]] = {}
     for number in spans.roots():
-        members.setdefault(names[number], []).append(spans.all[number])
+        members.setdefault(names[number], []).append(replace(spans.all[number], look=looks[number]))
     speeds = _speeds(links)
     order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
     parts = [_occurrences(group, speeds, order) for group in members.values()]
@@ -198,7 +203,7 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
             if _overlaps(one, other):
                 whole = FittedStretch(
                     one.first_start, other.first_end, one.second_start, other.second_end,
-                    min(one.score, other.score), max(one.match, other.match),
+                    min(one.score, other.score), max(one.match, other.match), min(one.covered, other.covered),
                 )  # fmt: skip
                 joined[place] = replace(each, link=whole)
                 break
@@ -218,6 +223,16 @@ def _overlaps(one: FittedStretch, other: FittedStretch) -> bool:
         min(overlap, beyond, other.first_start - one.first_start) >= _OVERLAP
         and abs(there - other.second_start) <= 2 * _AGREE
     )
+
+
+def _looks(spans: _Spans, links: Sequence[SharedByFiles], joined: Sequence[tuple[int, int]]) -> list[int]:
+    """For each span the smallest number of one that shows the same titles; the longest link of two spans tells."""
+    longest: dict[tuple[int, int], tuple[float, float]] = {}
+    for each, (one, other) in zip(links, joined, strict=True):
+        pair = spans.find(one), spans.find(other)
+        said = each.link.first_end - each.link.first_start, each.link.covered
+        longest[pair] = max(longest.get(pair, said), said)
+    return _components(len(spans.all), [pair for pair, (_, covered) in longest.items() if not covered])
 
 
 class _Spans:
@@ -335,10 +350,12 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
     for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
         last = joined[-1] if joined else None
         if last is not None and last.path == span.path and span.start - last.end <= _ADJACENT:
-            joined[-1] = _Span(span.path, last.start, max(last.end, span.end), last.links + span.links)
+            joined[-1] = _Span(span.path, last.start, max(last.end, span.end), last.links + span.links, look=last.look)
         else:
             joined.append(span)
     base = speeds[joined[0].path]
+    counts = Counter(span.look for span in joined)
+    usual = max((span.look for span in joined), key=lambda look: counts[look])  # the first of equally many
     found = []
     for span in joined:
         scores = [link[2] for link in span.links]
@@ -349,6 +366,7 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
                 span.end,
                 round(min(1.0, max(0.0, sum(scores) / len(scores))), 4),
                 round(speeds[span.path] / base, 4),
+                titled=span.look != usual,
             )
         )
     return found
@@ -416,7 +434,7 @@ def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> boo
 
 def _join(one: Occurrence, other: Occurrence) -> Occurrence:
     score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
-    return replace(one, end=other.end, score=round(score, 4))
+    return replace(one, end=other.end, score=round(score, 4), titled=one.titled or other.titled)
 
 
 # What a group is.
@@ -500,9 +518,9 @@ def _runs(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
 def _recap(pieces: Sequence[tuple[Occurrence, Occurrence]], files: int) -> RecurringGroup:
     first, last = pieces[0][0], pieces[-1][0]
     score = sum(piece.score for piece, _ in pieces) / len(pieces)
-    whole = replace(first, end=max(last.end, first.end), score=round(score, 4), speed=1.0, shorter=0.0)
+    whole = replace(first, end=max(last.end, first.end), score=round(score, 4), speed=1.0, shorter=0.0, titled=False)
     sources = sorted(
-        {replace(source, source=True, speed=1.0, shorter=0.0) for _, source in pieces},
+        {replace(source, source=True, speed=1.0, shorter=0.0, titled=False) for _, source in pieces},
         key=lambda one: (natural_order(one.path), one.start),
     )
     return RecurringGroup((whole, *sources), "recap", files)
