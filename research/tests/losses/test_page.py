@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,15 +42,37 @@ def report() -> LossReport:
 def test_losses_are_ordered_by_micro_ap_and_parts_as_they_are(report: LossReport) -> None:
     lines = as_page(report, notes=["Measured somewhere."]).splitlines()
     rows = [line for line in lines if line.startswith("| ") and "mAP" not in line]
-    assert [row.split(" | ")[0] for row in rows] == ["| circle", "| MAE", "| base", "| Chamfer alone"]
+    assert [row.split(" | ")[0] for row in rows] == ["| circle", "| MAE", "| Chamfer alone", "| base"]
     # The mean and the sample deviation of .2 and .4.
     assert rows[1] == "| MAE | 0.300 ± 0.141 | 0.150 ± 0.071 | 0.10, 0.50 | 0.20, 0.40 |"
     assert rows[0] == "| circle | 0.600 | 0.300 | 0.10, 0.50 | 0.20, 0.40 |"
-    assert "## One loss of scores" in lines
+    assert "## One loss beside the base objective" in lines
     assert "## Parts of the full objective" in lines
     assert "Measured somewhere." in lines
     assert "Trained on 9 stretches of 4 videos, measured on 5 stretches of 2 others" in lines[2]
-    assert "`classical`, 7 steps of 3 clips, seeds 0, 1." in lines[2]
+    assert "`classical`, labels of frames by `vidkin`; clips of 48 frames at 10 a second." in lines[2]
+    assert "7 steps of 3 clips, seeds 0, 1." in lines[2]
+    assert "## k over times" not in lines
+
+
+def test_scores_with_other_times_have_a_table_of_their_means(report: LossReport) -> None:
+    runs = [
+        replace(run("base", seed, 0.5), by_times={"0": (value, 0.1), "1": (0.3, 0.2)})
+        for seed, value in enumerate((0.4, 0.6))
+    ]
+    page = as_page(LossReport(report.study, (4, 9), (2, 5), [*runs, run("MAE", 0, 0.2)])).splitlines()
+    start = page.index("## k over times")
+    assert page[start + 4 : start + 7] == [
+        "| k_t | 0 | 1 |",
+        "|---|---|---|",
+        "| base | 0.500 / 0.100 | 0.300 / 0.200 |",
+    ]
+
+
+def test_rows_of_regions_have_a_table(report: LossReport) -> None:
+    page = as_page(LossReport(report.study, (4, 9), (2, 5), [run("Chamfer alone, all regions", 0, 0.2)]))
+    assert "## k over the regions of a frame" in page
+    assert "## Parts" not in page
 
 
 def test_a_group_without_runs_has_no_table(report: LossReport) -> None:

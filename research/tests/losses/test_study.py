@@ -5,15 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.support.videos import encode, pan
 from vidkin.datasets.augmentation.clip_views import StrongSettings
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.comparator import build_comparator
+from vidkin.models.config import ComparatorConfig
 from vidkin.training import available_objectives, load_recipe
+from vidkin.training.clip_footage import Window
 from vidkin.training.clip_views import ClipSettings
 from vidkin_research.losses import (
     ABLATION,
     LOSSES,
+    METHODS,
+    SPACE,
     LossFigures,
     LossReport,
     LossStudy,
@@ -21,8 +27,9 @@ from vidkin_research.losses import (
     draw_losses,
     run_loss_study,
 )
+from vidkin_research.losses.study import choose_windows, scores_at
 
-CHOSEN = [method for method in (*LOSSES, *ABLATION) if method.name in ("Chamfer alone", "+ frame AP, top 2")]
+CHOSEN = [method for method in METHODS if method.name in ("Chamfer alone", "+ frame AP")]
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +43,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study(**changes: object) -> LossStudy:
     clips = ClipSettings(rate=5.0, window=16, length=8, side=32, views=1, strong=StrongSettings(inset=0.0))
     settings: dict[str, object] = {"methods": CHOSEN, "clips": clips, "steps": 1, "pairs": 3, "seeds": (0, 1)}
+    settings |= {"extractor": "vidkin", "shortest": 4}
     return LossStudy(**{**settings, **changes})  # type: ignore[arg-type]
 
 
@@ -45,9 +53,17 @@ def figures(method: str, seed: int, micro_ap: float) -> LossFigures:
     )
 
 
-def test_ten_losses_and_the_parts_of_the_full_objective_can_be_trained() -> None:
-    assert len(LOSSES) == 10
-    for method in (*LOSSES, *ABLATION):
+def test_ten_losses_are_each_added_to_the_base_objective_with_one_weight() -> None:
+    base = next(method for method in ABLATION if method.name == "base").terms
+    assert [name for name, _ in base] == ["info_nce", "self_hard_negative", "similarity_regularizer"]
+    assert [method.terms[:-1] for method in LOSSES] == [base] * 10
+    assert len({method.terms[-1][0] for method in LOSSES}) == 10
+    assert {method.terms[-1][1] for method in LOSSES} == {4.0}
+
+
+def test_every_method_is_a_recipe() -> None:
+    assert len({method.name for method in METHODS}) == len(METHODS) == 20
+    for method in METHODS:
         assert {name for name, _ in method.terms} <= set(available_objectives())
         if method.terms:
             load_recipe(
@@ -56,6 +72,49 @@ def test_ten_losses_and_the_parts_of_the_full_objective_can_be_trained() -> None
                     "model": {"kind": "comparator", **method.model},
                     "objective": [{"name": name, "weight": weight} for name, weight in method.terms],
                 }
+            )
+
+
+def test_a_row_of_two_tables_is_trained_once(footage: Path, tmp_path: Path) -> None:
+    twice = [method for method in METHODS if method.name in ("QuadLinear-AP", "+ video AP")]
+    report = run_loss_study(study(methods=twice, seeds=(0,)), [footage], tmp_path)
+    assert [run.method for run in report.runs] == ["QuadLinear-AP", "+ video AP"]
+    assert report.runs[0].micro_ap == report.runs[1].micro_ap
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+def test_regions_are_averaged_as_k_says(footage: Path, tmp_path: Path) -> None:
+    rows = [method for method in METHODS if not method.terms]
+    report = run_loss_study(study(methods=rows, seeds=(0,), extractor="classical"), [footage], tmp_path)
+    assert [run.method for run in report.runs][1:] == [method.name for method in SPACE if not method.terms]
+    # The mean of the 1, 2, 3 and all 10 largest similarities of a region falls with each.
+    medians = [run.negatives[2] for run in report.runs]
+    assert medians == sorted(medians, reverse=True)
+    assert len(set(medians)) == 4
+
+
+def test_stretches_are_long_enough_and_spread_over_a_video() -> None:
+    long = [Window(number, 0, 10 * number, 10 * number + 10) for number in range(5)]
+    short = [Window(5, 1, 0, 9), Window(6, 2, 0, 12)]
+    chosen = choose_windows([*long, *short], shortest=10, per_video=2)
+    assert [(window.number, window.video, window.start) for window in chosen] == [(0, 0, 10), (1, 0, 30), (2, 2, 0)]
+
+
+def test_scores_with_other_times_are_those_of_a_model_of_that_k() -> None:
+    videos = torch.nn.functional.normalize(
+        torch.rand(4, 9, 2, 8, generator=torch.Generator().manual_seed(1)) - 0.3, dim=-1
+    )
+    lengths = torch.tensor([9, 5, 9, 2])
+    for network in ("none", "cnn"):
+        settings = {"extractor": "a", "dimension": 8, "symmetric": True, "network": network}
+        model = build_comparator(ComparatorConfig.from_mapping(settings), weights="random")
+        for share in (0.0, 0.3, 1.0):
+            other = ComparatorConfig.from_mapping({**settings, "temporal_share": share})
+            expected = build_comparator(other, weights="random")
+            expected.load_state_dict(model.state_dict())
+            comparison = model(videos, lengths, slice(0, 3))
+            torch.testing.assert_close(
+                scores_at(model, comparison, lengths, share), expected(videos, lengths, slice(0, 3)).scores
             )
 
 
@@ -74,6 +133,10 @@ def test_every_run_is_measured_on_other_videos_and_stored(footage: Path, tmp_pat
     alone = [run for run in report.runs if run.method == "Chamfer alone"]
     assert (alone[0].map, alone[0].micro_ap) == (alone[1].map, alone[1].micro_ap)
     assert (len(alone[0].own_map), len(report.runs[1].own_map)) == (8, 2)
+    for run in report.runs:
+        # k_t = 0 is the largest value alone, as in the model.
+        assert run.by_times["0"] == pytest.approx((run.map, run.micro_ap))
+        assert list(run.by_times) == ["0", "0.03", "0.06", "0.1", "0.2", "0.3", "1"]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
     assert len(before) == 4
     again = run_loss_study(study(), [footage], tmp_path)
@@ -101,5 +164,10 @@ def test_the_page_has_the_best_loss_first_and_parts_in_their_order() -> None:
 def test_settings_that_are_refused(footage: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="test must be above 0 and below 1"):
         study(test=1.0)
-    with pytest.raises(InvalidArgumentError, match=r"two videos each, got 5 videos and a test share of 0\.1"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"two videos each with 4 frames at 5 a second, got 5 videos and a test share of 0\.1",
+    ):
         run_loss_study(study(test=0.1), [footage], tmp_path)
+    with pytest.raises(InvalidArgumentError, match=r"with 48 frames at 5 a second, got 0 videos"):
+        run_loss_study(study(shortest=48), [footage], tmp_path)

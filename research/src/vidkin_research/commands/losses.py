@@ -25,10 +25,13 @@ def losses(
         typer.Option("--method", "-m", help="A training method; repeatable.", show_default="all"),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 400,
-    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")] = 12,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 120,
+    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")] = 6,
     extractor: Annotated[
         str, typer.Option("--extractor", "-e", help="Extractor that describes the frames.")
+    ] = "classical",
+    teacher: Annotated[
+        str, typer.Option("--teacher", help="Extractor whose similarities label the frames; empty: the same.")
     ] = "vidkin",
     test: Annotated[float, typer.Option("--test", help="Share of the videos to measure on.")] = 0.4,
     output: Annotated[
@@ -49,17 +52,17 @@ def losses(
     from dataclasses import replace
 
     from vidkin._base.files import create_output_folder, write_text
-    from vidkin_research.losses import ABLATION, LOSSES, LossStudy, as_page, draw_losses, run_loss_study
+    from vidkin_research.losses import METHODS, LossStudy, as_page, draw_losses, run_loss_study
     from vidkin_research.runs import write_figures
     from vidkin_research.spread import spread
 
-    known = {method.name: method for method in (*LOSSES, *ABLATION)}
+    known = {method.name: method for method in METHODS}
     unknown = sorted(set(methods or ()) - set(known))
     if unknown:
         raise InvalidArgumentError(f"unknown method {unknown[0]!r}; choose from {', '.join(known)}")
     study = LossStudy(
         methods=tuple(known[name] for name in methods or known),
-        clips=replace(LossStudy().clips, views=views),
+        clips=replace(LossStudy().clips, views=views, teacher=teacher),
         extractor=extractor,
         steps=steps,
         seeds=tuple(range(seeds)),

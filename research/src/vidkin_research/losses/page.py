@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vidkin_research.losses.methods import LOSSES
-from vidkin_research.losses.study import LossReport
+from vidkin_research.losses.methods import ABLATION, LOSSES, SPACE
+from vidkin_research.losses.study import LossFigures, LossReport
 from vidkin_research.spread import spread
 
 __all__ = ["as_page"]
 
 
+# Rows of the table of k_t.
+_SWEPT = ("Chamfer alone", "base", "+ video AP", "+ video AP, top 2", "+ frame AP")
+_LOSSES = "One loss beside the base objective"
+
+
 def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
-    """Tables of the losses, best first, and of the parts of the full objective, in their order, with these
+    """Tables of the losses, best first, of the parts of the full objective and of k, in their order, with these
     sentences."""
     study = report.study
+    clips = study.clips
+    labels = f"`{clips.teacher}`" if clips.teacher else "the same"
     lines = [
         "# Losses for a comparator trained without labels",
         "",
         f"Trained on {report.train[1]} stretches of {report.train[0]} videos, measured on {report.test[1]} stretches "
         f"of {report.test[0]} others: each weak view looks for strong views of its stretch among those of all. "
-        f"Extractor `{study.extractor}`, {study.steps} steps of {study.pairs} clips, seeds "
+        f"Extractor `{study.extractor}`, labels of frames by {labels}; clips of {clips.length} frames at "
+        f"{clips.rate:g} a second. {study.steps} steps of {study.pairs} clips, seeds "
         f"{', '.join(map(str, study.seeds))}.",
     ]
-    of_losses = {method.name for method in LOSSES}
-    groups = {
-        "One loss of scores": [run for run in report.runs if run.method in of_losses],
-        "Parts of the full objective": [run for run in report.runs if run.method not in of_losses],
-    }
-    for title, runs in groups.items():
-        names = list(dict.fromkeys(run.method for run in runs))
-        rows = [(name, [run for run in runs if run.method == name]) for name in names]
-        if title == "One loss of scores":
+    groups = {_LOSSES: LOSSES, "Parts of the full objective": ABLATION, "k over the regions of a frame": SPACE}
+    for title, methods in groups.items():
+        rows = [(method.name, _runs(report, method.name)) for method in methods]
+        rows = [(name, own) for name, own in rows if own]
+        if title == _LOSSES:
             rows.sort(key=lambda row: -spread([run.micro_ap for run in row[1]])["mean"])
         if rows:
             head = "| | mAP | micro-AP | positives: 1 %, median | negatives: median, 99 % |"
@@ -46,4 +50,27 @@ def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
             usual, high = (spread([run.negatives[place] for run in own])["mean"] for place in (2, 4))
             cells += [f"{low:.2f}, {middle:.2f}", f"{usual:.2f}, {high:.2f}"]
             lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *notes, ""])
+    return "\n".join([*lines, *_of_times(report), "", *notes, ""])
+
+
+def _runs(report: LossReport, name: str) -> list[LossFigures]:
+    return [run for run in report.runs if run.method == name]
+
+
+def _of_times(report: LossReport) -> list[str]:
+    """The table of k_t, if a run has been scored with several."""
+    rows = [(name, own) for name in _SWEPT if (own := _runs(report, name)) and own[0].by_times]
+    if not rows:
+        return []
+    shares = list(rows[0][1][0].by_times)
+    lines = [
+        "",
+        "## k over times",
+        "",
+        "The same models scored with other k_t, mAP / micro-AP; k is a share of the times.",
+    ]
+    lines += ["", f"| k_t | {' | '.join(shares)} |", "|---|" + "---|" * len(shares)]
+    for name, own in rows:
+        means = [[spread([run.by_times[share][place] for run in own])["mean"] for place in (0, 1)] for share in shares]
+        lines.append(f"| {name} | {' | '.join(f'{value:.3f} / {micro:.3f}' for value, micro in means)} |")
+    return lines

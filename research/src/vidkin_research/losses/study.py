@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -14,22 +15,25 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
-from vidkin.models.comparator import Comparator, build_comparator
+from vidkin.models.comparator import ClipComparison, Comparator, build_comparator
 from vidkin.models.config import ComparatorConfig
 from vidkin.models.engine import Decay, take_steps
+from vidkin.similarity import length_mask, temporal_chamfer
 from vidkin.training.clip_data import ClipBatch, ClipData, ComparatorObjective, make_batch
 from vidkin.training.clip_footage import Window, cut_windows, read_squares, split_windows
 from vidkin.training.clip_views import ClipFeatures, ClipSettings, ViewMaker, store_views, teacher_vectors
 from vidkin.training.objectives import settle_parameters
 from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
-from vidkin_research.losses.methods import ABLATION, LOSSES, LossMethod
+from vidkin_research.losses.methods import METHODS, LossMethod
 from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 
-__all__ = ["LossFigures", "LossReport", "LossStudy", "run_loss_study"]
+__all__ = ["LossFigures", "LossReport", "LossStudy", "choose_windows", "run_loss_study", "scores_at"]
 
 _CPU = torch.device("cpu")
 # Number of strong views of a test stretch: every clip is compared with every other.
 _TEST_VIEWS = 2
+# k_t of table 4 of HAP-VR, as shares of the times.
+_TIMES = (0.0, 0.03, 0.06, 0.1, 0.2, 0.3, 1.0)
 # Quantiles of a distribution of scores.
 _SHARES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
@@ -40,8 +44,11 @@ class LossStudy:
 
     Attributes:
         methods: Ways to train.
-        clips: Settings of clips and their edits; `views` strong views of each stretch are made.
+        clips: Settings of clips and their edits; `views` strong views of each stretch are made. Its `teacher`, whose
+            similarities label the frames, should be another extractor than the one that is trained on.
         extractor: Extractor that describes frames.
+        shortest: Stretches of fewer frames are left out: with few times a k of TopK-Chamfer has nothing to choose from.
+        per_video: At most this many stretches of a video, spread evenly over it.
         test: Share of the videos used for testing rather than training.
         steps: Number of optimizer steps.
         pairs: Number of clips per step, with two views each.
@@ -50,18 +57,22 @@ class LossStudy:
         split_seed: Seed of the division of the videos and of all edits.
     """
 
-    methods: Sequence[LossMethod] = (*LOSSES, *ABLATION)
-    clips: ClipSettings = field(default_factory=lambda: ClipSettings(rate=3.0, window=18, length=12, views=12))
-    extractor: str = "vidkin"
+    methods: Sequence[LossMethod] = METHODS
+    clips: ClipSettings = field(
+        default_factory=lambda: ClipSettings(rate=10.0, window=56, length=48, views=6, teacher="vidkin")
+    )
+    extractor: str = "classical"
+    shortest: int = 48
+    per_video: int = 4
     test: float = 0.4
-    steps: int = 400
-    pairs: int = 8
+    steps: int = 120
+    pairs: int = 4
     learning_rate: float = 1e-3
     seeds: Sequence[int] = (0, 1, 2)
     split_seed: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least(1, steps=self.steps, views=self.clips.views, methods=len(self.methods))
+        check_at_least(1, steps=self.steps, views=self.clips.views, methods=len(self.methods), per_video=self.per_video)
         check_at_least(2, pairs=self.pairs)
         if not 0 < self.test < 1:
             raise InvalidArgumentError(f"test must be above 0 and below 1, got {self.test}")
@@ -80,6 +91,7 @@ class LossFigures:
         negatives: The same quantiles for pairs of different videos.
         own_map: Learned map of one test stretch, weak against strong view.
         other_map: Learned map of the weak view against a view of another video.
+        by_times: mAP and micro-AP of the same model scored with other k_t, by the share of the times.
     """
 
     method: str
@@ -90,6 +102,7 @@ class LossFigures:
     negatives: Sequence[float]
     own_map: Sequence[Sequence[float]]
     other_map: Sequence[Sequence[float]]
+    by_times: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +144,20 @@ def run_loss_study(
     torch.manual_seed(0)
     total = len(study.methods) * len(study.seeds)
     data, test = _read(study, folders, work, lambda done, count: on_progress(0, total, f"videos: {done} of {count}"))
-    content = hashlib.sha256(data.identity() + repr(asdict(study.clips)).encode()).hexdigest()
+    told = [asdict(study.clips), study.per_video, study.shortest]
+    content = hashlib.sha256(data.identity() + repr(told).encode()).hexdigest()
     runs: list[LossFigures] = []
     for seed in study.seeds:
         for method in study.methods:
             on_progress(len(runs), total, f"{method.name}, seed {seed}")
-            settings = (content, study.steps, study.pairs, study.learning_rate, study.test, method, seed)
+            # Not the name: a row of one table is also a row of another.
+            trained = (method.terms, method.model)
+            settings = (content, study.steps, study.pairs, study.learning_rate, study.test, trained, seed)
             stored = load_or_run(
                 run_path(work / "runs", settings),
                 lambda method=method, seed=seed: asdict(_run(study, method, seed, data, test)),  # type: ignore[misc]
             )
-            runs.append(LossFigures(**stored))
+            runs.append(LossFigures(**{**stored, "method": method.name}))
     on_progress(total, total, "done")
     numbers = [[window.video for window in part] for part in (data.windows, test.windows)]
     train_size, test_size = ((len(set(videos)), len(videos)) for videos in numbers)
@@ -163,17 +179,21 @@ def _read(
     videos, broken = read_squares(
         folders, rate=clips.rate, side=clips.side, fit=clips.fit, cache=work / "frames", on_video=on_video
     )
-    train, test = split_windows(cut_windows(videos, clips.window), share=study.test, seed=study.split_seed)
+    windows = choose_windows(cut_windows(videos, clips.window), shortest=study.shortest, per_video=study.per_video)
+    train, test = split_windows(windows, share=study.test, seed=study.split_seed)
     if not test:
+        usable = len({window.video for window in windows})
         raise InvalidArgumentError(
-            f"training and test need two videos each, got {len(videos)} videos and a test share of {study.test}"
+            f"training and test need two videos each with {study.shortest} frames at {clips.rate:g} a second, got "
+            f"{usable} videos and a test share of {study.test}"
         )
     extractor = open_extractor(study.extractor, device="cpu")
     maker = ViewMaker(videos, clips, extractor, study.split_seed)
     made = [
         store_views(part, maker, cache=work / "views", most_bytes=2**32, on_video=on_video) for part in (train, test)
     ]
-    teacher = teacher_vectors(videos, extractor, cache=work / "teacher", on_video=on_video)
+    labels = open_extractor(clips.teacher, device="cpu") if clips.teacher else extractor
+    teacher = teacher_vectors(videos, labels, cache=work / "teacher", on_video=on_video)
     schedule = ScheduleRecipe(steps=study.steps, pairs=min(study.pairs, len(train)))
     data = ClipData(
         name="videos",
@@ -216,10 +236,10 @@ def _run(study: LossStudy, method: LossMethod, seed: int, data: ClipData, test: 
 @torch.no_grad()
 def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossFigures:
     count, batch = len(test.windows), test.batch
-    comparison = model(batch.values, batch.lengths)
-    scores, relevance = comparison.scores[:count, count:], batch.relevance[:count, count:]
+    # The rows of the weak views are all that is measured.
+    comparison = model(batch.values, batch.lengths, slice(0, count))
+    scores, relevance = comparison.scores[:, count:], batch.relevance[:count, count:]
     counted = relevance >= 0
-    options = {"valid": counted, "ties": "expected"}
     # The first weak view that shares frames with a strong one: loss and noise can leave a pair nothing in common.
     usable = ((relevance == 1).any(1) & (relevance == 0).any(1)).nonzero()
     if not len(usable):
@@ -229,16 +249,65 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
         )
     query = int(usable[0, 0])
     partner, stranger = (int((relevance[query] == value).nonzero()[0, 0]) for value in (1, 0))
+
+    def judge(scores: Tensor) -> tuple[float, float]:
+        options = {"valid": counted, "ties": "expected"}
+        every = relevance.clamp(min=0)
+        return (
+            float(mean_average_precision(scores, every, **options)),  # type: ignore[arg-type]
+            micro_average_precision(scores, every, **options),  # type: ignore[arg-type]
+        )
+
+    own = judge(scores)
     return LossFigures(
         name,
         seed,
-        float(mean_average_precision(scores, relevance.clamp(min=0), **options)),  # type: ignore[arg-type]
-        micro_average_precision(scores, relevance.clamp(min=0), **options),  # type: ignore[arg-type]
+        *own,
         _quantiles(scores[relevance == 1]),
         _quantiles(scores[relevance == 0]),
         comparison.learned_maps[query, partner + count].clamp(-1, 1).tolist(),
         comparison.learned_maps[query, stranger + count].clamp(-1, 1).tolist(),
+        {f"{share:g}": judge(scores_at(model, comparison, batch.lengths, share)[:, count:]) for share in _TIMES},
     )
+
+
+def scores_at(model: Comparator, comparison: ClipComparison, lengths: Tensor, share: float) -> Tensor:
+    """The scores [Q, N] of a comparison's learned maps with another k_t.
+
+    Args:
+        model: The comparator, whose network drops nothing.
+        comparison: Its first Q of N videos against all.
+        lengths: [N] frames of each video.
+        share: k_t, a share of the times of the second video.
+    """
+    learned = comparison.learned_maps
+    cells = -(-lengths // model.reduction)
+    masks = [
+        length_mask(cells[: len(learned)], learned.shape[2])[:, None].expand(-1, len(cells), -1),
+        length_mask(cells, learned.shape[3])[None].expand(len(learned), -1, -1),
+    ]
+    scores = temporal_chamfer(
+        learned.flatten(0, 1).clamp(-1, 1),
+        temporal_share=share,
+        symmetric=model.config.symmetric,
+        query_mask=masks[0].flatten(0, 1),
+        target_mask=masks[1].flatten(0, 1),
+    )
+    return scores.view(len(learned), -1) / 2 + 0.5
+
+
+def choose_windows(windows: Sequence[Window], *, shortest: int, per_video: int) -> list[Window]:
+    """At most ``per_video`` stretches of each video, spread evenly over it, of ``shortest`` frames or more; numbered
+    anew."""
+    by_video: defaultdict[int, list[Window]] = defaultdict(list)
+    for window in windows:
+        if window.stop - window.start >= shortest:
+            by_video[window.video].append(window)
+    chosen: list[Window] = []
+    for own in by_video.values():
+        count = min(per_video, len(own))
+        chosen += [own[(2 * place + 1) * len(own) // (2 * count)] for place in range(count)]
+    return [replace(window, number=number) for number, window in enumerate(chosen)]
 
 
 def _quantiles(scores: Tensor) -> list[float]:
