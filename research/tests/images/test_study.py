@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from vidkin_research.images import (
     ImageRow,
     ImageTask,
     as_page,
+    choose_rates,
     open_task,
     read_rankings,
     run_image_study,
@@ -119,6 +121,74 @@ def test_fewer_images_and_a_long_tail(folder: Path) -> None:
     for settings in ({"long_tail": 0.0}, {"per_class": -1}):
         with pytest.raises(InvalidArgumentError, match="long_tail must be above 0 and at most 1"):
             open_task(PICTURES, folder, **settings)  # type: ignore[arg-type]
+
+
+def test_settings_are_chosen_without_the_test_images(folder: Path, tmp_path: Path) -> None:
+    test = {item.path for item in open_task(PICTURES, folder, size=32).test.labelled.items}
+    task = open_task(PICTURES, folder, size=32, validation=True)
+    chosen_on = {item.path for item in task.test.labelled.items}
+    trained_on = {item.path for item in task.train.labelled.items}
+    # A fifth of the five training images of each class.
+    assert (len(trained_on), len(chosen_on), task.name) == (8, 2, "pictures, validation")
+    assert not test & (chosen_on | trained_on)
+    assert not chosen_on & trained_on
+    # A validation split of its own is taken as it is.
+    shutil.copytree(folder, tmp_path / "own")
+    for label in ("dark", "light"):
+        shutil.copytree(tmp_path / "own" / "test" / label, tmp_path / "own" / "val" / label)
+    own = open_task(PICTURES, tmp_path / "own", size=32, validation=True)
+    assert (len(own.train), len(own.test)) == (10, 6)
+    assert {item.path.parent.parent.name for item in own.test.labelled.items} == {"val"}
+
+
+class Learner(Guess):
+    """Right on dark images at a rate of .1, on all at one of .3 and above."""
+
+    def __init__(self, task: ImageTask, seed: int) -> None:
+        super().__init__(task, seed)
+        self.is_good = task.learning_rate >= 0.3
+
+    def classify(self, described: Tensor) -> Tensor:
+        return (described > 0).long() if self.is_good else torch.zeros(len(described), dtype=torch.long)
+
+
+def test_a_rate_is_chosen_on_validation_images_and_the_earlier_of_equal_ones(folder: Path, tmp_path: Path) -> None:
+    row = ImageRow("learner", Learner)
+    judged = {"pictures": open_task(PICTURES, folder, size=32, validation=True)}
+    chosen = choose_rates([row], judged, tmp_path, rates=(0.1, 0.3, 0.9))
+    assert chosen == {("pictures", "learner"): 0.3}
+    task = open_task(PICTURES, folder, size=32, learning_rate=0.1)
+    plain = run_image_study([row], [task], tmp_path, seeds=(0,)).runs[0]
+    best = run_image_study([row], [task], tmp_path, seeds=(0,), rates=chosen).runs[0]
+    # One light image of the test is as dark as the dark ones.
+    assert (plain.top_1, best.top_1) == (0.5, pytest.approx(5 / 6))
+    assert list(read_rankings([row], task, tmp_path, rates=chosen)) == ["learner"]
+
+
+class Layered(Guess):
+    """Two layers: one that tells dark from light, and one that only knows odd from even places."""
+
+    def layers(self, described: Tensor) -> dict[str, Tensor]:
+        good = torch.stack([(described > 0).float(), (described <= 0).float()], dim=1)
+        return {"embedding": good, "penultimate": torch.eye(2)[torch.arange(len(described)) % 2]}
+
+
+def test_each_layer_of_two_heads_has_its_figures(folder: Path, tmp_path: Path) -> None:
+    task = open_task(PICTURES, folder, size=32, learning_rate=0.5)
+    report = run_image_study([ImageRow("layered", Layered)], [task], tmp_path, seeds=(0, 1))
+    run = report.runs[0]
+    assert run.learning_rate == 0.5
+    # Clusters of 4 and 2, classes of 3 and 3: one light image is in the dark cluster.
+    assert run.layers["embedding"][-1] == pytest.approx(0.4792, abs=1e-3)
+    # Clusters of two dark and one light, and of one dark and two light: one bit less the entropy of a third.
+    assert run.layers["penultimate"][-1] == pytest.approx(0.0817, abs=1e-3)
+    again = run_image_study([ImageRow("layered", Layered)], [task], tmp_path, seeds=(0, 1))
+    assert again.runs == report.runs
+    page = as_page(replace(report, rates=(0.1, 0.5)))
+    assert "of 0.1, 0.5 the one with the highest top-1 of one seed on the validation split" in page
+    line = next(line for line in page.splitlines() if line.startswith("| layered | 0.5 | "))
+    assert "47.9 ± 0.0" in line
+    assert "embedding NMI | penultimate R@1" in page
 
 
 def test_one_class_is_refused(folder: Path, tmp_path: Path) -> None:

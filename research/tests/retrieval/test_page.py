@@ -132,6 +132,20 @@ def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) ->
     assert "500 steps of 32 quadlets" in page
 
 
+def test_the_page_says_what_came_of_our_claim(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
+    ours = [run_of("quadlets_and_ap", seed, 96.0) for seed in (0, 1, 2)]
+    (summary,) = summarize([*runs, *ours], plan)
+    line = next(line for line in as_page([summary], plan, title="T", machine="m").splitlines() if "Claim" in line)
+    assert "All quadlets + hierarchical AP is at least 3 points of QP above every published loss." in line
+    # Quadruplet-1 has 88, 90 and 92: deviation 2.
+    assert "+6.0 against Quadruplet-1, two standard deviations of the difference 4.0" in line
+    assert "not tested, without Softmax, same encoder, Quadruplet-2a, Quadruplet-2b, Angular, quadlet form." in line
+    rest = ("classification", "quadruplet2a", "quadruplet2b", "angular")
+    (whole,) = summarize([*runs, *ours, *(run_of(name, 0, 20.0) for name in rest)], plan)
+    assert "4.0: holds." in as_page([whole], plan, title="T", machine="m")
+    assert "Claim" not in as_page(summarize(runs, plan), plan, title="T", machine="m")
+
+
 def test_a_page_names_only_reductions_of_its_own_comparison(summary: Summary) -> None:
     plan = ComparisonPlan(sets=("fruit",), methods=("triplet",))
     assert "3D-CNN is reduced" not in as_page([summary], plan, title="T", machine="M")

@@ -80,6 +80,27 @@ def test_ours_is_chosen_on_validation_and_compared_on_test() -> None:
     assert (verdict.ours, verdict.ours_over_radial) == ("all_quadlets", -4.0)
 
 
+def test_our_claim_is_against_the_best_published_loss_and_needs_all_of_them() -> None:
+    names = ["classification", "triplet", "quadruplet1", "quadruplet2a", "quadruplet2b", "quadlet", "radial"]
+    names += ["radial_detached", "angular"]
+    # Quadruplet-1 has the highest, 70 and 74; ours 74 and 78, or 75 and 79.
+    published = [run(name, 50.0 + seed) for name in names for seed in (0, 1) if name != "quadruplet1"]
+    published += [run("quadruplet1", 70.0), run("quadruplet1", 74.0, seed=1)]
+    ours = [run("quadlets_and_ap", 75.0), run("quadlets_and_ap", 79.0, seed=1)]
+    claim = conclusion(*published, *ours).claim
+    assert claim is not None
+    assert (claim.best, claim.gain, claim.missing, claim.holds) == ("Quadruplet-1", 5.0, (), True)
+    assert claim.needed == pytest.approx(8.0)
+    near = [run("quadlets_and_ap", 72.0), run("quadlets_and_ap", 76.0, seed=1)]
+    assert conclusion(*published, *near).claim.holds is False  # type: ignore[union-attr]
+    partly = conclusion(run("triplet", 50.0), *ours).claim
+    assert partly is not None
+    assert partly.holds is None
+    assert "Quadlet" in partly.missing
+    # Other sums of ours are not what is claimed.
+    assert conclusion(*published, run("all_quadlets", 99.0)).claim is None
+
+
 def test_only_pairs_that_are_clearly_reversed_are_named() -> None:
     """Published on videos: Quadlet above Triplet. The deviations here are 0 with one seed, sqrt(8) with two."""
     clear = conclusion(run("triplet", 71.0), run("quadlet", 70.0))

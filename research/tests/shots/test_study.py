@@ -45,7 +45,7 @@ def test_every_detector_is_judged_and_a_second_call_trains_nothing(clips: Path, 
     work = tmp_path / "work"
     report = run_shot_study(SMALL, edited, videos=clips, work=work, save=tmp_path / "model")
     names = ["content", "default", "extended rule (ours), triplet", "extended rule (ours), quadlet"]
-    names += ["DeepSBD, 1/8 width, 16 px", PUBLISHED]
+    names += ["DeepSBD, 1/8 width, 16 px", "DeepSBD, 1/8 width, 16 px, SVM", PUBLISHED]
     assert [line["detector"] for line in report.summary if line["set"] == "composed"] == names
     assert report.settings["sets"]["edited"] == {"videos": 1, "hard": 1, "gradual": 0}
     assert report.settings["sets"]["composed"]["hard"] > 0

@@ -232,6 +232,10 @@ def train(
             help="Override a setting, for example schedule.steps=100; repeatable.",
         ),
     ] = None,
+    reduced: Annotated[
+        bool,
+        typer.Option("--reduced", help="Of a recipe for a GPU: train at the reduced size that a CPU can manage."),
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
     check: Annotated[
         bool,
@@ -275,7 +279,7 @@ def train(
         files = resources.files("vidkin.training") / "recipes"
         list_recipes({name: files / f"{name}.toml" for name in available_recipes()}, hint, json=json)
         return
-    chosen = _chosen(recipe or available_recipes()[0], data or [], settings or [])
+    chosen = _chosen(recipe or available_recipes()[0], data or [], settings or [], reduced=reduced)
     if show:
         say(show_recipe(chosen).rstrip("\n"))
         return
@@ -294,6 +298,8 @@ def train(
         return
     from vidkin.training import train as train_model
 
+    if recipe is not None and not reduced:
+        _tell_without_gpu(recipe, chosen)
     with meter(f"training {chosen.name}") as bar:
 
         def show_progress(progress: TrainingProgress) -> None:
@@ -328,6 +334,20 @@ def train(
         raise typer.Exit(Status.SOME_FAILED)
 
 
+def _tell_without_gpu(name: str, chosen: Recipe) -> None:
+    """Say that a recipe for a GPU is about to train on a CPU."""
+    import torch
+
+    from vidkin.training.recipe_file import has_reduced_form
+
+    if chosen.schedule.device != "cuda" and not torch.cuda.is_available() and has_reduced_form(name):
+        note(
+            f"{name} is made for a GPU, and there is none here: it will take very long. --reduced trains it at a size "
+            "for a CPU. Stopping is safe: the same command resumes.",
+            style="yellow",
+        )
+
+
 def _without_network(name: str | None, chosen: Recipe) -> Recipe | None:
     """The recipe with the encoder that comes with vidkin; None unless a recipe of vidkin itself chose the backbone."""
     from vidkin.training import available_recipes, load_recipe
@@ -350,12 +370,12 @@ def is_helper() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
 
 
-def _chosen(source: str, data: Sequence[str], settings: Sequence[str]) -> Recipe:
+def _chosen(source: str, data: Sequence[str], settings: Sequence[str], *, reduced: bool) -> Recipe:
     """The recipe with the settings of the command line."""
     from vidkin.training import load_recipe
     from vidkin.training.recipe_file import recipe_tables
 
-    recipe = load_recipe(source)
+    recipe = load_recipe(source, reduced=reduced)
     if not data and not settings:
         return recipe
     tables = recipe_tables(recipe)

@@ -315,8 +315,10 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
         per_class={
             names[number]: (int(counts[number]), share) for number, share in accuracy_per_class(logits, labels).items()
         },
-        embedding=_retrieval(parts.test_outputs.embeddings, labels, parts.train_outputs.embeddings, train_labels, seed),
-        penultimate=_retrieval(
+        embedding=retrieval_figures(
+            parts.test_outputs.embeddings, labels, parts.train_outputs.embeddings, train_labels, seed
+        ),
+        penultimate=retrieval_figures(
             normal(parts.test_outputs.pooled), labels, normal(parts.train_outputs.pooled), train_labels, seed
         ),
         wrong=int(wrong.sum()),
@@ -325,7 +327,18 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
     )
 
 
-def _retrieval(vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int) -> RetrievalFigures:
+def retrieval_figures(
+    vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int = 0
+) -> RetrievalFigures:
+    """How well vectors group their items.
+
+    Args:
+        vectors: [N, D] vectors of the test items.
+        labels: [N] classes.
+        train: [M, D] vectors of the training items.
+        train_labels: [M] classes.
+        seed: Seed of k-means.
+    """
     clustering = import_part("sklearn.cluster", extra="train")
     scores = -squared_distances(vectors, vectors)
     relevance = (labels[:, None] == labels[None, :]).long()

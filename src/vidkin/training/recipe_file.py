@@ -75,6 +75,17 @@ _FILES = ("weights", "whitening")
 
 _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
 
+# Of a recipe for a GPU: settings by their paths, as `--set` takes them, with which a CPU can train it.
+_REDUCED = "reduced"
+
+
+def has_reduced_form(name: str) -> bool:
+    """Whether a recipe that comes with the package has a table ``[reduced]``."""
+    if name not in available_recipes():
+        return False
+    file = resources.files("vidkin.training") / "recipes" / f"{name}.toml"
+    return _REDUCED in parse_toml(file.read_text("utf-8"))
+
 
 def available_recipes() -> tuple[str, ...]:
     """Names of the recipes that come with the package, sorted."""
@@ -82,17 +93,19 @@ def available_recipes() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
-def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
+def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: bool = False) -> Recipe:
     """Load the recipe from a file, checked and with all defaults filled in.
 
     Args:
         source: A TOML file, the name of a recipe that comes with the package, or its content as a mapping.
+        reduced: Take the settings of its table ``[reduced]``, with which a CPU can train what is made for a GPU.
 
     Raises:
-        InvalidArgumentError: The recipe does not exist or is not TOML, or a setting is unknown or not allowed.
+        InvalidArgumentError: The recipe does not exist or is not TOML, a setting is unknown or not allowed, or
+            ``reduced`` is asked of a recipe without that table.
     """
     if isinstance(source, Mapping):
-        return _parse(source, "recipe")
+        return _parse(_sized(source, "recipe", reduced=reduced), "recipe")
     path = Path(source).expanduser()
     try:
         if path.is_file():
@@ -104,11 +117,32 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any]) -> Recipe:
             raise InvalidArgumentError(
                 f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of {', '.join(available_recipes())}"
             )
-        return _parse(document, path.stem)
+        return _parse(_sized(document, path.stem, reduced=reduced), path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"{path}: not valid TOML: {error}") from error
     except OSError as error:
         raise InvalidArgumentError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _sized(document: Mapping[str, Any], name: str, *, reduced: bool) -> dict[str, Any]:
+    """The document without ``[reduced]``, whose settings are taken if asked."""
+    tables: dict[str, Any] = _without_none(document)
+    changes = tables.pop(_REDUCED, None)
+    if not reduced:
+        return tables
+    if not isinstance(changes, Mapping) or not changes:
+        raise InvalidArgumentError(
+            f"recipe {name!r} has no table [{_REDUCED}] of settings; train it as it is, or change settings with --set"
+        )
+    for path, value in changes.items():
+        *inside, last = path.split(".")
+        target = tables
+        for part in inside:
+            target = target.setdefault(part, {})
+            if not isinstance(target, dict):
+                raise InvalidArgumentError(f"[{_REDUCED}] {path!r}: {part} is not a table of settings")
+        target[last] = value
+    return tables
 
 
 def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,9 +48,14 @@ def images(
         float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
     ] = 1.0,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of rows that train.")] = 300,
-    learning_rate: Annotated[
-        float, typer.Option("--learning-rate", help="Of rows that fine-tune a network; above 0.")
-    ] = 0.002,
+    learning_rates: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--learning-rate",
+            help="Of rows of two heads, above 0; repeatable: the validation split chooses among several.",
+            show_default="0.002",
+        ),
+    ] = None,
     weights: FrameWeightsOption = None,
     sweeps: Annotated[
         bool,
@@ -72,7 +78,7 @@ def images(
     """
     with meter("starting"):
         from vidkin._base.files import create_output_folder, write_text
-        from vidkin_research.images import IMAGE_SETS, ROWS, as_page, open_task, run_image_study
+        from vidkin_research.images import IMAGE_SETS, ROWS, as_page, choose_rates, open_task, run_image_study
         from vidkin_research.runs import write_figures
 
     known = {chosen.name: chosen for chosen in IMAGE_SETS}
@@ -86,8 +92,10 @@ def images(
             f"--row must be part of the name of a row, got {', '.join(chosen_rows or ())}; rows are {listed}"
         )
     create_output_folder(output)
-    tasks = [
-        open_task(
+    tried = tuple(learning_rates or (0.002,))
+
+    def task(name: str, *, validation: bool) -> ImageTask:
+        return open_task(
             known[name],
             data,
             size=size,
@@ -95,24 +103,30 @@ def images(
             long_tail=long_tail,
             weights=weights,
             steps=steps,
-            learning_rate=learning_rate,
+            learning_rate=tried[0],
+            validation=validation,
         )
-        for name in names
-    ]
+
     if sweeps:
-        _sweep(tasks, output, seeds, json=json)
+        # Settings are chosen on the validation split.
+        _sweep([task(name, validation=True) for name in names], output, seeds, json=json)
         return
+    tasks = [task(name, validation=False) for name in names]
+    chosen: dict[tuple[str, str], float] = {}
     with meter("images") as bar:
-        report = run_image_study(
-            rows,
-            tasks,
-            output,
-            seeds=range(seeds),
-            on_progress=lambda done, total, what: bar.update(done, total, detail=what),
-        )
+
+        def tell(done: int, total: int, what: str) -> None:
+            bar.update(done, total, detail=what)
+
+        tuned = [row for row in rows if row.group == "two-head"]
+        if len(tried) > 1 and tuned:
+            judged = {own.name: task(name, validation=True) for own, name in zip(tasks, names, strict=True)}
+            chosen = choose_rates(tuned, judged, output, rates=tried, on_progress=tell)
+        report = run_image_study(rows, tasks, output, seeds=range(seeds), rates=chosen, on_progress=tell)
+        report = replace(report, rates=tried if chosen else ())
     write_text(output / "images.md", as_page(report))
     write_figures(report, output / "images.json")
-    drawn = _draw_rankings(rows, tasks, output)
+    drawn = _draw_rankings(rows, tasks, output, chosen)
     if json:
         print_json(report)
         return
@@ -139,7 +153,12 @@ def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
         )
 
 
-def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output: Path) -> list[Path]:
+def _draw_rankings(
+    rows: Sequence[ImageRow],
+    tasks: Sequence[ImageTask],
+    output: Path,
+    rates: Mapping[tuple[str, str], float],
+) -> list[Path]:
     """Draw what every row ranks first, one picture for each set, and return the files."""
     from vidkin_research.images import read_rankings
     from vidkin_research.ranking_picture import draw_retrieval
@@ -147,7 +166,7 @@ def _draw_rankings(rows: Sequence[ImageRow], tasks: Sequence[ImageTask], output:
     drawn = []
     for task in tasks:
         # A run of an earlier version has no rankings.
-        if rankings := read_rankings(rows, task, output):
+        if rankings := read_rankings(rows, task, output, rates=rates):
             drawn.append(output / f"rankings-{task.name.replace(', ', '-')}.png")
             draw_retrieval(task.test.labelled, rankings, drawn[-1], gallery_split="test")
     return drawn
@@ -168,7 +187,7 @@ def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) 
                     on_progress=lambda done, total, what: bar.update(done, total or None, detail=what),
                 )
             )
-        path = output / f"sweeps-{task.name}.md"
+        path = output / f"sweeps-{task.name.replace(', ', '-')}.md"
         write_text(path, sweeps_page(reports[-1]))
         draw_sweeps(reports[-1], path.with_suffix(".png"))
         if not json:

@@ -11,7 +11,7 @@ from vidkin_research.images.network_rows import NETWORK_ROWS
 from vidkin_research.images.page import as_page
 from vidkin_research.images.ranking_rows import RANKING_ROWS
 from vidkin_research.images.sets import IMAGE_SETS, ImageCollection, open_task
-from vidkin_research.images.study import ImageReport, Rankings, read_rankings, run_image_study
+from vidkin_research.images.study import ImageReport, Rankings, choose_rates, read_rankings, run_image_study
 from vidkin_research.images.sweeps import SweepReport, draw_sweeps, run_sweeps, sweeps_page, time_steps
 from vidkin_research.images.two_head_rows import TWO_HEAD_ROWS
 
@@ -33,6 +33,7 @@ __all__ = [
     "RowFigures",
     "SweepReport",
     "as_page",
+    "choose_rates",
     "draw_sweeps",
     "measure_row",
     "open_task",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vidkin.metric.measures import accuracy, graded_relevance, recall_at_k, triplet_precision
+from vidkin.training.classifier import retrieval_figures
 from vidkin_research.images.contract import ImageTask
 
 __all__ = ["RECALLS", "MeasuredRow", "RowFigures", "measure_row"]
@@ -38,6 +40,9 @@ class RowFigures:
         recalls: Recall@K among the test images, for each K of `RECALLS`: another of the class among the first K.
         seconds_to_fit: Wall-clock time of the fit.
         milliseconds: Wall-clock time of describing one test image.
+        learning_rate: Learning rate of a row that fine-tunes a network.
+        layers: For a network of two heads, of its layers ``embedding`` and ``penultimate``: Recall@K for each K of
+            `RECALLS`, then the normalized mutual information of k-means clusters and classes.
     """
 
     set: str
@@ -50,6 +55,8 @@ class RowFigures:
     recalls: tuple[float, ...]
     seconds_to_fit: float
     milliseconds: float
+    learning_rate: float | None = None
+    layers: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,19 @@ def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int
     spent = time.perf_counter() - began
     labels = task.test.labels
     classify = getattr(fitted, "classify", None)
+    layers_of = getattr(fitted, "layers", None)
     predicted: Tensor
     if classify is not None:
         predicted = classify(test)
     else:
         nearest = fitted.distances(test, fitted.describe(task.train.images)).argmin(dim=1)
         predicted = task.train.labels[nearest, 1]
+    layers: dict[str, tuple[float, ...]] = {}
+    if layers_of is not None:
+        known = layers_of(fitted.describe(task.train.images))
+        for name, vectors in layers_of(test).items():
+            own = retrieval_figures(vectors, labels[:, 1], known[name], task.train.labels[:, 1], seed)
+            layers[name] = (*(own.recalls[k] for k in RECALLS), own.nmi)
     scores = -fitted.distances(test, test)
     # One level of labels: items of another class are negatives, whatever their category.
     relevance = graded_relevance(labels[:, 1:], labels[:, 1:])
@@ -102,6 +116,8 @@ def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int
         recalls=tuple(float(recall) for recall in recalls if not isinstance(recall, Tensor)),
         seconds_to_fit=seconds_to_fit,
         milliseconds=1000 * spent / len(images),
+        learning_rate=task.learning_rate if layers else None,
+        layers=layers,
     )
     ranked = zip(chosen.tolist(), order.tolist(), strict=True)
     return MeasuredRow(figures, tuple((query, tuple(results)) for query, results in ranked))

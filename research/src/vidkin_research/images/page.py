@@ -29,6 +29,13 @@ def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
         "the row's own classifier, or else by the nearest training image. Triplet precision and Recall@K (R@K): among "
         "the test images.",
     ]
+    if report.rates:
+        lines += [
+            "",
+            "Learning rates of the rows of two heads: of "
+            f"{', '.join(f'{rate:g}' for rate in report.rates)} the one with the highest top-1 of one seed on the "
+            "validation split (of a set without one, a fifth of its training images).",
+        ]
     for name, (classes, train, test) in report.sets.items():
         lines += [
             "",
@@ -46,4 +53,26 @@ def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
                 more = "" if figures["deviation"] is None else f" ± {figures['deviation']:.1f}"
                 cells.append(f"{figures['mean']:.1f}{more}")
             lines.append(f"| {row} | {' | '.join(cells)} |")
+        lines += _layers(runs)
     return "\n".join([*lines, "", *notes, ""])
+
+
+def _layers(runs: Sequence[RowFigures]) -> list[str]:
+    """The table of what each layer of two heads retrieves."""
+    with_layers = [run for run in runs if run.layers]
+    if not with_layers:
+        return []
+    names = list(with_layers[0].layers)
+    columns = [f"{name} {figure}" for name in names for figure in (*(f"R@{k}" for k in RECALLS), "NMI")]
+    lines = ["", "Each layer by itself, with the normalized mutual information of classes and k-means clusters:", ""]
+    lines += [f"| | rate | {' | '.join(columns)} |", "|---|" + "---|" * (len(columns) + 1)]
+    for row in dict.fromkeys(run.row for run in with_layers):
+        own = [run for run in with_layers if run.row == row]
+        cells = [" ".join(dict.fromkeys(f"{run.learning_rate:g}" for run in own if run.learning_rate))]
+        for name in names:
+            for place in range(len(RECALLS) + 1):
+                figures = spread([100 * run.layers[name][place] for run in own])
+                more = "" if figures["deviation"] is None else f" ± {figures['deviation']:.1f}"
+                cells.append(f"{figures['mean']:.1f}{more}")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return lines

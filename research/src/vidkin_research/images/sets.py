@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vidkin._base.values import check_positive
-from vidkin.datasets import LabelledItem, make_frame_excerpts, make_split, open_labelled
+from vidkin.datasets import LabelledItem, LabelledSet, make_frame_excerpts, make_split, open_labelled
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin_research.images.contract import ImagePart, ImageTask
 
@@ -92,6 +92,7 @@ def open_task(
     weights: Path | None = None,
     steps: int = 300,
     learning_rate: float = 0.002,
+    validation: bool = False,
 ) -> ImageTask:
     """Training and test images of a set.
 
@@ -105,6 +106,8 @@ def open_task(
         weights: Weights of MobileNetV2.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
+        validation: Measure on the validation split instead of the test split, to choose settings; a collection without
+            one gives a fifth of its training groups.
 
     Raises:
         DatasetError: The collection is missing or incomplete, or has fewer than two classes.
@@ -122,6 +125,8 @@ def open_task(
         labelled = make_frame_excerpts(labelled, count=_STILLS, frames=_STILL_FRAMES)
     if "train" not in labelled.split_counts():
         labelled = make_split(labelled, test=0.3, validation=0.0)
+    if validation:
+        labelled = _to_choose_on(labelled)
     # A class without training images cannot be recognized, and one without test images is never queried.
     known = {item.label for item in labelled.part("train").items}
     train = _limited(labelled.part("train").items, per_class, long_tail)
@@ -132,14 +137,26 @@ def open_task(
             f"{source}: must have at least 2 classes with training images, and test images of them, got "
             f"{len(train)} training and {len(test)} test images of {', '.join(whole.subcategories()) or 'no class'}"
         )
+    words = [chosen.name, *(["long-tailed"] if long_tail < 1 else []), *(["validation"] if validation else [])]
     return ImageTask(
-        chosen.name if long_tail == 1 else f"{chosen.name}, long-tailed",
+        ", ".join(words),
         ImagePart(whole.part("train"), size, chosen.fit),
         ImagePart(whole.part("test"), size, chosen.fit),
         weights,
         steps,
         learning_rate,
     )
+
+
+def _to_choose_on(labelled: LabelledSet) -> LabelledSet:
+    """The collection without its test items, of which the validation items become the test split."""
+    train = labelled.part("train")
+    if "validation" in labelled.split_counts():
+        held = labelled.part("validation").items
+    else:
+        divided = make_split(train, test=0.2, validation=0.0)
+        train, held = divided.part("train"), divided.part("test").items
+    return labelled.with_items([*train.items, *(replace(item, split="test") for item in held)])
 
 
 def _limited(items: Iterable[LabelledItem], per_class: int, long_tail: float) -> list[LabelledItem]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vidkin._base.values import check_at_least, read_json
@@ -15,7 +15,7 @@ from vidkin_research.images.contract import ImageRow, ImageTask
 from vidkin_research.images.figures import RowFigures, measure_row
 from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 
-__all__ = ["ImageReport", "Rankings", "read_rankings", "run_image_study"]
+__all__ = ["ImageReport", "Rankings", "choose_rates", "read_rankings", "run_image_study"]
 
 Rankings = dict[str, dict[int, list[int]]]
 """Row -> number of a test image -> numbers of the test images nearest to it, nearest first."""
@@ -29,11 +29,13 @@ class ImageReport:
         machine: The machine it ran on.
         sets: Numbers of classes, training images and test images by set.
         runs: One entry per set, row and seed.
+        rates: Learning rates tried on the validation split; empty if only one was given.
     """
 
     machine: str
     sets: dict[str, tuple[int, int, int]]
     runs: Sequence[RowFigures]
+    rates: Sequence[float] = ()
 
 
 def run_image_study(
@@ -42,6 +44,7 @@ def run_image_study(
     work: Path,
     *,
     seeds: Sequence[int] = (0, 1, 2),
+    rates: Mapping[tuple[str, str], float] | None = None,
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> ImageReport:
     """Fit and measure every row on every set; finished runs in ``work`` are not repeated.
@@ -51,13 +54,20 @@ def run_image_study(
         tasks: The sets.
         work: Folder of finished runs, created if missing.
         seeds: Seeds, with one run each; rows without a seed have one run.
+        rates: Learning rate by (set, row), from :func:`choose_rates`; None or missing: that of the set.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
         MediaError: An image cannot be read.
     """
     check_at_least(1, rows=len(rows), tasks=len(tasks), seeds=len(seeds))
-    plan = [(task, row, seed) for task in tasks for row in rows for seed in (seeds if row.is_seeded else seeds[:1])]
+    chosen = rates or {}
+    plan = [
+        (replace(task, learning_rate=chosen.get((task.name, row.name), task.learning_rate)), row, seed)
+        for task in tasks
+        for row in rows
+        for seed in (seeds if row.is_seeded else seeds[:1])
+    ]
     runs = []
     for done, (task, row, seed) in enumerate(plan):
         on_progress(done, len(plan), f"{task.name}: {row.name}, seed {seed}")
@@ -71,13 +81,49 @@ def run_image_study(
 
         stored = load_or_run(_run_file(work, task, row, seed), fit_and_measure)
         stored.pop("nearest", None)
-        runs.append(RowFigures(**{**stored, "recalls": tuple(stored["recalls"])}))
+        layers = {name: tuple(values) for name, values in stored.get("layers", {}).items()}
+        runs.append(RowFigures(**{**stored, "recalls": tuple(stored["recalls"]), "layers": layers}))
     on_progress(len(plan), len(plan), "done")
     sizes = {task.name: (task.classes, len(task.train), len(task.test)) for task in tasks}
     return ImageReport(describe_machine(), sizes, runs)
 
 
-def read_rankings(rows: Sequence[ImageRow], task: ImageTask, work: Path, *, seed: int = 0) -> Rankings:
+def choose_rates(
+    rows: Sequence[ImageRow],
+    tasks: Mapping[str, ImageTask],
+    work: Path,
+    *,
+    rates: Sequence[float],
+    on_progress: OnStudyProgress = lambda *told: None,
+) -> dict[tuple[str, str], float]:
+    """The rate by (set, row) with the highest top-1 on validation images, the earlier one on a tie; one seed.
+
+    Args:
+        rows: Rows that fine-tune a network.
+        tasks: By the name of a set its task with ``validation=True`` (:func:`open_task`).
+        work: Folder of finished runs.
+        rates: The learning rates to try.
+        on_progress: As in :func:`run_image_study`.
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for rate in rates:
+        tried = [replace(task, learning_rate=rate) for task in tasks.values()]
+        report = run_image_study(rows, tried, work, seeds=(0,), on_progress=on_progress)
+        by_name = {(run.set, run.row): run.top_1 for run in report.runs}
+        for name, task in tasks.items():
+            for row in rows:
+                found.setdefault((name, row.name), []).append(by_name[task.name, row.name])
+    return {key: rates[max(range(len(rates)), key=values.__getitem__)] for key, values in found.items()}
+
+
+def read_rankings(
+    rows: Sequence[ImageRow],
+    task: ImageTask,
+    work: Path,
+    *,
+    seed: int = 0,
+    rates: Mapping[tuple[str, str], float] | None = None,
+) -> Rankings:
     """What finished runs rank first for a few test images, as ``draw_retrieval`` takes it.
 
     Args:
@@ -85,10 +131,12 @@ def read_rankings(rows: Sequence[ImageRow], task: ImageTask, work: Path, *, seed
         task: The set.
         work: Folder of finished runs, as of :func:`run_image_study`.
         seed: The seed of the runs.
+        rates: As in :func:`run_image_study`.
     """
     rankings: Rankings = {}
     for row in rows:
-        stored = read_json(_run_file(work, task, row, seed))
+        rate = (rates or {}).get((task.name, row.name), task.learning_rate)
+        stored = read_json(_run_file(work, replace(task, learning_rate=rate), row, seed))
         if "nearest" in stored:
             rankings[row.name] = {query: list(results) for query, results in stored["nearest"]}
     return rankings

@@ -91,6 +91,11 @@ class FittedTwoHead:
         """Squared distances of embeddings, [Q, G]."""
         return squared_distances(queries.embeddings, gallery.embeddings)
 
+    def layers(self, described: HeadOutputs) -> dict[str, Tensor]:
+        """Unit vectors of the embedding head and of the penultimate layer, [N, D]."""
+        normal = torch.nn.functional.normalize
+        return {"embedding": described.embeddings, "penultimate": normal(described.pooled, dim=1)}
+
     def classify(self, described: HeadOutputs) -> Tensor:
         """The class with the largest logit, [N]."""
         return described.logits.argmax(dim=1)

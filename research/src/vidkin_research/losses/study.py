@@ -286,14 +286,15 @@ def scores_at(model: Comparator, comparison: ClipComparison, lengths: Tensor, sh
         length_mask(cells[: len(learned)], learned.shape[2])[:, None].expand(-1, len(cells), -1),
         length_mask(cells, learned.shape[3])[None].expand(len(learned), -1, -1),
     ]
-    scores = temporal_chamfer(
+    scores: Tensor = temporal_chamfer(
         learned.flatten(0, 1).clamp(-1, 1),
         temporal_share=share,
         symmetric=model.config.symmetric,
         query_mask=masks[0].flatten(0, 1),
         target_mask=masks[1].flatten(0, 1),
     )
-    return scores.view(len(learned), -1) / 2 + 0.5
+    scaled: Tensor = scores.view(len(learned), -1) / 2 + 0.5
+    return scaled
 
 
 def choose_windows(windows: Sequence[Window], *, shortest: int, per_video: int) -> list[Window]:

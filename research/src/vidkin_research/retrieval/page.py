@@ -17,7 +17,7 @@ from vidkin_research.retrieval.methods import method_named
 from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH
 from vidkin_research.retrieval.sets import comparison_set, open_set
-from vidkin_research.retrieval.summary import GEOMETRY, MEASURES, Row, Summary
+from vidkin_research.retrieval.summary import CLAIMED, CLAIMED_METHOD, GEOMETRY, MEASURES, Row, Summary
 from vidkin_research.retrieval.training import volume_items
 
 __all__ = ["as_page", "write_report"]
@@ -163,6 +163,15 @@ def _sentences(summary: Summary) -> list[str]:
         sentences.append(
             f"* Ours, chosen on the validation split: {method_named(verdict.ours).title}; "
             f"{verdict.ours_over_radial:+.1f} points of QP against Radial (no gradient through R)."
+        )
+    if verdict.claim is not None:
+        claim = verdict.claim
+        missing = f"not tested, without {', '.join(claim.missing)}"
+        outcome = {True: "holds", False: "does not hold", None: missing}[claim.holds]
+        sentences.append(
+            f"* Claim: {method_named(CLAIMED_METHOD).title} is at least {CLAIMED:g} points of QP above every published "
+            f"loss. {claim.gain:+.1f} against {claim.best}, two standard deviations of the difference "
+            f"{claim.needed:.1f}: {outcome}."
         )
     if verdict.order is not None:
         pairs = "; ".join(f"{better} above {worse}" for better, worse in verdict.reversed_pairs) or "none"

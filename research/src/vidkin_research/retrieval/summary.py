@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
@@ -11,7 +11,10 @@ from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.sets import comparison_set
 from vidkin_research.retrieval.study import choose_rate
 
-__all__ = ["GEOMETRY", "MEASURES", "Conclusion", "Row", "Summary", "summarize"]
+__all__ = ["CLAIMED", "CLAIMED_METHOD", "GEOMETRY", "MEASURES", "Claim", "Conclusion", "Row", "Summary", "summarize"]
+
+CLAIMED_METHOD, CLAIMED = "quadlets_and_ap", 3.0
+"""Our claim: all quadlets with hierarchical AP are this many points of QP above every published loss."""
 
 MEASURES = (
     *("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1"),
@@ -59,6 +62,28 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Claim:
+    """`CLAIMED_METHOD` beside the best published loss, on the test split.
+
+    Attributes:
+        best: The published loss with the highest QP here.
+        gain: QP of the method minus QP of that loss, in points.
+        needed: Two standard deviations of that difference.
+        missing: Published losses that were not run; with any of them the claim is not tested.
+    """
+
+    best: str
+    gain: float
+    needed: float
+    missing: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it is at least `CLAIMED` points above every published loss; None if some were not run."""
+        return None if self.missing else self.gain >= CLAIMED
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """How the methods compare, in points of QP.
 
@@ -71,6 +96,7 @@ class Conclusion:
             fewer than three.
         reversed_pairs: (better here, better in the source) for pairs that are more than two standard
             deviations apart here.
+        claim: What came of our claim; None if its method or every published loss was not run.
     """
 
     radial_over_triplet: float | None
@@ -79,6 +105,7 @@ class Conclusion:
     ours_over_radial: float | None
     order: float | None
     reversed_pairs: tuple[tuple[str, str], ...]
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +200,21 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
         ours_over_radial=ours.mean["qp"] - radial.mean["qp"] if ours and radial else None,
         order=_rank_correlation([row.mean["qp"] for row in known], [_published(row, video) or 0.0 for row in known]),
         reversed_pairs=tuple(reversed_pairs),
+        claim=_claim(by_name),
     )
+
+
+def _claim(rows: Mapping[str, Row]) -> Claim | None:
+    # Losses of the source that are trained on what ours is trained on, Angular in its form for quadlets among them.
+    published = [method for method in METHODS if method.objectives and not method.ours and method.input == "features"]
+    run = [rows[method.name] for method in published if method.name in rows]
+    ours = rows.get(CLAIMED_METHOD)
+    if ours is None or not run:
+        return None
+    best = max(run, key=lambda row: row.mean["qp"])
+    missing = tuple(method.title for method in published if method.name not in rows)
+    gain = ours.mean["qp"] - best.mean["qp"]
+    return Claim(best=best.title, gain=gain, needed=_two_deviations(ours, best), missing=missing)
 
 
 def _published(row: Row, video: bool) -> float | None:

@@ -19,6 +19,7 @@ from vidkin.shots.learned import find_shots, fit_shot_rules
 from vidkin.shots.training.clips import ShotClips, encode_with
 from vidkin.shots.training.head import ShotRecipe, train_on_shots
 from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
+from vidkin_research.detectors.deep_sbd_train import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments
 from vidkin_research.heads import HeadStore
 from vidkin_research.runs import OnStudyProgress
@@ -115,8 +116,9 @@ def train_and_detect_segments(
     width: float,
     steps: int,
     seed: int,
-) -> TrainedCuts:
-    """Cuts of ``videos`` by DeepSBD, reduced to a share ``width`` of its channels and trained on composed videos."""
+) -> tuple[TrainedCuts, TrainedCuts]:
+    """Cuts of ``videos`` by DeepSBD, reduced to a share ``width`` of its channels and trained on composed videos: by
+    its softmax, and by a linear SVM on the hidden layer of the same network, the other published variant."""
     config = EncoderConfig(
         kind="deep_sbd", width=width, size=size, frames=16, classes=3, batch_norm=True, fit="stretch"
     )
@@ -128,5 +130,14 @@ def train_and_detect_segments(
         frames = np.stack([fit_to_square(image, size, "stretch") for batch in batches for image in batch.images])
         films.append(LabeledFrames(frames, video.labels.hard, video.labels.gradual))
     report = train_on_segments(network, films, steps=steps, seed=seed)
-    cuts = {video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts) for video in videos}
-    return TrainedCuts(cuts, {"seconds": report.seconds, "right": report.right})  # type: ignore[arg-type]
+    told = {"seconds": report.seconds, "right": report.right}
+    by_softmax = _cuts_of(network, size, videos)
+    right = fit_svm(network, films, seed=seed)
+    return TrainedCuts(by_softmax, told), TrainedCuts(_cuts_of(network, size, videos), {**told, "right": right})
+
+
+def _cuts_of(network: DeepSBDNetwork, size: int, videos: Sequence[LabelledVideo]) -> dict[Path, list[DetectedCut]]:
+    return {
+        video.path: list(detect(video.path, DeepSbdBaseline(network, size=size)).cuts)  # type: ignore[arg-type]
+        for video in videos
+    }

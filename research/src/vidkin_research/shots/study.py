@@ -37,6 +37,7 @@ FAMILIES = "transitions"
 _DEEP_SBD = "DeepSBD, 1/8 width"
 
 _DEEP_SBD_WIDTH = 0.125
+_SVM = "SVM"
 
 _LEARNED = "extended rule (ours), "
 
@@ -246,8 +247,8 @@ def _train_all(
         for seed in range(study.seeds):
             on_progress(len(rows), 0, f"{name}, seed {seed}")
             settings: tuple[object, ...] = (name, seed, study.steps, study.segment_steps, *fixed)
-            if name != deep_sbd:
-                settings += CUT_NUMBERS
+            # Stored runs without its second classifier are not taken.
+            settings += (_SVM,) if name == deep_sbd else CUT_NUMBERS
             keep = save if (name, seed) == (f"{_LEARNED}{_SAVED_LOSS}", 0) else None
             run = partial(_train_and_score, study, store, material, name, seed, keep, on_progress)
             rows += load_or_run(run_path(work / "runs", settings), run)
@@ -291,7 +292,7 @@ def _train_and_score(
 ) -> Any:
     videos = material.videos
     if name.startswith(_DEEP_SBD):
-        trained = train_and_detect_segments(
+        variants = train_and_detect_segments(
             material.composed,
             videos,
             size=study.segment_size,
@@ -299,18 +300,20 @@ def _train_and_score(
             steps=study.segment_steps,
             seed=seed,
         )
-    else:
-        loss = name.removeprefix(_LEARNED)
-        recipe = ShotRecipe.from_mapping({"loss": loss, "window": study.window, "steps": study.steps, "seed": seed})
-        trained = train_and_detect(
-            store,
-            recipe,
-            material.composed,
-            material.highlights,
-            videos,
-            save=save,
-            on_progress=on_progress,
-        )
+        named = zip((name, f"{name}, {_SVM}"), variants, strict=True)
+        rows = [score_detector(title, seed, material.sets, own.cuts, own.training) for title, own in named]
+        return as_json([row for own in rows for row in own])
+    loss = name.removeprefix(_LEARNED)
+    recipe = ShotRecipe.from_mapping({"loss": loss, "window": study.window, "steps": study.steps, "seed": seed})
+    trained = train_and_detect(
+        store,
+        recipe,
+        material.composed,
+        material.highlights,
+        videos,
+        save=save,
+        on_progress=on_progress,
+    )
     return as_json(list(score_detector(name, seed, material.sets, trained.cuts, trained.training)))
 
 
