@@ -153,23 +153,34 @@ def run(result: Result, values: Mapping[str, str | list[str]]) -> bool:
     """Run the commands of a row, and keep its day and minutes if they wrote figures; whether all of them ended well."""
     start, day = time.monotonic(), time.time()
     ended = [subprocess.run(filled(command, values), check=False).returncode == 0 for command in result.commands]
+    files = list(result.files)
     if result.publish and all(ended):
         folder, name = (word.format_map(values) for word in result.publish)
-        for path in sorted(Path(folder).iterdir()):
-            if path.suffix in (".md", ".json", ".png"):
-                (RESULTS / path.name.replace(path.stem.split("-")[0], name, 1)).write_bytes(path.read_bytes())
+        files = publish(Path(folder), name)
     # A script that ends below its target has written its figures, too.
-    if any((RESULTS / name).stat().st_mtime >= day for name in result.files if (RESULTS / name).exists()):
-        note_run(result.name, max(1, round((time.monotonic() - start) / 60)))
+    if any((RESULTS / name).stat().st_mtime >= day for name in files if (RESULTS / name).exists()):
+        note_run(result.name, max(1, round((time.monotonic() - start) / 60)), files)
     return all(ended)
 
 
-def note_run(name: str, minutes: int) -> None:
-    """Write the day and the minutes of a run into results.toml, and the table of the page again."""
+def publish(folder: Path, name: str) -> list[str]:
+    """Copy the reports of a study to the results under another name, and return their names, the pages first."""
+    published = []
+    for path in folder.iterdir():
+        if path.suffix in (".md", ".json", ".png"):
+            published.append(path.name.replace(path.stem.split("-")[0], name, 1))
+            (RESULTS / published[-1]).write_bytes(path.read_bytes())
+    return sorted(published, key=lambda own: ((".md", ".json", ".png").index(Path(own).suffix), own))
+
+
+def note_run(name: str, minutes: int, files: Sequence[str]) -> None:
+    """Write the day, the minutes and the files of a run into results.toml, and the table of the page again."""
     document = tomlkit.parse(TABLE.read_text(encoding="utf-8"))
     rows: Any = document["result"]
     row = next(row for row in rows if row["name"] == name)
     row["minutes"], row["last"] = minutes, datetime.date.today()
+    if sorted(files) != sorted(row["files"]):
+        row["files"] = list(files)
     TABLE.write_text(tomlkit.dumps(document), encoding="utf-8")
     write_table()
 

@@ -336,11 +336,10 @@ def train(
 
 def _tell_without_gpu(name: str, chosen: Recipe) -> None:
     """Say that a recipe for a GPU is about to train on a CPU."""
-    import torch
-
     from vidkin.training.recipe_file import has_reduced_form
+    from vidkin.training.state import choose_device
 
-    if chosen.schedule.device != "cuda" and not torch.cuda.is_available() and has_reduced_form(name):
+    if has_reduced_form(name) and choose_device(chosen.schedule).type == "cpu":
         note(
             f"{name} is made for a GPU, and there is none here: it will take very long. --reduced trains it at a size "
             "for a CPU. Stopping is safe: the same command resumes.",
