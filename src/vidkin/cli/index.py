@@ -73,6 +73,7 @@ def index(
     whitening: _RareFile = None,
     views: _RareText = None,
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
+    shards: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)] = None,
     ray: _RareText = None,
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
@@ -81,13 +82,13 @@ def index(
 ) -> None:
     """Add videos to the index; only new and changed files are read.
 
-    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, ray,
-    no-exclude, follow-links, retry-broken, wait) are in the guide; they also go into the section [index] of the
+    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, shards,
+    ray, no-exclude, follow-links, retry-broken, wait) are in the guide; they also go into the section [index] of the
     configuration file.
     """
     name = extractor_name(extractor, model, views)
     with open_index_for_writing(
-        index, extractor=name, weights=weights, whitening=whitening, rate=rate, create=True
+        index, extractor=name, weights=weights, whitening=whitening, rate=rate, shards=shards, create=True
     ) as collection:
         remembered = () if no_exclude else collection.manifest.exclude
         report = fill(

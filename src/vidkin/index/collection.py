@@ -41,12 +41,12 @@ from vidkin.index.storage.decisions import (
     prefer_copy,
 )
 from vidkin.index.storage.files import is_gone
-from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import Manifest, WorkerSpec
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.shards import open_store
 from vidkin.media.notebook import Results
 from vidkin.similarity import Scorer
 
@@ -100,6 +100,7 @@ class Index:
         create: bool = False,
         read_only: bool = False,
         store: VectorStore | None = None,
+        shards: int | None = None,
     ) -> Index:
         """Open an index, or create one with ``create=True``.
 
@@ -115,21 +116,30 @@ class Index:
             rate: Frames per second that a new index has of ordinary videos, default 1.
             create: Make the index if there is none; without it a missing index is an error.
             read_only: Refuse to write; never makes an index.
-            store: Keeps records, features and windows; default a :class:`LanceStore` there. Settings, calibration and
-                decisions are at ``path`` in any case: always open an index with the store that it was filled with.
+            store: Keeps records, features and windows; default a :class:`LanceStore` there, or one for each shard.
+                Settings, calibration and decisions are at ``path`` in any case: always open an index with the store
+                that it was filled with.
+            shards: Number of stores that share the videos of a new index, for collections of millions and clusters
+                (:mod:`vidkin.index.storage.shards`); default 0, one store. It never changes.
 
         Raises:
             CollectionNotFoundError: There is no index, and ``create`` is False.
-            CollectionMismatchError: It was made with a different extractor, weights or rate.
+            CollectionMismatchError: It was made with a different extractor, weights, rate or number of shards.
             CollectionError: It is damaged or was made by a newer vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)
         if create and not read_only and not Manifest.exists(place):
-            create_index(place, resolve_spec(None, extractor, weights, whitening, rate))
+            create_index(place, resolve_spec(None, extractor, weights, whitening, rate), shards or 0)
         manifest = Manifest.read(place)
+        if shards is not None and shards != manifest.shards:
+            raise CollectionMismatchError(
+                f"{place.uri} has {manifest.shards} shards, got {shards}; leave the number out, or make a new index in "
+                "another folder"
+            )
         spec = resolve_spec(manifest, extractor, weights, whitening, rate)
-        index = cls(place, manifest, LanceStore(place) if store is None else store, spec, read_only=read_only)
+        kept = open_store(place, manifest.shards) if store is None else store
+        index = cls(place, manifest, kept, spec, read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
             # A wrong extractor is an error here and not in the first search.
             _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)

@@ -15,7 +15,7 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor
 from vidkin.index.storage.files import is_gone
-from vidkin.index.storage.manifest import Manifest, WorkerSpec, create_manifest
+from vidkin.index.storage.manifest import FORMAT_VERSION, MOST_SHARDS, Manifest, WorkerSpec, create_manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -24,17 +24,21 @@ PathLike = str | os.PathLike[str]
 _HIGHEST_RATE = 30.0
 
 
-def create_index(place: Place, spec: WorkerSpec) -> None:
+def create_index(place: Place, spec: WorkerSpec, shards: int = 0) -> None:
     """Create an empty index for the features of an extractor.
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
+        shards: Number of stores that share the videos; 0 for one.
 
     Raises:
+        InvalidArgumentError: The number of shards is out of its range.
         CollectionError: There are other files, or it cannot be created.
         ExtractorError: The extractor cannot be opened.
     """
+    if not 0 <= shards <= MOST_SHARDS:
+        raise InvalidArgumentError(f"shards must be from 0 to {MOST_SHARDS}, got {shards}")
     extractor = spec.open()
     manifest = Manifest(
         extractor=spec.extractor,
@@ -43,6 +47,8 @@ def create_index(place: Place, spec: WorkerSpec) -> None:
         whitening=spec.whitening,
         sampling_rate=spec.base_rate,
         measure=extractor.scorer,
+        shards=shards,
+        format_version=FORMAT_VERSION if shards else 1,
     )
     create_manifest(place, manifest)
 

@@ -13,11 +13,12 @@ from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
-from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
+from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location
+from vidkin.index.storage.shards import open_store, shard_places
 from vidkin.index.storage.table import LanceTable, new_session
 
 
@@ -60,11 +61,13 @@ def repair(
             message says what to do. Nothing is removed then.
     """
     place = open_place(path)
-    Manifest.read(place)
+    shards = Manifest.read(place).shards
     with place.exclusive(wait):
         Decisions.open(place)
         SavedLists.open(place)
-        LanceTable(place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
+        parts = shard_places(place, shards)
+        for part in parts:
+            LanceTable(part, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
         rebuilt = (
             (Calibration.FILE, Calibration.read),
@@ -80,13 +83,14 @@ def repair(
                     place.delete([name])
                 damaged.append(DamagedPart(place.address(name), _cause(error)))
         # All windows can be rebuilt.
-        try:
-            LanceTable(place, WINDOWS_TABLE, session=new_session).read_through()
-        except CollectionDamagedError as error:
-            with writing(place.uri):
-                place.delete_folder(WINDOWS_TABLE)
-            damaged.append(DamagedPart(place.address(WINDOWS_TABLE), _cause(error)))
-        store = LanceStore(place)
+        for part in parts:
+            try:
+                LanceTable(part, WINDOWS_TABLE, session=new_session).read_through()
+            except CollectionDamagedError as error:
+                with writing(part.uri):
+                    part.delete_folder(WINDOWS_TABLE)
+                damaged.append(DamagedPart(part.address(WINDOWS_TABLE), _cause(error)))
+        store = open_store(place, shards)
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
             for done, record in enumerate(readable, start=1):

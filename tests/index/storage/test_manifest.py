@@ -16,7 +16,7 @@ from vidkin.errors import (
     CollectionNotFoundError,
 )
 from vidkin.index.creation import create_index
-from vidkin.index.storage.manifest import FORMAT_VERSION, Manifest
+from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 
 
@@ -25,7 +25,7 @@ def test_written_and_read(tmp_path: Path) -> None:
     create_index(open_place(folder), PLAIN)
     manifest = Manifest.read(open_place(folder))
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
-    assert (manifest.vidkin_version, manifest.format_version) == (__version__, FORMAT_VERSION)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 1)
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 

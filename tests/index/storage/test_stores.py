@@ -1,4 +1,4 @@
-"""One contract, two stores."""
+"""One contract, three stores."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Entry, LanceStore, MemoryStore, VectorStore, VideoRecord, WindowVectors, to_stored
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.shards import open_store
 from vidkin.similarity import FrameFeatures
 
 
@@ -58,8 +60,10 @@ def stored_ids(store: LanceStore) -> list[int]:
     return sorted(store._features.sizes().keys() | store._window_counts().keys())
 
 
-@pytest.fixture(params=["memory", "lance"])
+@pytest.fixture(params=["memory", "lance", "shards"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
+    if request.param == "shards":
+        return open_store(open_place(tmp_path / "store"), 3)
     return MemoryStore() if request.param == "memory" else LanceStore(tmp_path / "store")
 
 

@@ -29,7 +29,10 @@ from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 
-FORMAT_VERSION = 1
+# An index without shards is of format 1, which earlier versions read.
+FORMAT_VERSION = 2
+
+MOST_SHARDS = 4096
 
 MANIFEST_FILE = "collection.json"
 
@@ -72,6 +75,7 @@ class Manifest:
         reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Version of vidkin that created it.
+        shards: Number of stores below the index, see :mod:`vidkin.index.storage.shards`; 0: one, in the index itself.
         format_version: Version of the layout on disk.
     """
 
@@ -87,7 +91,8 @@ class Manifest:
     reviewed: bool = False
     created: str = ""
     vidkin_version: str = ""
-    format_version: int = FORMAT_VERSION
+    shards: int = 0
+    format_version: int = 1
 
     @classmethod
     def exists(cls, place: Place) -> bool:
@@ -144,6 +149,9 @@ class Manifest:
         for name in ("follow_links", "images", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
+        shards = values.get("shards", 0)
+        if not isinstance(shards, int) or isinstance(shards, bool) or not 0 <= shards <= MOST_SHARDS:
+            problem = f"shards is {shards!r}"
         # The worker that describes files needs this module, and no scorer.
         from vidkin.similarity import available_scorers
 
@@ -227,7 +235,7 @@ def _check_not_lost(place: Place) -> None:
     """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
     from vidkin.index.storage.lance import VIDEOS_TABLE
 
-    if place.has_folder(VIDEOS_TABLE):
+    if place.has_folder(VIDEOS_TABLE) or place.has_folder("shards"):
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {_REMEDY}")
 
 

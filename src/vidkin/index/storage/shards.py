@@ -1,0 +1,320 @@
+"""An index of shards: several Lance stores below one address that answer as one store."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import NotIndexedError
+from vidkin.index.storage.contract import (
+    NO_WINDOW,
+    NearestWindows,
+    check_entries,
+    check_path_is_free,
+    check_vectors,
+    no_windows,
+)
+from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.similarity import FrameFeatures
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def open_store(place: Place, shards: int) -> LanceStore | ShardedStore:
+    """The store of an index: one, or as many as its manifest says.
+
+    Args:
+        place: Place of the index.
+        shards: Number of shards; 0 for a store without any.
+    """
+    return ShardedStore(place, shards) if shards else LanceStore(place)
+
+
+def shard_places(place: Place, shards: int) -> list[Place]:
+    """The place of each shard's store; the place itself if there are no shards."""
+    return [PartOfPlace(place, f"shards/{number:04d}") for number in range(shards)] or [place]
+
+
+Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
+"""Calls a reading method of a :class:`VectorStore` of several shards, with the shards' own ids: its name, and the
+arguments by the number of the shard; returns the results by the number of the shard."""
+
+
+class ShardedStore:
+    """A :class:`~vidkin.index.storage.contract.VectorStore` of several, each with its own tables and features.
+
+    A video is in the shard that a hash of its first path names, and stays there when its file moves. Its id is that of
+    the shard times the number of shards, plus the number of the shard, so that an id names the shard. The nearest
+    windows of all are the best of the nearest of each, so searches give the same as with one store as long as windows
+    are compared exactly, and more than that where each shard has an approximate index of its own.
+
+    Every shard is committed for itself: after a crash each video is there whole or not at all, as ever.
+
+    Args:
+        place: Place of the index; shards are in ``shards/0000`` and following.
+        shards: Number of shards, at least 1; it never changes.
+
+    Attributes:
+        ask: Asks the shards; replaced to ask them where they are on a cluster.
+    """
+
+    def __init__(self, place: Place, shards: int) -> None:
+        self._root = place
+        self.shards = [LanceStore(part) for part in shard_places(place, shards)]
+        self.ask: Ask = self._ask_here
+
+    def shard_of(self, video_id: int) -> int:
+        """The number of the shard that a video is in."""
+        return video_id % len(self.shards)
+
+    def refresh(self) -> bool:
+        changed = [shard.refresh() for shard in self.shards]
+        return any(changed)
+
+    def videos(self) -> list[VideoRecord]:
+        records = [self._seen(at, record) for at, shard in enumerate(self.shards) for record in shard.videos()]
+        return sorted(records, key=lambda record: record.path)
+
+    def count(self) -> int:
+        return sum(shard.count() for shard in self.shards)
+
+    def get(self, video_id: int) -> VideoRecord:
+        at, own = self._own(video_id)
+        try:
+            return self._seen(at, self.shards[at].get(own))
+        except NotIndexedError:
+            raise NotIndexedError(f"there is no video with id {video_id} in the index") from None
+
+    def find(self, path: str) -> VideoRecord | None:
+        found = ((at, shard.find(path)) for at, shard in enumerate(self.shards))
+        return next((self._seen(at, record) for at, record in found if record is not None), None)
+
+    def append(
+        self,
+        record: VideoRecord,
+        features: FrameFeatures | None = None,
+        windows: WindowVectors | None = None,
+    ) -> VideoRecord:
+        return self.append_many([Entry(record, features, windows)])[0]
+
+    def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
+        check_entries(entries)
+        by_shard: dict[int, list[int]] = {}
+        for number, entry in enumerate(entries):
+            by_shard.setdefault(self._shard_of_path(entry.record.path), []).append(number)
+        records: dict[int, VideoRecord] = {}
+        for at, numbers in by_shard.items():
+            appended = self.shards[at].append_many([entries[number] for number in numbers])
+            records |= {number: self._seen(at, record) for number, record in zip(numbers, appended, strict=True)}
+        return [records[number] for number in range(len(entries))]
+
+    def update(self, records: Sequence[VideoRecord]) -> None:
+        by_shard: dict[int, list[VideoRecord]] = {}
+        for record in records:
+            at, own = self._own(self.get(record.id).id)
+            present = self.find(record.path)
+            check_path_is_free(record, {} if present is None else {record.path: present.id})
+            by_shard.setdefault(at, []).append(replace(record, id=own))
+        for at, of_shard in by_shard.items():
+            self.shards[at].update(of_shard)
+
+    def read(self, video_id: int) -> FrameFeatures:
+        return self.read_many([video_id])[0]
+
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        return self._collect("read_many", video_ids)
+
+    def read_windows(self, video_id: int) -> WindowVectors:
+        return self.read_windows_many([video_id])[0]
+
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        return self._collect("read_windows_many", video_ids)
+
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
+        queries = check_vectors(vectors, limit)
+        found = self.ask("nearest", dict.fromkeys(range(len(self.shards)), (queries, limit)))
+        tables = [self._global(at, found[at]) for at in sorted(found)]
+        scores = np.concatenate([table.scores for table in tables], axis=1)
+        # Of equal ones those of the first shard: the same whatever answers first.
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :limit]
+        best = no_windows(len(queries), limit)
+        for name in ("video_ids", "windows", "starts", "ends", "scores"):
+            joined = np.concatenate([getattr(table, name) for table in tables], axis=1)
+            getattr(best, name)[...] = np.take_along_axis(joined, order, axis=1)
+        return best
+
+    def window_count(self) -> int:
+        return sum(shard.window_count() for shard in self.shards)
+
+    def remove(self, video_ids: Iterable[int]) -> None:
+        by_shard: dict[int, list[int]] = {}
+        for video_id in video_ids:
+            at, own = self._own(video_id)
+            by_shard.setdefault(at, []).append(own)
+        for at, own_ids in by_shard.items():
+            self.shards[at].remove(own_ids)
+
+    def recover(self) -> int:
+        removed = sum(shard.recover() for shard in self.shards)
+        if self._root.needs_fence():
+            self._root.note_fence()  # all shards have fenced their tables
+        return removed
+
+    def missing(self) -> dict[int, str]:
+        return {
+            self._seen_id(at, own): cause
+            for at, shard in enumerate(self.shards)
+            for own, cause in shard.missing().items()
+        }
+
+    def discard_features(self, video_ids: Iterable[int]) -> None:
+        """Delete the features of videos, so that :meth:`recover` marks them as stale."""
+        for video_id in video_ids:
+            at, own = self._own(video_id)
+            self.shards[at].discard_features([own])
+
+    def optimize(self) -> None:
+        for shard in self.shards:
+            shard.optimize()
+
+    def close(self) -> None:
+        for shard in self.shards:
+            shard.close()
+
+    def _ask_here(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        return {at: getattr(self.shards[at], method)(*given) for at, given in arguments.items()}
+
+    def _collect(self, method: str, video_ids: Sequence[int]) -> list[Any]:
+        """What each shard reads of its videos, in the order of the ids."""
+        by_shard: dict[int, list[int]] = {}
+        for video_id in video_ids:
+            record = self.get(video_id)
+            if record.status != "ok":
+                part = "features" if method == "read_many" else "windows"
+                raise NotIndexedError(f"video {video_id} is {record.status} and has no {part}")
+            at, own = self._own(video_id)
+            by_shard.setdefault(at, []).append(own)
+        found = self.ask(method, {at: (own_ids,) for at, own_ids in by_shard.items()})
+        remaining = {at: iter(results) for at, results in found.items()}
+        return [next(remaining[self.shard_of(video_id)]) for video_id in video_ids]
+
+    def _shard_of_path(self, path: str) -> int:
+        present = self.find(path)
+        if present is not None:
+            return self.shard_of(present.id)
+        return zlib.crc32(path.encode(errors="surrogateescape")) % len(self.shards)
+
+    def _own(self, video_id: int) -> tuple[int, int]:
+        """The shard of a video, and its id there."""
+        own, at = divmod(video_id, len(self.shards))
+        return at, own
+
+    def _seen_id(self, at: int, own: int) -> int:
+        return own * len(self.shards) + at
+
+    def _seen(self, at: int, record: VideoRecord) -> VideoRecord:
+        """A record of a shard with the id that it has outside."""
+        return replace(record, id=self._seen_id(at, record.id))
+
+    def _global(self, at: int, table: NearestWindows) -> NearestWindows:
+        ids = np.where(table.video_ids == NO_WINDOW, NO_WINDOW, table.video_ids * len(self.shards) + at)
+        return replace(table, video_ids=ids)
+
+
+class PartOfPlace:
+    """A :class:`~vidkin.index.storage.place.Place` below another one, whose lock is the lock of the other.
+
+    Args:
+        whole: The other place.
+        prefix: Where it is in the other one, without a slash at its ends.
+    """
+
+    def __init__(self, whole: Place, prefix: str) -> None:
+        self._whole = whole
+        self._prefix = prefix
+
+    @property
+    def uri(self) -> str:
+        return self._whole.address(self._prefix)
+
+    @property
+    def folder(self) -> Path | None:
+        return None if self._whole.folder is None else self._whole.folder / self._prefix
+
+    @property
+    def storage_options(self) -> dict[str, str] | None:
+        options = self._whole.storage_options
+        return None if options is None else dict(options)
+
+    @property
+    def lock_ends_writing(self) -> bool:
+        return self._whole.lock_ends_writing
+
+    def prepare(self) -> None:
+        self._whole.prepare()
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def address(self, name: str) -> str:
+        return self._whole.address(self._inside(name))
+
+    def read(self, name: str) -> bytes | None:
+        return self._whole.read(self._inside(name))
+
+    def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
+        self._whole.write(self._inside(name), content, sync=sync)
+
+    def version(self, name: str) -> Hashable | None:
+        return self._whole.version(self._inside(name))
+
+    def names(self) -> set[str]:
+        if self.folder is not None:
+            return {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        return {name.split("/", 1)[0] for name in self.sizes()}
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        skip = len(self._prefix) + 1
+        return {name[skip:]: size for name, size in self._whole.sizes(self._inside(folder)).items()}
+
+    def has_file(self, name: str) -> bool:
+        return self._whole.has_file(self._inside(name))
+
+    def has_folder(self, name: str = "") -> bool:
+        return self._whole.has_folder(self._inside(name))
+
+    def delete(self, names: Iterable[str]) -> None:
+        self._whole.delete([self._inside(name) for name in names])
+
+    def delete_folder(self, name: str) -> None:
+        self._whole.delete_folder(self._inside(name))
+
+    def delete_unfinished(self, folder: str) -> None:
+        self._whole.delete_unfinished(self._inside(folder))
+
+    def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        return self._whole.map(function, items)
+
+    def exclusive(self, wait: float = 0.0) -> AbstractContextManager[None]:
+        return self._whole.exclusive(wait)
+
+    def check_writer(self, *, ask: bool = False) -> None:
+        self._whole.check_writer(ask=ask)
+
+    def needs_fence(self) -> bool:
+        return self._whole.needs_fence()
+
+    def note_fence(self) -> None:
+        """Nothing: the whole is fenced when all of its parts are."""
+
+    def _inside(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if name else self._prefix

@@ -1,0 +1,95 @@
+"""An index of shards answers as one, and every shard holds its own videos only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.index.helpers import video
+from tests.index.storage.test_stores import entry, record
+from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
+from vidkin.index import Index, repair
+from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.shards import ShardedStore
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """The same six videos, two of one scene, in an index of one store and in one of three shards; and one of them."""
+    folder = tmp_path_factory.mktemp("sharded")
+    clips = [video(folder / f"{seed}.mp4", seed=seed, frames=20) for seed in range(5)]
+    clips.append(video(folder / "longer.mp4", seed=0, frames=30))
+    for name, shards in (("one", 0), ("three", 3)):
+        with Index.open(folder / name, extractor="classical", create=True, shards=shards) as index:
+            index.add(clips, workers=1)
+    return folder / "one", folder / "three", clips[0]
+
+
+def test_an_index_of_shards_answers_as_one_store(folders: tuple[Path, Path, Path]) -> None:
+    one, three, clip = folders
+    with Index.open(one, read_only=True) as whole, Index.open(three, read_only=True) as sharded:
+        matches, found = whole.search(clip), sharded.search(clip)
+        assert [Path(match.path).stem for match in found] == ["0", "longer"]
+        assert [(m.path, m.score, m.segments) for m in found] == [(m.path, m.score, m.segments) for m in matches]
+        assert whole.match(clip, clip).score == sharded.match(clip, clip).score
+        groups = [[[m.path for m in g.members] for g in index.duplicates(parts=True)] for index in (whole, sharded)]
+        assert groups[0] == groups[1] != []
+        assert [r.path for r in sharded.videos()] == [r.path for r in whole.videos()]
+
+
+def test_every_shard_holds_the_videos_whose_ids_name_it(folders: tuple[Path, Path, Path]) -> None:
+    with Index.open(folders[1], read_only=True) as index:
+        store = index.store
+        assert isinstance(store, ShardedStore)
+        assert sum(shard.count() for shard in store.shards) == 6
+        assert {len(store.shards), *(store.shard_of(each.id) for each in index.videos())} >= {3}
+        for each in index.videos():
+            assert store.shards[store.shard_of(each.id)].find(each.path) is not None
+
+
+def test_a_video_stays_in_its_shard_when_it_is_replaced_or_moved(tmp_path: Path) -> None:
+    store = ShardedStore(open_place(tmp_path), 4)
+    first = store.append_many([entry(f"/{n}.mp4") for n in range(8)])
+    again = store.append_many([entry(f"/{n}.mp4", frames=5) for n in range(8)])
+    assert [store.shard_of(each.id) for each in again] == [store.shard_of(each.id) for each in first]
+    store.update([record("/moved.mp4", id=again[0].id, frames=5, windows=1)])
+    assert store.find("/moved.mp4") == store.get(again[0].id)
+    assert store.count() == 8
+
+
+def test_damage_in_a_shard_is_removed_and_the_others_stay(tmp_path: Path) -> None:
+    clips = [video(tmp_path / f"{seed}.mp4", seed=seed, frames=20) for seed in range(3)]
+    folder = tmp_path / "c.vidkin"
+    with Index.open(folder, extractor="classical", create=True, shards=2) as index:
+        index.add(clips, workers=1)
+    broken = sorted(folder.glob("shards/*/features/*/*"))[0]
+    broken.write_bytes(b"no features")
+    (damaged,) = repair(folder)
+    assert Path(damaged.part) in clips
+    with Index.open(folder) as index:
+        assert sorted(each.status for each in index.videos()) == ["ok", "ok", "stale"]
+        index.add(clips, workers=1)
+        assert len(index) == 3
+
+
+def test_the_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) -> None:
+    with pytest.raises(CollectionMismatchError, match="has 3 shards, got 2; leave the number out"):
+        Index.open(folders[1], shards=2)
+    with pytest.raises(InvalidArgumentError, match="shards must be from 0 to 4096, got 5000"):
+        Index.open(folders[1].parent / "new", extractor="classical", create=True, shards=5000)
+
+
+def test_earlier_versions_refuse_an_index_of_shards_and_open_one_without(folders: tuple[Path, Path, Path]) -> None:
+    formats = [json.loads((folder / "collection.json").read_text())["format_version"] for folder in folders[:2]]
+    assert formats == [1, 2]
+
+
+def test_a_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
+    with Index.open(tmp_path / "c", extractor="classical", create=True, shards=2):
+        pass
+    manifest = tmp_path / "c" / "collection.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "shards": -1}))
+    with pytest.raises(CollectionError, match="shards is -1"):
+        Index.open(tmp_path / "c")
