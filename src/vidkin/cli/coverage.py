@@ -23,7 +23,7 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption, RayOption
 from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
 from vidkin.errors import NotIndexedError
 from vidkin.rendering.text import clock_range, print_json
@@ -57,6 +57,7 @@ def coverage(
     ] = 0.4,
     index: IndexOption = DEFAULT_INDEX,
     mirror: MirrorOption = True,
+    ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -71,7 +72,7 @@ def coverage(
 
         find_coverage_format(output)
         check_output_path(output, inputs=[film])
-    with _opened(index, folder) as (collection, within), meter("comparing") as bar:
+    with _opened(index, folder, ray) as (collection, within), meter("comparing") as bar:
         found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
     if output is not None:
         from vidkin.rendering.coverage import write_coverage
@@ -92,16 +93,16 @@ def coverage(
 
 
 @contextmanager
-def _opened(index: str, folder: Path | None) -> Iterator[tuple[Index, Path | None]]:
+def _opened(index: str, folder: Path | None, ray: str | None) -> Iterator[tuple[Index, Path | None]]:
     """The index; where it has nothing of the folder, a temporary one of the videos there."""
     if folder is None:
-        with open_index(index) as collection:
+        with open_index(index, ray=ray) as collection:
             yield collection, None
         return
     if has_index(index):
         from vidkin._base.files import is_within
 
-        with open_index(index) as collection:
+        with open_index(index, ray=ray) as collection:
             if any(is_within(record.path, folder) for record in collection.videos()):
                 yield collection, folder
                 return

@@ -30,6 +30,7 @@ from vidkin.cli.options import (
     JsonOption,
     MirrorOption,
     ModelOption,
+    RayOption,
     WeightsOption,
     WhiteningOption,
     extractor_name,
@@ -58,6 +59,7 @@ def match(
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     mirror: MirrorOption = True,
+    ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -76,7 +78,9 @@ def match(
     name = extractor_name(extractor, model)
     check_inputs(first, second)
     with meter("comparing"):
-        result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
+        result = _compare(
+            first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror, ray=ray
+        )
         result = replace(result, segments=refine_segments(first, second, result.segments))
     pairs = frame_pairs(result)
     if picture is not None or (frames is not None and pairs):
@@ -145,12 +149,13 @@ def _compare(
     weights: Path | None = None,
     whitening: Path | None = None,
     mirrored: bool = True,
+    ray: str | None = None,
 ) -> Comparison:
     """Compare two files with the extractor of the index, or the one that is named."""
     from vidkin.index import compare
 
     if extractor is None and whitening is None and has_index(index):
-        with open_index(index, weights=weights) as collection:
+        with open_index(index, weights=weights, ray=ray) as collection:
             try:
                 return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
             except NotIndexedError:

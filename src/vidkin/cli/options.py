@@ -147,6 +147,15 @@ IndexOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="HOST:PORT",
+        help="Work on the machines of a Ray cluster: HOST:PORT, auto or local.",
+        show_default=False,
+    ),
+]
 MirrorOption = Annotated[
     bool, typer.Option("--mirror/--no-mirror", help="Also find copies that are flipped left to right.")
 ]

@@ -25,22 +25,27 @@ STANDARD_OUTPUT = Path("-")
 """What stands for it where a file is named."""
 
 
-def open_index(index: PathLike, *, extractor: str | None = None, weights: Path | None = None) -> Index:
+def open_index(
+    index: PathLike, *, extractor: str | None = None, weights: Path | None = None, ray: str | None = None
+) -> Index:
     """The index of this name, read-only, with the extractor that made it. Use it in a ``with`` block.
 
     Args:
         index: Folder of the index, or its address on object storage.
         extractor: The model that made the index, if it has moved.
         weights: Its weights, if they have moved.
+        ray: Address of a cluster that searches it, empty for the default one; None searches in this process.
 
     Raises:
         CollectionNotFoundError: There is no index.
+        ClusterError: No cluster answers at the address.
         CollectionMismatchError: Another extractor made the index.
     """
     with meter("opening the index"):
         from vidkin.index import Index
 
-        return Index.open(index, extractor=extractor, weights=weights, create=False, read_only=True)
+        opened = Index.open(index, extractor=extractor, weights=weights, create=False, read_only=True)
+        return opened if ray is None else opened.on_cluster(ray or None)
 
 
 def open_index_for_writing(

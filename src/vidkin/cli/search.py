@@ -31,6 +31,7 @@ from vidkin.cli.options import (
     JsonOption,
     MirrorOption,
     ModelOption,
+    RayOption,
     WeightsOption,
     extractor_name,
     parse_moment,
@@ -73,6 +74,7 @@ def search(
     mirror: MirrorOption = True,
     model: ModelOption = None,
     weights: WeightsOption = None,
+    ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -87,7 +89,7 @@ def search(
     form = choose_format(format, json=json)
     settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
     documents: list[dict[str, Any]] = []
-    with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
+    with open_index(index, extractor=extractor_name(None, model), weights=weights, ray=ray) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
         if form is OutputFormat.TSV:
             print_tsv_header()

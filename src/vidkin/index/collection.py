@@ -51,6 +51,7 @@ from vidkin.media.notebook import Results
 from vidkin.similarity import Scorer
 
 if TYPE_CHECKING:
+    from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.duplicates.coverage import Coverage
     from vidkin.index.duplicates.find import DuplicateGroup
     from vidkin.index.ingest.executor import Executor
@@ -87,6 +88,7 @@ class Index:
         self.worker_spec = spec
         self._read_only = read_only
         self._ranker: Ranker | None = None
+        self._cluster: RayRanker | None = None
 
     @classmethod
     def open(
@@ -464,7 +466,7 @@ class Index:
 
         self.refresh()
         query = self._describe(path, None, None, mirrored)
-        return cover(path, self._parts, query, within, threshold, candidates, on_progress)
+        return cover(path, self._parts, query, within, threshold, candidates, on_progress, self._ranker)
 
     @one_blas_thread()
     def recurring(
@@ -559,6 +561,18 @@ class Index:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
         self._ranker = ranker
 
+    def on_cluster(self, address: str | None = None) -> Index:
+        """Search, cover and read on the machines of a Ray cluster until this is closed; the answers are the same.
+
+        Args:
+            address: Address of the cluster, see :class:`RayRanker`.
+        """
+        from vidkin.index.cluster.ranker import RayRanker
+
+        self._cluster = RayRanker(self.place.uri, address=address)
+        self._cluster.attach(self)
+        return self
+
     def recall(
         self,
         *,
@@ -643,6 +657,8 @@ class Index:
 
     def close(self) -> None:
         """Release memory and files; the index cannot be used afterwards."""
+        if self._cluster is not None:
+            self._cluster.close()
         self.store.close()
 
     def __len__(self) -> int:

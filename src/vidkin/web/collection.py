@@ -11,10 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.place import Place
+
+if TYPE_CHECKING:
+    from vidkin.index import RayRanker
 
 # Seconds for which a list of videos is shown without asking the store whether another process wrote.
 _FRESH = 1.0
@@ -47,13 +51,20 @@ class SharedIndex:
 
     Args:
         place: Where the index is.
+        ray: Address of a cluster that searches it, empty for the default one; None searches in this process.
 
     Raises:
         CollectionNotFoundError: There is no index.
+        ClusterError: No cluster answers at the address.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, ray: str | None = None) -> None:
         self.place = place
+        self._cluster: RayRanker | None = None
+        if ray is not None:
+            from vidkin.index import RayRanker
+
+            self._cluster = RayRanker(place.uri, address=ray or None)
         self.location = place.uri
         self._lister = Index.open(self.location, read_only=True)
         self._temporary = None if place.folder else tempfile.mkdtemp(prefix="vidkin-")
@@ -112,6 +123,8 @@ class SharedIndex:
             index = self._idle.get_nowait()
         except queue.Empty:
             index = Index.open(self.location, read_only=True)
+            if self._cluster is not None:
+                self._cluster.attach(index)
         try:
             yield index
         finally:
@@ -130,5 +143,7 @@ class SharedIndex:
         """Release memory and files."""
         self._lister.close()
         self.reopen()
+        if self._cluster is not None:
+            self._cluster.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)

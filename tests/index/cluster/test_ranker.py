@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cli.conftest import run
 from tests.index.helpers import video
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, RayRanker
@@ -19,6 +21,7 @@ from vidkin.index.cluster.ranker import Shard
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
+from vidkin.index.storage.shards import ShardedStore
 
 
 @dataclass
@@ -86,11 +89,50 @@ def test_searches_on_a_cluster_are_those_of_one_process(cluster: Any, collection
     assert [match.segments for match in there] == [match.segments for match in here]
 
 
-def _pid_of(ranker: RayRanker) -> int:
+def _pid_of(ranker: RayRanker, shard: int = 0) -> int:
     import ray
 
-    (pid,) = ray.get([ranker._actors[0].__ray_call__.remote(lambda shard: os.getpid())])
+    (pid,) = ray.get([ranker._actors[shard].__ray_call__.remote(lambda shard: os.getpid())])
     return int(pid)
+
+
+def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a_worker(
+    cluster: Any, collection: Collection, tmp_path: Path
+) -> None:
+    clips = [Path(record.path) for record in collection.index.videos()]
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
+        index.add(clips, workers=1)
+    with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
+        here = index.search(collection.clip), index.coverage(clips[-1]), index.duplicates(parts=True, read_files=False)
+    with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
+        index.on_cluster()
+        there = index.search(collection.clip), index.coverage(clips[-1]), index.duplicates(parts=True, read_files=False)
+        # The features are read where the shards are, and nowhere else.
+        assert isinstance(index.store, ShardedStore)
+        assert isinstance(index._cluster, RayRanker)
+        for shard in range(3):
+            os.kill(_pid_of(index._cluster, shard), signal.SIGKILL)
+        again = index.search(collection.clip)
+    assert [Path(match.path).stem for match in here[0]] == ["0", "longer"]
+    assert (there[0], there[1]) == (here[0], here[1])
+    assert [[m.path for m in group.members] for group in there[2]] == [
+        [m.path for m in group.members] for group in here[2]
+    ]
+    assert again == here[0]
+
+
+def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    with Index.open(tmp_path / "c", extractor="classical", create=True, shards=3):
+        pass
+    with pytest.raises(InvalidArgumentError, match=f"shards must be 3, as {tmp_path / 'c'} has, got 2"):
+        RayRanker(tmp_path / "c", shards=2)
+
+
+def test_the_commands_search_on_a_cluster(cluster: Any, collection: Collection) -> None:
+    place, clip = str(collection.index.path), str(collection.clip)
+    for words in (["search", clip], ["coverage", clip], ["match", clip, clip]):
+        here, there = (run(*words, "-i", place, "--json", *more) for more in ([], ["--ray", "auto"]))
+        assert json.loads(there.out) == json.loads(here.out)
 
 
 def test_the_cluster_raises_what_a_store_raises_for_a_video_that_is_gone(cluster: Any, collection: Collection) -> None:

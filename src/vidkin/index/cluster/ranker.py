@@ -1,12 +1,13 @@
-"""Score search candidates on the machines of a Ray cluster, each of which keeps part of the features."""
+"""Search on the machines of a Ray cluster, each of which keeps part of an index: nearest windows, and exact scores."""
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError, VidkinError
 from vidkin.index.cluster.connection import check_address, connect
@@ -15,12 +16,20 @@ from vidkin.index.query.query import Query
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import FeatureReader
 from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.shards import ShardedStore, shard_places
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
+
+if TYPE_CHECKING:
+    from vidkin.index.collection import Index
 
 # Times a shard is started within one search before it gives up.
 _MOST_TRIES = 3
+
+# Least share of a processor that a shard reserves, if there are more shards than processors.
+_LEAST_SHARE = 0.01
 
 
 class RayRanker:
@@ -29,24 +38,29 @@ class RayRanker:
     Video ``i`` belongs to shard ``i`` modulo the number of shards. A shard reads the features of a video when it is a
     candidate for the first time and keeps them, so that the combined memory of all machines holds what one machine
     cannot. The index must be at the same path on all of them, or on object storage. A search sends its query to the
-    shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again
-    and reads its features again.
+    shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again,
+    here or on another machine, and reads its features again.
+
+    Of an index that is stored in shards (``Index.open(..., shards=N)``) each actor has one of them, and also finds its
+    nearest windows: :meth:`ask` takes the place of :attr:`~vidkin.index.storage.shards.ShardedStore.ask`.
 
     ::
 
         with RayRanker("/mnt/collection.vidkin", shards=16, address="auto") as ranker:
-            index.rank_with(ranker)
+            ranker.attach(index)
             index.search("clip.mp4")
+
+    :meth:`vidkin.Index.on_cluster` does this until the index is closed.
 
     Args:
         location: Folder of the index, or its address on object storage.
-        shards: Number of actors, at least 1, each with one processor.
+        shards: Number of actors, at least 1; default those of the index, or one for each processor of the cluster.
         address: Address of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
         most_bytes: Maximum bytes of features that a shard keeps.
 
     Raises:
         MissingPartError: Ray is not installed.
-        InvalidArgumentError: A number is below 1, or the address is malformed.
+        InvalidArgumentError: A number is below 1, or another one than that of the index, or the address is malformed.
         ClusterError: No cluster answers.
     """
 
@@ -54,20 +68,35 @@ class RayRanker:
         self,
         location: str | os.PathLike[str],
         *,
-        shards: int,
+        shards: int | None = None,
         address: str | None = None,
         most_bytes: int = 2 * 2**30,
     ) -> None:
-        if shards < 1 or most_bytes < 1:
+        if (shards is not None and shards < 1) or most_bytes < 1:
             raise InvalidArgumentError(f"shards and most_bytes must be at least 1, got {shards} and {most_bytes}")
         if address:
             check_address(address)
+        place = open_place(location)
+        stored = Manifest.read(place).shards
+        if stored and shards not in (None, stored):
+            raise InvalidArgumentError(f"shards must be {stored}, as {place.uri} has, got {shards}")
         # An actor has a different working folder.
-        self._location = open_place(location).uri
+        self._location = place.uri
+        self._stored = stored
         self._most_bytes = most_bytes
+        self._lock = Lock()
         self._open = ExitStack()
         self._ray: Any = self._open.enter_context(connect(address))
-        self._actors = [self._start() for _ in range(shards)]
+        processors = max(1.0, float(self._ray.cluster_resources().get("CPU", 1)))
+        count = stored or shards or int(processors)
+        self._share = min(1.0, max(_LEAST_SHARE, processors / count))
+        self._actors = [self._start(shard) for shard in range(count)]
+
+    def attach(self, index: Index) -> None:
+        """Have an index searched by this; other threads may have other indexes at the same place searched too."""
+        index.rank_with(self)
+        if self._stored and isinstance(index.store, ShardedStore):
+            index.store.ask = self.ask
 
     def __call__(
         self,
@@ -78,34 +107,17 @@ class RayRanker:
         scorer: Scorer,
     ) -> list[tuple[int, PairScore]]:
         """See :class:`~vidkin.index.Ranker`; ``store`` is not read."""
-        from ray.exceptions import RayError
-
         owned: dict[int, list[int]] = {}
         for video_id in video_ids:
             owned.setdefault(video_id % len(self._actors), []).append(video_id)
-        shared = [self._ray.put(part) for part in (query, common, scorer)]
-        pairs: dict[int, PairScore] = {}
-        for attempt in range(_MOST_TRIES):
-            asked = {shard: self._ask(shard, ids, shared) for shard, ids in owned.items()}
-            for shard, answer in asked.items():
-                try:
-                    scored = self._ray.get(answer)
-                except RayError as error:
-                    if attempt == _MOST_TRIES - 1:
-                        raise ClusterError(
-                            f"shard {shard} of {self._location} died {_MOST_TRIES} times in one search: "
-                            f"{' '.join(str(error).split())}; check that all machines see the index, with enough memory"
-                        ) from error
-                    self._ray.kill(self._actors[shard])
-                    self._actors[shard] = self._start()
-                    continue
-                if isinstance(scored, VidkinError):
-                    raise scored
-                pairs.update(scored)
-                del owned[shard]
-            if not owned:
-                break
+        query, common, scorer = (self._ray.put(part) for part in (query, common, scorer))
+        scored = self._call("score", {shard: (query, ids, common, scorer) for shard, ids in owned.items()})
+        pairs = dict(pair for of_shard in scored.values() for pair in of_shard)
         return [(video_id, pairs[video_id]) for video_id in video_ids if video_id in pairs]
+
+    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a reading method of the stores of several shards, see :data:`~vidkin.index.storage.shards.Ask`."""
+        return self._call("read", {shard: (method, given) for shard, given in arguments.items()})
 
     def close(self) -> None:
         """Shut down the shards."""
@@ -120,15 +132,46 @@ class RayRanker:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _start(self) -> Any:
-        return self._ray.remote(Shard).options(num_cpus=1).remote(self._location, self._most_bytes)
+    def _start(self, shard: int) -> Any:
+        actor = self._ray.remote(Shard).options(num_cpus=self._share)
+        return actor.remote(self._location, self._most_bytes, shard if self._stored else None)
 
-    def _ask(self, shard: int, video_ids: list[int], shared: list[Any]) -> Any:
-        query, common, scorer = shared
-        return self._actors[shard].score.remote(query, video_ids, common, scorer)
+    def _call(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """What a method of these shards returns, by shard; all work at the same time. A dead one is started again."""
+        from ray.exceptions import RayError
+
+        remaining, results = dict(arguments), {}
+        for attempt in range(_MOST_TRIES):
+            actors = {shard: self._actors[shard] for shard in remaining}
+            asked = {shard: getattr(actors[shard], method).remote(*given) for shard, given in remaining.items()}
+            for shard, answer in asked.items():
+                try:
+                    result = self._ray.get(answer)
+                except RayError as error:
+                    if attempt == _MOST_TRIES - 1:
+                        raise ClusterError(
+                            f"shard {shard} of {self._location} died {_MOST_TRIES} times in one search: "
+                            f"{' '.join(str(error).split())}; check that all machines see the index, with enough memory"
+                        ) from error
+                    self._replace(shard, actors[shard])
+                    continue
+                if isinstance(result, VidkinError):
+                    raise result
+                results[shard] = result
+                del remaining[shard]
+            if not remaining:
+                break
+        return results
+
+    def _replace(self, shard: int, dead: Any) -> None:
+        """Start a shard again, unless another search has done so."""
+        with self._lock:
+            if self._actors[shard] is dead:
+                self._ray.kill(dead)
+                self._actors[shard] = self._start(shard)
 
 
-# Part of the features of an index, kept in memory by the process that scores it.
+# Part of an index, kept by the process that searches it.
 
 
 class Shard:
@@ -137,10 +180,13 @@ class Shard:
     Args:
         location: Location of the index, the same as on the machine that searches.
         most_bytes: Maximum bytes of features in memory; the least recently used are dropped first.
+        number: Of an index that is stored in shards, the number of the one that this is; None for all of an index.
     """
 
-    def __init__(self, location: str, most_bytes: int) -> None:
-        self._store = LanceStore(location)
+    def __init__(self, location: str, most_bytes: int, number: int | None = None) -> None:
+        place = open_place(location)
+        self._shards, self._number = (1, 0) if number is None else (Manifest.read(place).shards, number)
+        self._store = LanceStore(place if number is None else shard_places(place, self._shards)[number])
         self._most_bytes = most_bytes
         self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
         self._bytes = 0
@@ -156,18 +202,27 @@ class Shard:
         except VidkinError as error:
             return error
 
+    def read(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        """A reading method of the shard's own store, with its own ids, in its newest state; errors are returned."""
+        try:
+            self._store.refresh()
+            return getattr(self._store, method)(*arguments)
+        except VidkinError as error:
+            return error
+
     def held(self) -> tuple[int, int]:
         """Number of videos in memory, and their bytes."""
         return len(self._features), self._bytes
 
     def get(self, video_id: int) -> VideoRecord:
         """The record with this id."""
-        return self._store.get(video_id)
+        return self._store.get(self._own(video_id))
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """Features of several videos; those that are not in memory are read."""
         missing = [video_id for video_id in video_ids if video_id not in self._features]
-        read = dict(zip(missing, self._store.read_many(missing), strict=True)) if missing else {}
+        own = [self._own(video_id) for video_id in missing]
+        read = dict(zip(missing, self._store.read_many(own), strict=True)) if missing else {}
         features_of_all = []
         for video_id in video_ids:
             features = read[video_id] if video_id in read else self._features[video_id]
@@ -180,9 +235,16 @@ class Shard:
             self._bytes -= _bytes_of(self._features.popitem(last=False)[1])
         return features_of_all
 
+    def _own(self, video_id: int) -> int:
+        """The id of a video in the store of this shard."""
+        own, shard = divmod(video_id, self._shards)
+        if shard != self._number:
+            raise NotIndexedError(f"video {video_id} is not in shard {self._number}")
+        return own
+
     def _has(self, video_id: int) -> bool:
         try:
-            self._store.get(video_id)
+            self.get(video_id)
         except NotIndexedError:
             return False
         return True

@@ -21,7 +21,13 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, SearchParts
-from vidkin.index.query.stages import find_candidates, find_identical, is_photograph, score_candidates
+from vidkin.index.query.stages import (
+    Ranker,
+    find_candidates,
+    find_identical,
+    is_photograph,
+    score_candidates,
+)
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
@@ -230,6 +236,7 @@ def cover(
     threshold: float,
     candidates: int,
     on_progress: Callable[[int, int], None] | None,
+    rank: Ranker | None = None,
 ) -> Coverage:
     """Coverage of a video by an index; see :meth:`vidkin.Index.coverage`.
 
@@ -262,6 +269,7 @@ def cover(
         threshold=threshold,
         candidates=candidates,
         on_progress=on_progress,
+        rank=rank or score_candidates,
     )
 
 
@@ -277,6 +285,7 @@ def find_coverage(
     threshold: float = 0.4,
     candidates: int = 100,
     on_progress: Callable[[int, int], None] | None = None,
+    rank: Ranker = score_candidates,
 ) -> Coverage:
     """Find which stretches of a video exist in the videos of an index.
 
@@ -289,6 +298,7 @@ def find_coverage(
         threshold: Score of a pair from which its segments count.
         candidates: Number of videos that are compared with each two minutes of the video.
         on_progress: Callback that receives (steps done, steps in all); the second grows when matches are known.
+        rank: Scores the candidates.
 
     Raises:
         InvalidArgumentError: A number is out of range.
@@ -301,7 +311,7 @@ def find_coverage(
     rough: dict[int, list[Segment]] = {}
     for done, block in enumerate(blocks):
         ids = [video for video in find_candidates(store, block, candidates) if wanted(store.get(video))]
-        for video, pair in score_candidates(store, block, ids, common, scorer):
+        for video, pair in rank(store, block, ids, common, scorer):
             if pair.score >= threshold:
                 rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
         if on_progress is not None:

@@ -109,7 +109,7 @@ def find_matches(
         return score_candidates(store, query, ids, common, scorer, best=best)
 
     def score_look(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
-        return score_candidates(store, query, ids, common, scorer)
+        return (rank or score_candidates)(store, query, ids, common, scorer)
 
     for attempt in range(1, _MOST_SEARCHES + 1):
         try:
