@@ -11,14 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vidkin.errors import NotIndexedError
-from vidkin.index import Index, VideoRecord
+from vidkin.index import Index, RayRanker, VideoRecord
 from vidkin.index.storage.place import Place
-
-if TYPE_CHECKING:
-    from vidkin.index import RayRanker
 
 # Seconds for which a list of videos is shown without asking the store whether another process wrote.
 _FRESH = 1.0
@@ -62,8 +58,6 @@ class SharedIndex:
         self.place = place
         self._cluster: RayRanker | None = None
         if ray is not None:
-            from vidkin.index import RayRanker
-
             self._cluster = RayRanker(place.uri, address=ray or None)
         self.location = place.uri
         self._lister = Index.open(self.location, read_only=True)
@@ -124,7 +118,8 @@ class SharedIndex:
         except queue.Empty:
             index = Index.open(self.location, read_only=True)
             if self._cluster is not None:
-                self._cluster.attach(index)
+                self._cluster.attach(index.store)
+                index.rank_with(self._cluster)
         try:
             yield index
         finally:

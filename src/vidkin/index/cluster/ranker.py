@@ -7,23 +7,20 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError, VidkinError
 from vidkin.index.cluster.connection import check_address, connect
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query
 from vidkin.index.query.stages import score_candidates
-from vidkin.index.storage.contract import FeatureReader
+from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.shards import ShardedStore, shard_places
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
-
-if TYPE_CHECKING:
-    from vidkin.index.collection import Index
 
 # Times a shard is started within one search before it gives up.
 _MOST_TRIES = 3
@@ -47,7 +44,7 @@ class RayRanker:
     ::
 
         with RayRanker("/mnt/collection.vidkin", shards=16, address="auto") as ranker:
-            ranker.attach(index)
+            index.rank_with(ranker)
             index.search("clip.mp4")
 
     :meth:`vidkin.Index.on_cluster` does this until the index is closed.
@@ -92,11 +89,10 @@ class RayRanker:
         self._share = min(1.0, max(_LEAST_SHARE, processors / count))
         self._actors = [self._start(shard) for shard in range(count)]
 
-    def attach(self, index: Index) -> None:
-        """Have an index searched by this; other threads may have other indexes at the same place searched too."""
-        index.rank_with(self)
-        if self._stored and isinstance(index.store, ShardedStore):
-            index.store.ask = self.ask
+    def attach(self, store: VectorStore) -> None:
+        """Have the shards of a store read where the actors are; does nothing to a store without shards."""
+        if self._stored and isinstance(store, ShardedStore):
+            store.ask = self.ask
 
     def __call__(
         self,
