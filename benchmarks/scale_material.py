@@ -54,7 +54,7 @@ SOURCES = {
     ),
 }  # fmt: skip
 # Every so many clips of the sky one is a source, of the halves in turn.
-SKY_CLIPS = 26
+SKY_CLIPS = 78
 # Copies of sources, and what the index does not need.
 NOT_USED = ("chair-1", "chair-2", "pattern-h", "pattern-s", "rabbit320")
 CLIP = ClipSize(seconds=9.0, clips=3, short_side=270, rate=15.0)
@@ -321,7 +321,7 @@ def make_queries(work: Path, half: str) -> None:
     calibration = Calibration.of_extractor(extractor)
     cases = []
     for number, edit in enumerate(EDITS):
-        clip = clips[number * 7 % len(clips)]
+        clip = clips[number % len(clips)]
         target = folder / f"{half}-{edit}.npz"
         cases.append({"file": target.name, "edit": edit, "family": EDITS[edit].family, "name": clip.name,
                       "source": str(clip.recording.path)})  # fmt: skip
