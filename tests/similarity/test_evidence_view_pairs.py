@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, frame_similarity
-from vidkin.similarity.evidence import ComparedVideo, PairMaps, compare_views, similarities_from
+from vidkin.similarity.evidence import (
+    ComparedVideo,
+    PairMaps,
+    compare_views,
+    most_similar,
+    similarities_from,
+)
+from vidkin.similarity.scorer import BestScores
 
 HALF = (0.0, 0.0, 0.5, 1.0)
 
@@ -47,6 +54,39 @@ def test_one_side_of_every_pair_is_the_whole_picture() -> None:
         cosine = query.values[:, first, 0] @ target.values[:, second, 0].T
         floor = 0.3 if first == second == 0 else 0.3 + 0.15 * 0.7
         np.testing.assert_allclose(frame_map, ((cosine - floor) / (1 - floor)).clip(0, 1), atol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [1 << 18, 300, 1])
+def test_no_cell_of_a_map_is_above_its_bound(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few videos are compared at once; of those that are too long nothing is said."""
+    monkeypatch.setattr("vidkin.similarity.evidence._MOST_CELLS_AT_ONCE", cells)
+    query = features(random_frames(6, seed=1, views=3))
+    values = [random_frames(4 + number, seed=10 + number, views=1 + number % 3) for number in range(7)]
+    values[3][2, 0] = query.values[4, 2]  # a part of the query shows the whole of a target
+    values[5][:, 1:] = 0
+    targets = [features(each) for each in values]
+    bounds = most_similar(ComparedVideo(query), [ComparedVideo(target) for target in targets]).tolist()
+    for target, bound in zip(targets, bounds, strict=True):
+        maps = compare(query, target)
+        nearest = min(float(part.min()) for part in (maps.query_parts, maps.target_parts, np.ones(1)) if part.size)
+        most = max(float(maps.whole.max()), 1 - nearest)
+        assert most <= bound <= (most + 2e-5 if cells == 1 << 18 else 1)
+    assert bounds[3] == pytest.approx(1)
+    assert (max(bounds[4:]) < 0.9) is (cells > 1)
+
+
+def test_videos_without_a_similar_frame_score_zero_and_have_their_map() -> None:
+    query, target = features(random_frames(9, seed=1, views=3)), features(random_frames(7, seed=2, views=3))
+    (result,) = CopyScorer().score(query, [target])
+    assert (result.score, result.segments) == (0.0, ())
+    np.testing.assert_array_equal(result.map, compare(query, target).whole)
+    assert CopyScorer().score_best(query, {3: target}, BestScores(2)) == {}
+
+
+def test_what_was_computed_of_features_is_computed_once() -> None:
+    video = features(random_frames(5, seed=1, views=3))
+    assert ComparedVideo(video).part_values is ComparedVideo(video).part_values
+    assert ComparedVideo(replace(video, information=np.zeros(5))).part_values is not ComparedVideo(video).part_values
 
 
 def test_only_frames_with_described_parts_have_maps_of_parts() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_runs
+from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_sums, run_of
 
 
 def evidence_map(
@@ -25,9 +25,15 @@ def naive_best_run(values: list[float]) -> float:
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=12))
 def test_best_run_equals_trying_all(values: list[float]) -> None:
-    total, first, last = best_runs(np.array([values]))
-    assert float(total[0]) == pytest.approx(naive_best_run(values), abs=1e-5)
-    assert sum(values[int(first[0]) : int(last[0]) + 1]) == pytest.approx(float(total[0]), abs=1e-5)
+    total, first, last = run_of(values)
+    assert total == pytest.approx(naive_best_run(values), abs=1e-5)
+    assert sum(values[first : last + 1]) == pytest.approx(total, abs=1e-5)
+    assert best_sums(np.array([values, values[::-1]], np.float32))[0] == total
+
+
+def test_of_equal_runs_the_first_is_taken_from_where_it_is_shortest() -> None:
+    assert run_of([0.0, 1.0, -1.0, 1.0]) == (1.0, 1, 1)
+    assert run_of([-2.0, -1.0]) == (-1.0, 1, 1)
 
 
 @pytest.mark.parametrize("irregular", [False, True])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.similarity.test_lines import evidence_map
-from vidkin.similarity.lines import LineSearch, _Lines, best_runs
+from vidkin.similarity.lines import LineSearch, _Lines, best_sums
 from vidkin.similarity.lines import _bounds as bounds_of_lines
 from vidkin.similarity.lines import _swept as swept_lines
 
@@ -18,7 +18,7 @@ def test_bounds_are_bounds_and_the_sweep_is_exact(speed: float) -> None:
     lines = _Lines.of(evidence, [speed])
     bounds, swept = bounds_of_lines(evidence, lines)[1], swept_lines(evidence, lines)
     values = evidence.along(lines.speeds, lines.offsets)
-    exact = best_runs(values)[0].clip(0) * (1.0 if speed == 1.0 else 0.95)
+    exact = best_sums(values).clip(0) * (1.0 if speed == 1.0 else 0.95)
     assert bool((exact <= bounds + 1e-6).all())
     np.testing.assert_allclose(swept, exact, atol=1e-5, rtol=0)
 
@@ -31,7 +31,7 @@ def test_search_finds_the_best_of_all_lines_while_the_map_is_cleared() -> None:
     speeds, offsets = lines.speeds, lines.offsets
     for _ in range(5):
         preference = np.where(speeds == 1.0, 1.0, 0.95)
-        expected = float((best_runs(evidence.along(speeds, offsets))[0] * preference).max())
+        expected = float((best_sums(evidence.along(speeds, offsets)) * preference).max())
         run = search.best()
         assert run is not None
         found = run.evidence * (1.0 if run.line.speed == 1.0 else 0.95)
@@ -53,7 +53,7 @@ def test_bounds_count_cells_a_little_further_off_than_half_a_period() -> None:
     evidence = evidence_map(excess, np.zeros(1), target)
     lines = _Lines.of(evidence, [1.0])
     nearer, bounds = bounds_of_lines(evidence, lines)
-    exact = best_runs(evidence.along(lines.speeds, lines.offsets))[0].clip(0)
+    exact = best_sums(evidence.along(lines.speeds, lines.offsets)).clip(0)
     assert exact.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0, *[0.0] * (len(exact) - 5)]
     assert float(nearer[2]) == 0.0
     assert bool((exact <= bounds).all())

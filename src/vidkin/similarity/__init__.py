@@ -17,8 +17,13 @@ if TYPE_CHECKING:
         video_similarity_pairwise,
     )
     from vidkin.similarity.copies import CopyScorer
-    from vidkin.similarity.evidence import ScoreSettings, background_baseline, calibrated_map
-    from vidkin.similarity.frame_maps import frame_similarity, frame_similarity_many
+    from vidkin.similarity.evidence import ScoreSettings
+    from vidkin.similarity.frame_maps import (
+        background_baseline,
+        calibrated_map,
+        frame_similarity,
+        frame_similarity_many,
+    )
     from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
     from vidkin.similarity.scorer import UNRELATED, PairScore, Scorer, fingerprint_of_scores
     from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of

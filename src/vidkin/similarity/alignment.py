@@ -18,9 +18,10 @@ from vidkin.similarity.lines import (
     NearestFrame,
     Run,
     best_run,
-    best_runs,
+    best_sums,
     check_times,
     clear_adjoining,
+    run_of,
 )
 
 SPEEDS = (0.5, 0.667, 0.8, 1.0, 1.25, 1.5, 2.0)
@@ -34,6 +35,8 @@ _LEAST_EXCESS = 0.1
 # Columns on either side of a line that are searched for its cells while it is fitted.
 _FIT_REACH = 2
 
+_BESIDE = np.arange(-_FIT_REACH, _FIT_REACH + 1)
+
 _FIT_ROUNDS = 8
 
 _FEWEST_FOR_SPEED = 4
@@ -42,6 +45,10 @@ _FEWEST_FOR_SPEED = 4
 _LARGEST_TURN = 0.2
 
 _TURNS = 41
+
+# Factor of the speed and shift in periods of the target, of every line that is tried.
+_EACH_TURN = np.repeat(np.exp(np.linspace(-_LARGEST_TURN, _LARGEST_TURN, _TURNS)), 3)
+_EACH_SHIFT = np.tile([-0.5, 0.0, 0.5], _TURNS)
 
 # Maps of up to this many columns have whole rows examined before lines are turned.
 _LOOKS = 1024
@@ -250,13 +257,11 @@ def _turned(evidence: EvidenceMap, run: Run, longest_gap: float) -> Run:
     few = evidence.excess.shape[1] <= _LOOKS
     if few and evidence.most_of_rows() <= run.evidence / PREFERENCE:
         return run
-    turns = np.exp(np.linspace(-_LARGEST_TURN, _LARGEST_TURN, _TURNS))
     middle = float(evidence.query_times[run.first] + evidence.query_times[run.last]) / 2
-    shifts = np.array([-0.5, 0.0, 0.5]) * evidence.target_period
-    speeds = np.repeat(run.line.speed * turns, len(shifts))
-    height = run.line.offset + run.line.speed * middle + np.tile(shifts, len(turns))
+    speeds = run.line.speed * _EACH_TURN
+    height = run.line.offset + run.line.speed * middle + _EACH_SHIFT * evidence.target_period
     offsets = height - speeds * middle
-    totals = best_runs(evidence.along(speeds, offsets))[0]
+    totals = best_sums(evidence.along(speeds, offsets))
     leader = int(totals.argmax())
     if totals[leader] <= run.evidence / PREFERENCE:
         return run
@@ -269,8 +274,8 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
     """Weighted least squares through the brightest cell beside the line at each query frame of a run."""
     line, stretch = run.line, slice(run.first, run.last + 1)
     times = evidence.query_times[stretch]
-    columns = run.trace.columns[stretch, None] + np.arange(-_FIT_REACH, _FIT_REACH + 1)
-    places = np.clip(columns, 0, evidence.excess.shape[1] - 1)
+    columns = run.trace.columns[stretch, None] + _BESIDE
+    places = np.minimum(np.maximum(columns, 0), evidence.excess.shape[1] - 1)
     outside = columns != places
     outside |= ~run.trace.near[stretch, None]
     seconds = evidence.target_times.take(places)
@@ -279,9 +284,10 @@ def _fitted_line(evidence: EvidenceMap, run: Run, speeds: Sequence[float]) -> Li
     values[outside] = -np.inf
     # Among equally bright cells, take the one nearest to the line.
     distance = np.abs(seconds - (line.offset + line.speed * times)[:, None])
-    chosen = (values - distance * 1e-6).argmax(1)[:, None]
-    weight = np.maximum(np.take_along_axis(values, chosen, 1)[:, 0], 0.0)
-    place = np.take_along_axis(seconds, chosen, 1)[:, 0]
+    chosen = (values - distance * 1e-6).argmax(1)
+    chosen += np.arange(0, values.size, len(_BESIDE))
+    weight = np.maximum(values.take(chosen), 0.0)
+    place = seconds.take(chosen)
     weight /= weight.sum()
     speed = line.speed
     if np.count_nonzero(weight) >= _FEWEST_FOR_SPEED:
@@ -319,8 +325,8 @@ def _trimmed(evidence: EvidenceMap, stretch: _Stretch, threshold: float) -> _Str
     mean = threshold + float(values.sum()) / max(float(weight.sum()), 1e-9)
     if mean <= 2 * threshold:
         return stretch
-    _, first, last = best_runs((values - weight * (mean / 2 - threshold))[None])
-    kept = slice(int(first[0]), int(last[0]) + 1)
+    _, first, last = run_of((values - weight * (mean / 2 - threshold)).tolist())
+    kept = slice(first, last + 1)
     rows = rows[kept]
     total = float(values[kept].sum()) * run.line.weight
     cut = replace(run, first=int(rows[0]), last=int(rows[-1]), evidence=total)

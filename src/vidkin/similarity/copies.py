@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
 from vidkin.similarity.evidence import (
+    MOST_KEPT,
     ROUNDING,
     ComparedVideo,
     Evidence,
     PairMaps,
     ScoreSettings,
-    compare_changes,
     compare_parts,
     compare_views,
+    compare_whole,
     find_news,
-    match_frames,
+    most_similar,
     similarities_from,
     split_by_changes,
     stretch_score,
@@ -98,8 +99,15 @@ class CopyScorer:
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore]:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
-        side = ComparedVideo(query)
-        return [self._compare(side, ComparedVideo(target), mirrored).best() for target in targets]
+        side, results = ComparedVideo(query), []
+        for target, highest in zip(targets, self._most_similar(side, targets), strict=True):
+            other = ComparedVideo(target)
+            if highest > self.settings.threshold:
+                results.append(self._compare(side, other, mirrored).best())
+            else:
+                whole = compare_whole(side, other, spatial_share=self.settings.spatial_share)
+                results.append(PairScore(0.0, (), whole))
+        return results
 
     def promise(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> NDArray[np.float32]:
         """Seconds [targets] of similarity above the threshold that a match can have at most, over all views.
@@ -108,19 +116,22 @@ class CopyScorer:
         time of :meth:`score`. Copies as a whole promise a share of their length, other videos hardly any.
         """
         side = ComparedVideo(query)
-        return np.array([self._compare(side, ComparedVideo(target), False).promise() for target in targets], np.float32)
+        pairs = (self._compare(side, ComparedVideo(target), False) for target in targets)
+        return np.array([pair.promise() for pair in pairs], np.float32)
 
     def score_best(
         self, query: FrameFeatures, targets: Mapping[int, FrameFeatures], best: BestScores, *, mirrored: bool = False
     ) -> dict[int, PairScore]:
         """Scores of the targets that can be among the best; see :class:`vidkin.similarity.scorer.ScorerOfBest`."""
-        side = ComparedVideo(query)
-        scores = {}
-        for video, target in targets.items():
-            pair = self._compare(side, ComparedVideo(target), mirrored)
-            if pair.most() >= best.least:
-                scores[video] = pair.best()
-                best.add(video, scores[video].score)
+        side, scores = ComparedVideo(query), {}
+        highest = self._most_similar(side, list(targets.values()))
+        for (video, target), most in zip(targets.items(), highest, strict=True):
+            # A score is at most that of the mean along a segment, and nothing below the threshold belongs to one.
+            if most > self.settings.threshold and stretch_score(most + _ROUNDING_OF_MEANS) >= best.least:
+                pair = self._compare(side, ComparedVideo(target), mirrored)
+                if pair.most() >= best.least:
+                    scores[video] = pair.best()
+                    best.add(video, scores[video].score)
         return scores
 
     def score_parts(
@@ -154,6 +165,17 @@ class CopyScorer:
             return None
         shown = _of_every_frame(best.map, 0, query.described[:: query.part_stride(_PARTS_A_SECOND)], len(query.whole))
         return replace(best, map=_of_every_frame(shown, 1, target.described, len(target.whole)))
+
+    def _most_similar(self, query: ComparedVideo, targets: Sequence[FrameFeatures]) -> list[float]:
+        """The similarity that the frames of each target reach at most with those of the query, in any view."""
+        highest = [1.0] * len(targets)
+        # Of a long video it would take as long as the maps, which always have some similar frames.
+        short = [place for place, target in enumerate(targets) if target.values.nbytes <= MOST_KEPT]
+        if short and all(features.values.shape[2] == 1 for features in (query.features, *targets)):
+            found = most_similar(query, [ComparedVideo(targets[place]) for place in short])
+            for place, most in zip(short, found.tolist(), strict=True):
+                highest[place] = most
+        return highest
 
     def _compare(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> _ComparedPair:
         pairs = compare_views(query, target, spatial_share=self.settings.spatial_share)
@@ -236,13 +258,12 @@ class _ComparedPair:
         candidates: list[_ViewPair] = []
         compared, distances = self._side(side)
         other = self._side(1 - side)[0]
-        if compared.windows is None:
-            compared.windows = side_by_side(compared.features)
-        for views in compared.windows:
+        features = compared.features
+        for views in features.once(side_by_side, lambda: side_by_side(features)):
             places = np.array(views) - 1
             maps = np.zeros((len(views), len(compared.whole), len(other.whole)), np.float32)
             maps[:, compared.described] = similarities_from(distances[places])
-            window, frame_map = follow_window(compared.features, views, maps)
+            window, frame_map = follow_window(features, views, maps)
             frame_map = frame_map[compared.described]
             moving = self._promise(frame_map - self.settings.threshold, compared, other)
             if moving > max(least, _MOVING * float(promise[places].max())):
@@ -289,6 +310,8 @@ def _one_pair_of_views(
     mirrored: bool,
 ) -> PairScore:
     """Score and segments of two views, with their boxes."""
+    if float(frame_map.max()) <= settings.threshold:
+        return PairScore(0.0, (), frame_map)
     if query.period * _DENSER < target.period:
         # Nothing is known between two frames of a coarse target, so each of its frames looks for the nearest frame
         # of the query.
@@ -403,10 +426,9 @@ def _score(
     scored = []
     total = Evidence.none(query, target)
     best = 0.0
-    for segment in split_by_changes(query, target, frame_map, segments, settings):
-        rows, columns = match_frames(query, target, segment)
-        changes = compare_changes(query, target, rows, columns, settings)
-        part = Evidence.of(frame_map, query, target, rows, columns, news)
+    for matched in split_by_changes(query, target, frame_map, segments, settings):
+        segment, changes = matched.segment, matched.changes
+        part = Evidence.of(frame_map, query, target, matched.rows, matched.columns, news)
         doubted = part.doubted(changes.confirmation, settings)
         total = total.plus(doubted, changes.agreement)
         best = max(best, doubted.score(changes.agreement, settings), total.score(1.0, settings))

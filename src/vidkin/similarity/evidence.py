@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.blas import largest_columns
 from vidkin.similarity.alignment import align
 from vidkin.similarity.frame_features import FrameFeatures, Segment
-from vidkin.similarity.frame_maps import frame_similarity
+from vidkin.similarity.frame_maps import content, frame_similarity
 
 # Tolerance in seconds for rounding of computed times.
 ROUNDING = 1e-6
@@ -167,6 +166,10 @@ def count_different(frames: NDArray[np.int64]) -> int:
 
 def find_news(frames: FrameFeatures, still: float) -> NDArray[np.float32]:
     """How much each frame differs from the one before, [T] in [0, 1]; 1 for the first frame."""
+    return frames.once(("news", still), lambda: _find_news(frames, still))
+
+
+def _find_news(frames: FrameFeatures, still: float) -> NDArray[np.float32]:
     news = np.ones(len(frames), np.float32)
     if len(frames) > 1:
         values = frames.whole.astype(np.float32)
@@ -261,23 +264,52 @@ def compare_changes(
     return Changes(1.0 - settings.change_share * trust * (1.0 - related), trust * related)
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedSegment:
+    """A segment, its frames and what their changes say.
+
+    Attributes:
+        segment: The segment.
+        rows, columns: [n] frames of the query and the matching ones of the target, from :func:`match_frames`.
+        changes: From :func:`compare_changes`.
+    """
+
+    segment: Segment
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    changes: Changes
+
+    @classmethod
+    def of(
+        cls, query: FrameFeatures, target: FrameFeatures, segment: Segment, settings: ScoreSettings
+    ) -> MatchedSegment:
+        """Match the frames of a segment and compare their changes."""
+        rows, columns = match_frames(query, target, segment)
+        return cls(segment, rows, columns, compare_changes(query, target, rows, columns, settings))
+
+    def explains(self, query: FrameFeatures, frame_map: NDArray[np.float32]) -> float:
+        """Informative similarity along the segment, scaled by the agreement of its changes."""
+        similar = float((query.information[self.rows] * frame_map[self.rows, self.columns]).sum())
+        return self.changes.agreement * similar
+
+
 def split_by_changes(
     query: FrameFeatures,
     target: FrameFeatures,
     frame_map: NDArray[np.float32],
     segments: Sequence[Segment],
     settings: ScoreSettings,
-) -> list[Segment]:
-    """Divide segments whose pieces come in another order; return all segments.
+) -> list[MatchedSegment]:
+    """Divide segments whose pieces come in another order; return all segments with their frames.
 
     Before a fixed camera all frames look alike, so one line through all of them explains more than the pieces. Only
     the changes show where each piece is: the segment's part of the map is replaced by the correlation of changes and
     aligned again.
     """
-    result: list[Segment] = []
+    result: list[MatchedSegment] = []
     for segment in segments:
-        pieces = _find_pieces(query, target, frame_map, segment, settings)
-        result += pieces or [segment]
+        matched = MatchedSegment.of(query, target, segment, settings)
+        result += _find_pieces(query, target, frame_map, matched, settings) or [matched]
     return result
 
 
@@ -285,14 +317,11 @@ def _find_pieces(
     query: FrameFeatures,
     target: FrameFeatures,
     frame_map: NDArray[np.float32],
-    segment: Segment,
+    whole: MatchedSegment,
     settings: ScoreSettings,
-) -> list[Segment]:
-    rows, columns = match_frames(query, target, segment)
-    if count_different(columns) < _FEWEST_FRAMES:
-        return []
-    explained, agreement = _explained(query, target, frame_map, segment, settings)
-    if agreement >= _DISAGREEMENT:
+) -> list[MatchedSegment]:
+    rows, columns = whole.rows, whole.columns
+    if count_different(columns) < _FEWEST_FRAMES or whole.changes.agreement >= _DISAGREEMENT:
         return []
     stretch = slice(int(columns.min()), int(columns.max()) + 1)
     if len(rows) * (stretch.stop - stretch.start) > _MOST_CELLS:
@@ -307,7 +336,7 @@ def _find_pieces(
         target_weights=target.information[stretch],
         threshold=_PIECE_THRESHOLD,
         maximum_segments=settings.maximum_segments,
-        mirrored=segment.mirrored,
+        mirrored=whole.segment.mirrored,
     )
     pieces = []
     for piece in segments:
@@ -316,22 +345,9 @@ def _find_pieces(
         if correlation >= _PIECE_CORRELATION and energy >= _PIECE_ENERGY * settings.change_energy:
             weights = np.minimum(query.information[rows], target.information[columns])
             mean = float((weights * frame_map[rows, columns]).sum() / weights.sum())
-            pieces.append(replace(piece, score=min(1.0, mean)))
-    gained = sum(_explained(query, target, frame_map, piece, settings)[0] for piece in pieces)
-    return pieces if gained > _GAIN * explained else []
-
-
-def _explained(
-    query: FrameFeatures,
-    target: FrameFeatures,
-    frame_map: NDArray[np.float32],
-    segment: Segment,
-    settings: ScoreSettings,
-) -> tuple[float, float]:
-    """Informative similarity along a segment, scaled by the agreement of its changes, and that agreement."""
-    rows, columns = match_frames(query, target, segment)
-    agreement = compare_changes(query, target, rows, columns, settings).agreement
-    return agreement * float((query.information[rows] * frame_map[rows, columns]).sum()), agreement
+            pieces.append(MatchedSegment.of(query, target, replace(piece, score=min(1.0, mean)), settings))
+    gained = sum(piece.explains(query, frame_map) for piece in pieces)
+    return pieces if gained > _GAIN * whole.explains(query, frame_map) else []
 
 
 def _directions_of_change(values: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -364,8 +380,15 @@ def _change(query: NDArray[np.floating], target: NDArray[np.floating]) -> tuple[
 # Shapes: Tq, Tt frames; Vq, Vt views; R regions; D dimension; P pairs of views.
 
 
-# Cosines with the background computed at once: 8 MiB.
-_MOST_COSINES = 1 << 21
+# Cells of maps computed at once where only the nearest frames are asked for: they stay in the processor's cache.
+_MOST_CELLS_AT_ONCE = 1 << 18
+
+MOST_KEPT = 4 << 20
+"""Bytes of features up to which what is computed of their views is kept with them: of a long video that would be as
+much memory again."""
+
+# By how much products of many frames at once may differ from those of few.
+_ROUNDING_OF_PRODUCTS = 1e-5
 
 # Similarity that two parts reach by chance, as the best of dozens of pairs of views counts.
 _PART_FLOOR = 0.15
@@ -382,25 +405,18 @@ class ComparedVideo:
         whole: Features of the whole picture only.
         described: [n] frames in which parts of the picture were described; elsewhere nothing is known about parts.
         part_weight: Number of frames per frame with described parts.
-        windows: Views along which a window can move, from `side_by_side`; None until somebody has looked for them.
+        whole_values, part_values: [T, R, D] and [V - 1, n, R, D] float32; no parts if none were described.
+        whole_stretch, part_stretch: [T] and [V - 1, n], ``1 / (1 - b)`` with the baselines b.
     """
 
     def __init__(self, features: FrameFeatures) -> None:
-        self.features, self.whole = features, features.views([0])
-        self.windows: list[list[int]] | None = None
-        values = np.asarray(features.values, np.float32)
-        if values.shape[1] > 1:
-            self.described = np.flatnonzero(np.logical_or.reduce(values[:, 1:], (1, 2, 3)))
-        else:
-            self.described = np.zeros(0, np.int64)
+        self.features = features
+        is_kept = features.values.nbytes <= MOST_KEPT
+        arrays = features.once(_ViewArrays, lambda: _ViewArrays.of(features)) if is_kept else _ViewArrays.of(features)
+        self.whole, self.described = arrays.whole, arrays.described
         self.part_weight = len(features) / max(len(self.described), 1)
-        self.whole_values = np.ascontiguousarray(values[:, 0])  # [T, R, D]
-        # [V - 1, n, R, D], none if no parts were described.
-        parts = slice(1, None if len(self.described) else 1)
-        self.part_values = np.ascontiguousarray(values[self.described, parts].swapaxes(0, 1))
-        stretch = (1.0 / (1.0 - features.baselines)).astype(np.float32)
-        self.whole_stretch = stretch[:, 0]  # [T]
-        self.part_stretch = stretch[self.described, parts].T  # [V - 1, n]
+        self.whole_values, self.part_values = arrays.whole_values, arrays.part_values
+        self.whole_stretch, self.part_stretch = arrays.whole_stretch, arrays.part_stretch
 
     @property
     def part_period(self) -> float:
@@ -410,6 +426,36 @@ class ComparedVideo:
     def part_stride(self, rate: float) -> int:
         """Take every so many of the described frames for about ``rate`` frames per second."""
         return max(1, round(1.0 / (rate * self.part_period)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewArrays:
+    """What a :class:`ComparedVideo` has computed of its features; nothing in it refers to them."""
+
+    whole: FrameFeatures
+    described: NDArray[np.int64]
+    whole_values: NDArray[np.float32]
+    part_values: NDArray[np.float32]
+    whole_stretch: NDArray[np.float32]
+    part_stretch: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, features: FrameFeatures) -> _ViewArrays:
+        values = np.asarray(features.values, np.float32)
+        if values.shape[1] > 1:
+            described = np.flatnonzero(np.logical_or.reduce(values[:, 1:], (1, 2, 3)))
+        else:
+            described = np.zeros(0, np.int64)
+        parts = slice(1, None if len(described) else 1)
+        stretch = (1.0 / (1.0 - features.baselines)).astype(np.float32)
+        return cls(
+            features.views([0]),
+            described,
+            np.ascontiguousarray(values[:, 0]),
+            np.ascontiguousarray(values[described, parts].swapaxes(0, 1)),
+            stretch[:, 0],
+            stretch[described, parts].T,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,10 +485,9 @@ def compare_views(query: ComparedVideo, target: ComparedVideo, *, spatial_share:
         query, target: The two videos.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
     """
-    whole = _compare(query.whole_values, target.whole_values, spatial_share)
     floor = 1.0 / (1.0 - _PART_FLOOR)
     return PairMaps(
-        similarities_from(_stretched(whole, query.whole_stretch, target.whole_stretch)),
+        compare_whole(query, target, spatial_share=spatial_share),
         *(
             _stretched(
                 _compare(one.part_values, other.whole_values, spatial_share),
@@ -452,6 +497,60 @@ def compare_views(query: ComparedVideo, target: ComparedVideo, *, spatial_share:
             for one, other in ((query, target), (target, query))
         ),
     )
+
+
+def compare_whole(
+    query: ComparedVideo, target: ComparedVideo, *, spatial_share: float | None = None
+) -> NDArray[np.float32]:
+    """The map of whole pictures alone, as :func:`compare_views` computes it."""
+    whole = _compare(query.whole_values, target.whole_values, spatial_share)
+    return similarities_from(_stretched(whole, query.whole_stretch, target.whole_stretch))
+
+
+def most_similar(query: ComparedVideo, targets: Sequence[ComparedVideo]) -> NDArray[np.float32]:
+    """Upper bounds [targets] of every cell in the maps of :func:`compare_views`, for one region a frame.
+
+    Short videos are compared together, which takes a fraction of the time that their maps take one after the other. Of
+    longer ones, which have some similar frames anyway, nothing is said: 1.
+    """
+    highest = np.ones(len(targets), np.float32)
+    count = len(query.whole_values)
+    rows = max(count, query.part_values.shape[0] * query.part_values.shape[1])
+    cells = [
+        max(rows * len(target.whole_values), count * target.part_values.shape[0] * target.part_values.shape[1])
+        for target in targets
+    ]
+    short = [place for place, size in enumerate(cells) if size <= _MOST_CELLS_AT_ONCE]
+    while short:
+        total = np.cumsum([cells[place] for place in short])
+        taken = int(np.searchsorted(total, _MOST_CELLS_AT_ONCE, side="right"))
+        chosen, short = short[:taken], short[taken:]
+        highest[chosen] = _most_similar(query, [targets[place] for place in chosen])
+    return np.asarray(np.minimum(highest + np.float32(_ROUNDING_OF_PRODUCTS), np.float32(1)))
+
+
+def _most_similar(query: ComparedVideo, targets: Sequence[ComparedVideo]) -> NDArray[np.float32]:
+    """The largest similarity of each target; see :func:`most_similar`."""
+    raised = np.float32(1.0 / (1.0 - _PART_FLOOR))
+    frames = np.concatenate([target.whole_values[:, 0] for target in targets])
+    stretch = np.concatenate([target.whole_stretch for target in targets])
+    starts = np.cumsum([0, *(len(target.whole_values) for target in targets[:-1])])
+    whole = query.whole_values[:, 0]
+    # The nearest frame of the query to each frame of the targets, in any view of the query.
+    nearest = _stretched(whole @ frames.T, query.whole_stretch, stretch).min(axis=0)
+    parts = query.part_values.reshape(-1, query.part_values.shape[-1])
+    if len(parts):
+        of_parts = _stretched(parts @ frames.T, query.part_stretch.reshape(-1) * raised, stretch * raised)
+        np.minimum(nearest, of_parts.min(axis=0), out=nearest)
+    distances = np.minimum.reduceat(nearest, starts)
+    described = [place for place, target in enumerate(targets) if target.part_values.size]
+    if described:
+        flat = [targets[place].part_values.reshape(-1, whole.shape[-1]) for place in described]
+        stretches = np.concatenate([targets[place].part_stretch.reshape(-1) for place in described])
+        back = _stretched(np.concatenate(flat) @ whole.T, stretches * raised, query.whole_stretch * raised)
+        starts = np.cumsum([0, *map(len, flat[:-1])])
+        distances[described] = np.minimum(distances[described], np.minimum.reduceat(back.min(axis=1), starts))
+    return np.asarray(np.clip(1 - distances, 0, 1))
 
 
 def compare_parts(
@@ -506,80 +605,6 @@ def _compare(
         rows, frames, symmetric=True, spatial_share=spatial_share, query_mask=masks[0], target_mask=masks[1]
     )
     return similarities.reshape(*views.shape[:-2], len(frames))
-
-
-def content(values: NDArray[np.floating]) -> NDArray[np.bool_] | None:
-    """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
-    there = np.logical_or.reduce(values, -1)
-    return None if there.all() else there
-
-
-# Calibration: how similar unrelated frames are, and frame maps with that baseline removed.
-#
-# Shapes: Tq, Tt frames of query and target; R regions; D dimension; N background frames.
-
-
-def background_baseline(
-    values: NDArray[np.floating],
-    background: NDArray[np.floating],
-    *,
-    share: float = 0.9,
-    spatial_share: float | None = None,
-) -> NDArray[np.float32]:
-    """How similar unrelated frames are to each frame, [T] float32: the ``share`` quantile over a background set.
-
-    A quantile below one rather than the maximum, so that a few related frames in the background do no harm.
-
-    Args:
-        values: [T, R, D] descriptors of the frames.
-        background: [N, R, D], background photographs (:func:`vidkin.features.background_frames`).
-        share: Quantile in [0, 1].
-        spatial_share: k_s, the same as in the comparison.
-    """
-    baseline = np.zeros(len(values), np.float32)
-    if not len(values):
-        return baseline
-    pictures = np.asarray(background, np.float32)
-    if values.shape[1] == pictures.shape[1] == 1:
-        # With one region this is a cosine. Most parts of the picture are not described, and zeros need no comparison.
-        rows = np.flatnonzero(values.any(axis=(1, 2)))
-        step = max(1, _MOST_COSINES // len(pictures))
-        for start in range(0, len(rows), step):
-            block = rows[start : start + step]
-            cosines = values[block, 0].astype(np.float32) @ pictures[:, 0].T
-            baseline[block] = np.clip(_high_quantile(cosines, share), -1.0, 0.95)
-        return baseline
-    similarities = frame_similarity(
-        np.asarray(values, np.float32),
-        pictures,
-        symmetric=True,
-        spatial_share=spatial_share,
-        query_mask=content(values),
-        target_mask=content(background),
-    )
-    return np.clip(_high_quantile(similarities, share), -1.0, 0.95)
-
-
-def calibrated_map(
-    similarities: NDArray[np.float32], query_baseline: NDArray[np.floating], target_baseline: NDArray[np.floating]
-) -> NDArray[np.float32]:
-    """Calibrated map [Tq, Tt]: ``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines.
-
-    Equal frames stay at 1; frames no more similar than unrelated ones get 0.
-    """
-    floor = np.maximum(query_baseline[:, None], target_baseline).astype(np.float32, copy=False)
-    return np.asarray(np.clip((similarities - floor) / (1 - floor), 0, 1))
-
-
-def _high_quantile(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
-    """``numpy.quantile(values, share, axis=1)`` of [T, N]; of each row only the few largest are looked for."""
-    place = share * (values.shape[1] - 1)
-    low, part = math.floor(place), place - math.floor(place)
-    if low + 1 >= values.shape[1]:
-        return np.asarray(values.max(1))
-    count = values.shape[1] - low
-    largest = np.take_along_axis(values, largest_columns(values, count)[:, count - 2 :], axis=1)
-    return np.asarray(largest[:, 1] + part * (largest[:, 0] - largest[:, 1]))
 
 
 # Constants of the score of copies.

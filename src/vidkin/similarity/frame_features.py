@@ -5,14 +5,17 @@ Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
+
+_Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class FrameFeatures:
     end: float | None = None
     # Asked for dozens of times in every comparison.
     _period: float | None = field(default=None, init=False, repr=False, compare=False)
+    # What was computed of these features and is the same for every other video they are compared with.
+    _known: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("values", "timestamps", "information", "baseline", "boxes"):
@@ -151,6 +156,17 @@ class FrameFeatures:
             object.__setattr__(self, "_period", period)
             return period
         return self._period
+
+    def once(self, name: Hashable, compute: Callable[[], _Known]) -> _Known:
+        """What ``compute`` returns, which depends on these features alone, from the first time on it was asked for."""
+        known = self._known
+        if known is None:
+            known = {}
+            object.__setattr__(self, "_known", known)
+        if name not in known:
+            known[name] = compute()
+        result: _Known = known[name]
+        return result
 
     def box(self, view: int, frames: NDArray[np.integer]) -> Box:
         """Left, top, right, bottom of a view as shares of the picture: the median over these frames (indices)."""

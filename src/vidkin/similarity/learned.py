@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.evidence import calibrated_map
 from vidkin.similarity.frame_features import FrameFeatures, Segment
-from vidkin.similarity.frame_maps import frame_similarity
+from vidkin.similarity.frame_maps import calibrated_map, frame_similarity
 from vidkin.similarity.scorer import UNRELATED, PairScore
 
 LEARNED = "learned"

@@ -90,7 +90,7 @@ class LineSearch:
                 break
             lines = np.sort(lines)
             values = evidence.along(self._speeds[lines], self._offsets[lines])
-            totals = best_runs(values)[0] * self._preferences[lines]
+            totals = best_sums(values) * self._preferences[lines]
             self._bounds[lines] = totals
             place = int(totals.argmax())
             total, line = float(totals[place]), int(lines[place])
@@ -388,7 +388,9 @@ class NearestFrame:
         place = times - self._first
         place /= self._step
         count = np.rint(place, out=place).astype(np.int64)
-        np.clip(count, 0, self._last if self._table is None else len(self._table) - 1, out=count)
+        # Two steps are faster than numpy.clip, which first looks up the limits of the type.
+        np.maximum(count, 0, out=count)
+        np.minimum(count, self._last if self._table is None else len(self._table) - 1, out=count)
         return count if self._table is None else self._table.take(count)
 
 
@@ -400,16 +402,16 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
         trace: The cells of the line.
         longest_gap: A run ends where its evidence falls by more than this below its maximum so far.
     """
-    values = evidence.along_trace(trace)
-    total, first, last = (item[0] for item in best_runs(values[None]))
+    values = evidence.along_trace(trace).tolist()
+    total, first, last = run_of(values)
     if total <= 0:
         return None
-    run = Run(trace, int(first), int(last), float(total))
+    run = Run(trace, first, last, total)
     if longest_gap == math.inf:
         return run
     best, best_first, best_last = 0.0, run.first, run.last
     sum_so_far, peak, begin = 0.0, 0.0, run.first
-    for position, value in enumerate(values[run.first : run.last + 1].tolist(), start=run.first):
+    for position, value in enumerate(values[run.first : run.last + 1], start=run.first):
         if sum_so_far <= 0.0 or peak - sum_so_far > longest_gap:
             sum_so_far, peak, begin = 0.0, 0.0, position
         sum_so_far += value
@@ -420,24 +422,30 @@ def best_run(evidence: EvidenceMap, trace: Trace, *, longest_gap: float = math.i
     return Run(trace, best_first, best_last, best)
 
 
-def best_runs(
-    values: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Maximum-sum run of each row of values [L, Tq]: sums [L] float64, first and last index [L], inclusive.
+def run_of(values: Sequence[float]) -> tuple[float, int, int]:
+    """Maximum-sum run of numbers: its sum, its first and its last place, inclusive.
 
-    Kadane's algorithm for all rows at once: the largest difference of the cumulative sum to its running minimum.
+    A loop, as an array takes longer for a few numbers.
     """
+    # Kadane's algorithm: the largest difference of the sum so far to the smallest one before it, and where that was
+    # reached last.
+    total, lowest, begun = 0.0, 0.0, 0
+    gained, first, last = -math.inf, 0, 0
+    for position, value in enumerate(values):
+        if total <= lowest:
+            lowest, begun = total, position
+        total += value
+        if total - lowest > gained:
+            gained, first, last = total - lowest, begun, position
+    return gained, first, last
+
+
+def best_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Sum of the maximum-sum run of each row of values [L, Tq], [L] float64: that of :func:`run_of` for all at once."""
     sums = np.zeros((values.shape[0], values.shape[1] + 1))
-    np.cumsum(values, axis=1, dtype=np.float64, out=sums[:, 1:])
-    lowest = np.minimum.accumulate(sums[:, :-1], axis=1)
-    gained = sums[:, 1:] - lowest
-    last = gained.argmax(1)
-    every = np.arange(len(values))
-    # Where the minimum before the end was first reached; torch.cummin took the last of equal ones.
-    before = np.arange(values.shape[1]) <= last[:, None]
-    reached = before & (sums[:, :-1] == lowest[every, last][:, None])
-    start = values.shape[1] - 1 - reached[:, ::-1].argmax(1)
-    return gained[every, last], start, last
+    values.cumsum(1, np.float64, sums[:, 1:])
+    gained = sums[:, 1:] - np.minimum.accumulate(sums[:, :-1], axis=1)
+    return np.asarray(gained.max(1))
 
 
 def clear_adjoining(
