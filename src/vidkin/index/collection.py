@@ -318,6 +318,7 @@ class Index:
                 candidates=candidates,
                 read=self._parts.readings().stretch,
                 rank=self._ranker,
+                weighed=self._parts.weighed,
             )
             records = self._parts.records()
             if start is None and end is None:

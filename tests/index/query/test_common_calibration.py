@@ -35,13 +35,20 @@ def originals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("originals")
-@pytest.mark.parametrize("name", ["vidkin", "classical"])
+@pytest.mark.parametrize("name", ["vidkin", "vidkin?views=none", "classical"])
 def test_the_shipped_background_is_the_measured_one(name: str) -> None:
     extractor = open_extractor(name)
     assert (Path(calibration.__file__).with_name("data") / f"{extractor.fingerprint}.safetensors").is_file()
     shipped, measured = Calibration.of_extractor(extractor), Calibration.measure(extractor)
     # Processors round differently; the values are cosines.
     np.testing.assert_allclose(shipped.background, measured.background, atol=5e-3, rtol=0)
+
+
+def test_views_of_the_query_alone_have_the_background_of_all_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, both = open_extractor("vidkin?views=query"), open_extractor("vidkin")
+    assert query.fingerprint != both.fingerprint
+    monkeypatch.setattr(type(query), "extract", None)  # nothing is described
+    np.testing.assert_array_equal(Calibration.of_extractor(query).background, Calibration.of_extractor(both).background)
 
 
 def test_an_extractor_that_is_not_of_the_package_is_measured_and_kept(

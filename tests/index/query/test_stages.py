@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,18 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.index.helpers import units
-from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index import DuplicateGroup, Match, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.duplicates.comparisons import Comparisons, FileRecord
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.query.common import CommonFrames, find_common
+from vidkin.index.query.common import CommonFrames, WeighedFeatures, find_common
 from vidkin.index.query.query import Query, query_from_stored
 from vidkin.index.query.stage_recall import measure_recall
 from vidkin.index.query.stages import find_candidates, find_matches
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.records import frame_vectors
 from vidkin.similarity import CopyScorer, FrameFeatures
 
 Vectors = NDArray[np.float32]
@@ -72,6 +74,38 @@ def query(store: MemoryStore, video_id: int) -> Query:
 
 def search(store: MemoryStore, asked: Query, common: CommonFrames, **options: float) -> list[Match]:
     return find_matches(store, asked, common, CopyScorer(), **options)  # type: ignore[arg-type]
+
+
+def test_features_are_read_once_while_there_is_room_and_weighed_again_with_other_common_frames(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    read_many = store.read_many
+
+    def read(video_ids: Sequence[int]) -> list[FrameFeatures]:
+        asked.extend(video_ids)
+        return read_many(video_ids)
+
+    monkeypatch.setattr(store, "read_many", read)
+    ids = [record.id for record in store.videos()][:3]
+    size = 2 * store.read(ids[0]).values.astype(np.float32).nbytes
+    held, common = WeighedFeatures(4 * size), CommonFrames()
+    asked.clear()
+    first = held.read(store, ids, common)
+    assert [len(features) for features in first] == [10, 11, 12]
+    again = held.read(store, [ids[2], ids[0]], common)
+    assert (again[0] is first[2], again[1] is first[0], asked) == (True, True, ids)
+    # The ones asked for longest ago make room; a video that takes all of it is not kept.
+    others = [record.id for record in store.videos()][3:6]
+    held.read(store, others, common)
+    asked.clear()
+    assert held.read(store, [ids[0]], common)[0] is not first[0]
+    assert asked == [ids[0]]
+    WeighedFeatures(1).read(store, ids, common)
+    shared = CommonFrames(frame_vectors(first[0].values[:1, 0]))
+    assert held.read(store, [ids[0]], shared)[0].information[0] < 1 == first[0].information[0]
+    with pytest.raises(NotIndexedError):
+        held.read(store, [10**6], common)
 
 
 def duplicates(store: MemoryStore, decisions: Decisions, **options: Any) -> list[DuplicateGroup]:

@@ -6,7 +6,9 @@ Shared frames are those of intros, logo cards and test cards, in videos that are
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
-from vidkin.index.storage.contract import NO_WINDOW, VectorStore
+from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import read_units, write_units
 from vidkin.index.storage.opening import LocalPlace
 from vidkin.index.storage.place import Place
@@ -100,6 +102,77 @@ class CommonFrames:
         """Write as those of confirmed groups; nothing if there never was one."""
         if len(self) or place.version(self.CONFIRMED_FILE) is not None:
             write_units(place, self.CONFIRMED_FILE, "vectors", self.vectors)
+
+
+def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
+    """Prepare stored features for scoring: frames common to many videos of the index count less.
+
+    Args:
+        features: Features as stored.
+        common: Common frames of the index.
+        end: Time at which the video (or the stretch of it) ends according to its container, seconds; 0 if unknown.
+
+    Returns:
+        Values in single precision; the information of each frame is multiplied by one minus its commonness.
+    """
+    values = features.values.astype(np.float32, copy=False)
+    return replace(
+        features,
+        values=values,
+        information=features.information * (1.0 - common.share(values[:, 0])),
+        # A container may state a wrong end; no existing frame is beyond the end.
+        end=max(end, float(features.timestamps[-1])) if end > 0 else None,
+    )
+
+
+class WeighedFeatures:
+    """Stored features ready for scoring, those that were asked for last: the next search often scores the same videos.
+
+    An id means the same features forever, so nothing here can be out of date.
+
+    Args:
+        most: Bytes that are kept at most.
+    """
+
+    def __init__(self, most: int = 64 << 20) -> None:
+        self._most, self._bytes = most, 0
+        self._common: CommonFrames | None = None
+        self._held: OrderedDict[int, FrameFeatures] = OrderedDict()
+        # Searches of one index run in several threads.
+        self._lock = threading.Lock()
+
+    def read(self, store: FeatureReader, video_ids: Sequence[int], common: CommonFrames) -> list[FrameFeatures]:
+        """Features of these videos, see :func:`weigh_features`.
+
+        Raises:
+            NotIndexedError: One of them is not in the store.
+        """
+        with self._lock:
+            if common is not self._common:
+                self._common, self._bytes = common, 0
+                self._held.clear()
+            held = {video_id: self._held[video_id] for video_id in video_ids if video_id in self._held}
+            for video_id in held:
+                self._held.move_to_end(video_id)
+        missing = [video_id for video_id in video_ids if video_id not in held]
+        read = {
+            video_id: weigh_features(features, common, store.get(video_id).duration)
+            for video_id, features in zip(missing, store.read_many(missing) if missing else [], strict=True)
+        }
+        with self._lock:
+            if common is self._common:
+                self._hold(read)
+        return [held[video_id] if video_id in held else read[video_id] for video_id in video_ids]
+
+    def _hold(self, read: Mapping[int, FrameFeatures]) -> None:
+        for video_id, features in read.items():
+            # Scoring keeps the views of short videos a second time.
+            if video_id not in self._held and 2 * features.values.nbytes <= self._most:
+                self._held[video_id] = features
+                self._bytes += 2 * features.values.nbytes
+        while self._bytes > self._most:
+            _, features = self._held.popitem(last=False)
+            self._bytes -= 2 * features.values.nbytes
 
 
 def find_common(
@@ -250,8 +323,13 @@ class Calibration:
         """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
             return cls(np.zeros((0, 1, 1), np.float32))
-        shipped = cls.read(_SHIPPED, _share_of(extractor), f"{extractor.fingerprint}.safetensors")
-        return cls.measure(extractor) if shipped is None else shipped
+        # Photographs are described alike whichever side of a comparison is cut into parts.
+        names = dict.fromkeys([extractor.fingerprint, extractor.fingerprint.replace("-query", "", 1)])
+        for name in names:
+            shipped = cls.read(_SHIPPED, _share_of(extractor), f"{name}.safetensors")
+            if shipped is not None:
+                return shipped
+        return cls.measure(extractor)
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:

@@ -25,7 +25,7 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns, Turn
 from vidkin.features.describe import HANG_TIMEOUT, Silence
-from vidkin.index.query.common import Calibration, CommonFrames, find_common
+from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, find_common, weigh_features
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
@@ -290,27 +290,6 @@ def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
     return Query(weigh_features(features, common))
 
 
-def weigh_features(features: FrameFeatures, common: CommonFrames, end: float = 0.0) -> FrameFeatures:
-    """Prepare stored features for scoring: frames common to many videos of the index count less.
-
-    Args:
-        features: Features as stored.
-        common: Common frames of the index.
-        end: Time at which the video (or the stretch of it) ends according to its container, seconds; 0 if unknown.
-
-    Returns:
-        Values in single precision; the information of each frame is multiplied by one minus its commonness.
-    """
-    values = features.values.astype(np.float32, copy=False)
-    return replace(
-        features,
-        values=values,
-        information=features.information * (1.0 - common.share(values[:, 0])),
-        # A container may state a wrong end; no existing frame is beyond the end.
-        end=max(end, float(features.timestamps[-1])) if end > 0 else None,
-    )
-
-
 # Read a query in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment.
 
 
@@ -418,6 +397,7 @@ class SearchParts:
 
     Attributes:
         common: Frames that many videos of the index share, as of the last :meth:`refresh`.
+        weighed: Features of the videos that were scored last.
     """
 
     def __init__(
@@ -428,6 +408,7 @@ class SearchParts:
         open_extractor: Callable[[], FrameExtractor],
     ) -> None:
         self.common = CommonFrames()
+        self.weighed = WeighedFeatures()
         self._place = place
         self._manifest = manifest
         self._store = store

@@ -14,8 +14,8 @@ from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.features import open_extractor
-from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import Query, describe_query, weigh_features
+from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, weigh_features
+from vidkin.index.query.query import Query, describe_query
 from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, find_turned, is_promising, say_turned, score_of
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
@@ -78,6 +78,7 @@ def find_matches(
     candidates: int = 100,
     read: ReadStretch | None = None,
     rank: Ranker | None = None,
+    weighed: WeighedFeatures | None = None,
 ) -> list[Match]:
     """Find the matches of a query, best first; ties in the order of their paths.
 
@@ -91,6 +92,7 @@ def find_matches(
         read: Reads stretches of videos again, to find the moment that a single picture shows; None compares it with
             stored features.
         rank: Scores the candidates; None scores them in this process.
+        weighed: Features that earlier searches have read.
 
     Raises:
         InvalidArgumentError: A number is out of range.
@@ -106,11 +108,14 @@ def find_matches(
             return find_moments(store, query, ids, common, scorer, read)
         if rank is not None:
             return rank(store, query, ids, common, scorer)
-        return score_candidates(store, query, ids, common, scorer, best=best)
+        return score_candidates(store, query, ids, common, scorer, best=best, weighed=weighed)
 
     def score_look(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
-        return (rank or score_candidates)(store, query, ids, common, scorer)
+        if rank is not None:
+            return rank(store, query, ids, common, scorer)
+        return score_candidates(store, query, ids, common, scorer, weighed=weighed)
 
+    weighed = weighed or WeighedFeatures()  # the query as it is and turned are compared with the same videos
     for attempt in range(1, _MOST_SEARCHES + 1):
         try:
             scored = dict(score(query.as_it_is, find_candidates(store, query, candidates), limit))
@@ -184,6 +189,7 @@ def score_candidates(
     scorer: Scorer,
     *,
     best: int | None = None,
+    weighed: WeighedFeatures | None = None,
 ) -> list[tuple[int, PairScore]]:
     """Second stage: exact scores of these videos, the better of the plain and the mirrored query each.
 
@@ -192,10 +198,8 @@ def score_candidates(
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    targets = {
-        video_id: weigh_features(features, common, store.get(video_id).duration)
-        for video_id, features in zip(readable, store.read_many(readable), strict=True)
-    }
+    features = (weighed or WeighedFeatures(0)).read(store, readable, common)
+    targets = dict(zip(readable, features, strict=True))
     score = _scores_of(scorer, best)
     scores = score(query.plain, targets, False)
     if query.mirrored is not None:
