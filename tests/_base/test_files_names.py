@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vidkin._base.files import describe_missing, drive_name, is_within, open_regular_file, read_at, safe_name
+from vidkin._base.files import (
+    check_length,
+    describe_missing,
+    drive_name,
+    is_within,
+    open_regular_file,
+    read_at,
+    safe_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +149,9 @@ def test_a_path_that_is_too_long_for_windows_says_how_long_it_may_be(monkeypatch
         f"its path has {len(long)} characters, and Windows opens at most 259; turn on long paths (LongPathsEnabled in "
         "the registry), or move it to a folder with a shorter path"
     )
+    assert describe_missing(long[:-1], "file or folder") == "there is no such file or folder"
+    check_length(long[:-1])
+    with pytest.raises(
+        OSError, match=f"would have {len(long)} characters, and Windows opens at most 259; choose a folder"
+    ):
+        check_length(long)

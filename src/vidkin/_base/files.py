@@ -95,15 +95,28 @@ def is_unfinished(name: str) -> bool:
 _LONGEST_PATH = 259 if sys.platform == "win32" else sys.maxsize
 
 
-def describe_missing(path: PathLike) -> str:
-    """Why a file is not found, in words: where Windows finds none with so long a path, how long it may be."""
+def describe_missing(path: PathLike, kind: str = "file") -> str:
+    """Why a file (or what else it could be) is not found, in words: where Windows finds none with so long a path, how
+    long it may be."""
     length = len(os.path.abspath(path))
     if length <= _LONGEST_PATH:
-        return "there is no such file"
+        return f"there is no such {kind}"
     return (
         f"its path has {length} characters, and Windows opens at most {_LONGEST_PATH}; turn on long paths "
         "(LongPathsEnabled in the registry), or move it to a folder with a shorter path"
     )
+
+
+def check_length(path: PathLike) -> None:
+    """Refuse a path that could be written and then not be found again.
+
+    Raises:
+        OSError: Windows opens no file with so long a path.
+    """
+    length = len(os.path.abspath(path))
+    if length > _LONGEST_PATH:
+        cause = f"its path would have {length} characters, and Windows opens at most {_LONGEST_PATH}"
+        raise OSError(errno.ENAMETOOLONG, f"{cause}; choose a folder with a shorter path, or turn on long paths")
 
 
 # Files and folders named by a caller: files are written whole or not at all, and errors name the cause.

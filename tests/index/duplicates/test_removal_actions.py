@@ -127,6 +127,17 @@ def test_a_trash_that_tells_nothing_is_left_to_the_person(
     os.rename(hidden, folder / "spare.mp4")
 
 
+def test_a_file_is_not_moved_to_where_windows_would_not_find_it(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state(folder)
+    monkeypatch.setattr("vidkin._base.files._LONGEST_PATH", 259)
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / ("deep" * 40))
+    assert action.outcome == "skipped"
+    assert "characters, and Windows opens at most 259; choose a folder with a shorter path" in action.cause
+    assert state(folder) == before
+
+
 def test_a_dry_run_touches_nothing(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
     actions = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", dry_run=True)

@@ -343,7 +343,7 @@ def _resume(task: _Task, entry: PlannedFile, step: RemovalStep) -> FileAction | 
     held = FileState(step.source, step.size, 0, step.content) if step.content else file
     here = held.is_at(step.source)
     # What the trash has of a file that is still here was there before.
-    step = replace(step, place=step.place or ("" if here else find_in_trash(step.source)) or "")
+    step = replace(step, place=step.place or ("" if here else find_in_trash(step.source, held)) or "")
     try:
         if not (step.place and held.is_at(step.place)):
             if here:

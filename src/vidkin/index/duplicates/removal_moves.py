@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import configparser
+import ctypes
 import errno
 import hashlib
+import ntpath
 import os
 import shutil
 import stat
@@ -15,6 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from vidkin._base import disk
+from vidkin._base.files import check_length
 from vidkin.errors import MediaError
 from vidkin.index.duplicates.plans import FileState
 
@@ -112,6 +115,7 @@ def move_file(file: FileState, before: os.stat_result, target: str) -> None:
         OSError: It cannot be moved, or changed meanwhile; it is still at its path, or whole at the target.
     """
     source, folder = file.path, os.path.dirname(target)
+    check_length(target)
     disk.make_folders(folder)
     try:
         disk.rename_new(source, target)
@@ -188,35 +192,79 @@ def _copy(file: FileState, target: str) -> None:
 # The system's trash: move a file there, and find it again to restore it.
 
 
-TRASH_IS_FOUND = sys.platform not in ("win32", "darwin")
-"""Whether files can be found in the trash by their notes; Windows and macOS keep where they are to themselves."""
+_SYSTEM = sys.platform
+
+TRASH_IS_FOUND = _SYSTEM not in ("win32", "darwin")
+"""Whether notes in the trash always tell where a file is; Windows and macOS may refuse to list theirs."""
+
+# Of a note in the recycle bin of Windows: what comes before the path, and the longest path in bytes.
+_RECYCLED_HEADER, _LONGEST_RECYCLED = 28, 2 * (1 << 15)
+# A drive that is on another machine, as Windows numbers kinds of drives.
+_REMOTE_DRIVE = 4
 
 
 def put_in_trash(path: str) -> str | None:
     """Move a file to the trash; returns where it is now, None if the system does not tell.
 
     Raises:
-        OSError: The system refuses.
+        OSError: The system refuses, or has no trash there: Windows deletes what is on another machine for good.
     """
     from send2trash import send2trash
 
+    if _SYSTEM == "win32" and _is_remote(path):
+        raise OSError(errno.ENOTSUP, "there is no trash on a drive of another machine; use --move-to FOLDER")
+    before = os.lstat(path)
     disk.before("trash", path)
     send2trash(path)
+    if _SYSTEM == "darwin":
+        for held in _entries(_mac_trashes(path)):
+            with suppress(OSError):
+                if os.path.samestat(os.lstat(held), before):
+                    return held
+        return None
     return find_in_trash(path)
 
 
-def find_in_trash(path: str) -> str | None:
+def find_in_trash(path: str, file: FileState | None = None) -> str | None:
     """Find the file in the trash that was at ``path`` (the one deleted last); None if there is none.
 
-    Follows the freedesktop.org specification (Linux and BSD): the home trash, and one at the root of each volume.
+    Follows the freedesktop.org specification (Linux and BSD): the home trash, and one at the root of each volume. On
+    Windows it follows the notes ``$I...`` of the recycle bin. The trash of macOS keeps no notes that are documented:
+    there a file is found by its name and by what it held.
+
+    Args:
+        path: Where it was.
+        file: What it held; needed on macOS only.
     """
-    newest: tuple[str, str] | None = None
+    if _SYSTEM == "darwin":
+        return None if file is None else _find_by_content(path, file)
+    notes = _recycled(path) if _SYSTEM == "win32" else _noted(path)
+    wanted = os.path.normcase(real_path(path))
+    found = (
+        (deleted, held)
+        for named, deleted, held in notes
+        if os.path.normcase(real_path(named)) == wanted and os.path.lexists(held)
+    )
+    newest = max(found, default=None)
+    return None if newest is None else newest[1]
+
+
+def note_in_trash(place: str) -> Path | None:
+    """Where the trash notes what a file in it was; None if it keeps no note, or the file is in no trash."""
+    held = Path(place)
+    if held.name.startswith("$R"):
+        return held.with_name(f"$I{held.name[2:]}")
+    if held.parent.name == "files":
+        return held.parent.parent / "info" / f"{held.name}.trashinfo"
+    return None
+
+
+def _noted(path: str) -> Iterator[tuple[str, str, str]]:
+    """Former path, time of deletion and place of what is in the trashes of the freedesktop.org specification."""
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     # Trash folders that may hold the file, and what the paths in their notes are relative to.
     folders = [(Path(home) / "Trash", home)]
-    volume = os.path.dirname(os.path.realpath(path))
-    while not os.path.ismount(volume):
-        volume = os.path.dirname(volume)
+    volume = _volume_of(path)
     if hasattr(os, "getuid"):
         folders.append((Path(volume) / ".Trash" / str(os.getuid()), volume))
         folders.append((Path(volume) / f".Trash-{os.getuid()}", volume))
@@ -230,10 +278,76 @@ def find_in_trash(path: str) -> str | None:
                 named = real_path(os.path.join(root, named))
             except (OSError, ValueError, configparser.Error, KeyError):
                 continue  # a note of another program that cannot be read is about another file
-            held = folder / "files" / note.stem
-            if named == real_path(path) and os.path.lexists(held):
-                newest = max(newest or ("", ""), (deleted, os.fspath(held)))
-    return newest[1] if newest else None
+            yield named, deleted, os.fspath(folder / "files" / note.stem)
+
+
+def _recycled(path: str) -> Iterator[tuple[str, str, str]]:
+    """The same of the recycle bin of Windows on the drive of a path: a folder for each user, whose files ``$R...`` have
+    notes ``$I...``: version, size, time of deletion, path."""
+    bins = os.path.join(_volume_of(path), "$Recycle.Bin")
+    for entry in _entries(_entries([bins])):
+        folder, name = os.path.split(entry)
+        if not name.startswith("$I"):
+            continue
+        try:
+            with open(entry, "rb") as file:
+                content = file.read(_RECYCLED_HEADER + _LONGEST_RECYCLED)
+            # Version 1 has room for 260 characters, version 2 says how many follow.
+            start = {1: _RECYCLED_HEADER - 4, 2: _RECYCLED_HEADER}[int.from_bytes(content[:8], "little")]
+            named = content[start : start + (len(content) - start) // 2 * 2].decode("utf-16-le").partition("\0")[0]
+            named = real_path(named)
+        except (OSError, ValueError, KeyError):
+            continue  # what cannot be read is about another file
+        yield named, f"{int.from_bytes(content[16:24], 'little'):020d}", os.path.join(folder, f"$R{name[2:]}")
+
+
+def _find_by_content(path: str, file: FileState) -> str | None:
+    """The newest file in the trashes of macOS that has the name, perhaps with a number or a time, and the content."""
+    stem, ending = os.path.splitext(os.path.basename(path))
+    found = []
+    for held in _entries(_mac_trashes(path)):
+        name = os.path.basename(held)
+        if name.startswith(stem) and name.endswith(ending):
+            with suppress(OSError):
+                status = os.lstat(held)
+                if status.st_size == file.size and file.is_at(held):
+                    found.append((status.st_ctime_ns, held))
+    return max(found)[1] if found else None
+
+
+def _mac_trashes(path: str) -> list[str]:
+    """Folders of the trash of macOS that may hold what was at a path: at home, and on other disks."""
+    folders = [os.path.expanduser("~/.Trash")]
+    if hasattr(os, "getuid"):
+        folders.append(os.path.join(_volume_of(path), ".Trashes", str(os.getuid())))
+    return folders
+
+
+def _entries(folders: Iterable[str]) -> Iterator[str]:
+    """What is in folders, without those that cannot be listed."""
+    for folder in folders:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def _volume_of(path: str) -> str:
+    """Root of the disk that a path is on."""
+    volume = os.path.dirname(os.path.realpath(path))
+    while not os.path.ismount(volume) and os.path.dirname(volume) != volume:
+        volume = os.path.dirname(volume)
+    return volume
+
+
+def _is_remote(path: str) -> bool:
+    """Whether Windows has a path from another machine."""
+    drive = ntpath.splitdrive(os.path.abspath(path))[0]
+    if drive.startswith(("\\\\", "//")):
+        return True
+    kernel = getattr(getattr(ctypes, "windll", None), "kernel32", None)
+    return kernel is not None and kernel.GetDriveTypeW(f"{drive}\\") == _REMOTE_DRIVE
 
 
 def real_path(path: str) -> str:

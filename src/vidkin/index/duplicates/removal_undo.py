@@ -23,6 +23,7 @@ from vidkin.index.duplicates.removal_moves import (
     find_in_trash,
     hold_files,
     move_file,
+    note_in_trash,
     real_path,
     remove_original,
     remove_partial,
@@ -99,7 +100,7 @@ class Return:
         place = step.place
         # What the trash has of a file that never left was there before.
         if not place and not (step.state == "begun" and file is not None and file.is_at(step.source)):
-            place = find_in_trash(step.source) or ""
+            place = find_in_trash(step.source, file) or ""
         return cls(replace(step, place=place), file, keep)
 
 
@@ -235,7 +236,7 @@ def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list
     size = item.held.size if item.held is not None else 0
     cause, note = f"it is no longer in {step.place or 'the trash'}", ""
     if not step.place and not TRASH_IS_FOUND:
-        cause = "this system does not tell where its trash keeps files; open the trash, and restore the file there"
+        cause = "the trash does not tell where it is; open the trash, and restore the file there"
     try:
         if step.state == "begun" and os.path.lexists(step.source):
             if here and not dry_run:
@@ -284,9 +285,6 @@ def _why_no_link(step: RemovalStep, path: str, kept: FileState | None) -> str:
 
 
 def _note_of(step: RemovalStep) -> Path | None:
-    """The note of the trash on a file in it; None if the file is not there."""
-    held = Path(step.place)
-    if not step.place or held.parent.name != "files":
-        return None
-    note = held.parent.parent / "info" / f"{held.name}.trashinfo"
-    return note if find_in_trash(step.source) == step.place else None
+    """The note of the trash on a file in it; None if there is none, or it is about another file."""
+    note = note_in_trash(step.place) if step.place else None
+    return note if note is not None and find_in_trash(step.source) == step.place else None

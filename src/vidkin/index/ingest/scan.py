@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_regular_file
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, describe_missing, open_regular_file
 from vidkin.index.storage.files import is_same_file
 from vidkin.index.storage.manifest import MANIFEST_FILE, FolderRules
 
@@ -140,7 +140,7 @@ class _Walk:
         try:
             state = os.stat(path)
         except OSError as error:
-            self._problems[path] = _cause(error)
+            self._problems[path] = _cause(path, error)
             return
         if stat.S_ISDIR(state.st_mode) and os.path.islink(path):
             self._named_links.append((path, state))
@@ -164,7 +164,7 @@ class _Walk:
                 with os.scandir(folder) as listing:
                     entries = sorted(listing, key=lambda entry: entry.name)
             except OSError as error:
-                self._problems[folder] = f"cannot be listed: {_cause(error)}"
+                self._problems[folder] = f"cannot be listed: {_cause(folder, error)}"
                 continue
             if folder == root and not is_link:
                 self._folders.append(root)
@@ -180,7 +180,7 @@ class _Walk:
             state = entry.stat()
         except OSError as error:
             if named_as_video:
-                self._problems[entry.path] = _cause(error)
+                self._problems[entry.path] = _cause(entry.path, error)
             return
         is_folder = stat.S_ISDIR(state.st_mode)
         pattern = self._rules.excluded_by(entry.path, is_folder=is_folder)
@@ -223,9 +223,9 @@ def _is_typescript(path: str, size: int) -> bool:
         return False
 
 
-def _cause(error: OSError) -> str:
+def _cause(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "there is no such file or folder"
+        return describe_missing(path, "file or folder")
     return (error.strerror or type(error).__name__).lower()
 
 
