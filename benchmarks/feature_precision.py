@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from vidkin.index import Index
-from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import describe_query, weigh_features
+from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
+from vidkin.index.query.query import describe_query
 from vidkin.index.storage.lance import LanceStore
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.rendering.machine import describe_machine

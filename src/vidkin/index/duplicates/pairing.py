@@ -13,8 +13,8 @@ from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.duplicates.signatures import Signatures
-from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import Query, Readings, weigh_features
+from vidkin.index.query.common import CommonFrames, weigh_features
+from vidkin.index.query.query import Query, Readings
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
 from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, say_turned
 from vidkin.index.storage.contract import VectorStore
