@@ -80,6 +80,33 @@ def test_an_unusual_speed_gives_way_to_a_usual_one(film: Path, tmp_path: Path, t
     assert exact.target_start - true * exact.query_start == pytest.approx(2.0, abs=1 / RATE)
 
 
+def test_an_excerpt_between_two_cuts_has_its_ends_at_the_cuts(film: Path, tmp_path: Path) -> None:
+    pictures = [*pan("rocket", 40), *list(frames())[100:175], *pan("rocket", 60)]
+    copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
+    # Frames 100 to 174, four to seven seconds of the film, are 1.6 to 4.6 s of the copy.
+    for off in ((-0.9, 1.1), (0.7, -0.4)):
+        start, end = 1.6 + off[0], 4.6 + off[1]
+        exact = refine_segment(copy, film, Segment(start, end, start + 2.4, end + 2.4, 0.9))
+        assert exact.query_start == pytest.approx(1.6, abs=0.5 / RATE)
+        assert exact.query_end == pytest.approx(4.6, abs=0.5 / RATE)
+        assert (exact.target_start, exact.target_end) == pytest.approx((4.0, 7.0), abs=1 / RATE)
+
+
+def test_a_match_that_goes_on_to_the_end_of_a_file_ends_with_it(film: Path, tmp_path: Path) -> None:
+    copy = encode(tmp_path / "copy.mp4", list(frames())[225:], rate=RATE)  # the last three seconds
+    exact = refine_segment(copy, film, Segment(0.8, 2.0, 9.8, 11.0, 0.9))
+    assert (exact.query_start, exact.query_end) == pytest.approx((0.0, 3.0), abs=1 / RATE)
+    assert (exact.target_start, exact.target_end) == pytest.approx((9.0, 12.0), abs=1 / RATE)
+
+
+def test_a_still_picture_between_cuts_has_its_ends_there_and_speed_one(tmp_path: Path) -> None:
+    picture = next(frames())
+    still = encode(tmp_path / "still.mp4", [picture] * 200, rate=RATE)
+    copy = encode(tmp_path / "copy.mp4", [*pan("rocket", 50), *[picture] * 75, *pan("rocket", 50)], rate=RATE)
+    exact = refine_segment(copy, still, Segment(1.8, 4.6, 3.0, 6.08, 0.9, 1.1))
+    assert (exact.query_start, exact.query_end, exact.speed) == pytest.approx((2.0, 5.0, 1.0), abs=0.5 / RATE)
+
+
 def test_what_does_not_move_or_does_not_match_stays_as_it_was(film: Path, tmp_path: Path) -> None:
     still = encode(tmp_path / "still.mp4", [next(frames())] * 50, rate=RATE)
     other = encode(tmp_path / "other.mp4", pan("rocket", 100), rate=RATE)
