@@ -24,7 +24,9 @@ from vidkin.similarity.evidence import (
     compare_parts,
     compare_views,
     compare_whole,
+    count_different,
     find_news,
+    match_frames,
     most_similar,
     similarities_from,
     split_by_changes,
@@ -54,6 +56,17 @@ _PARTS_A_SECOND, _PART_PAIRS_ALIGNED = 1.0, 3
 # Seconds that a pair of parts must promise, or this share of what the video that shows less has to show.
 _LEAST_PROMISE_OF_PAIRS, _LEAST_SHARE_OF_PAIRS = 0.3, 0.07
 _MOST_CELLS_OF_PARTS = 1 << 22
+
+# What changes in both pictures at once, in the same regions: how many of the regions count, least of them that both
+# videos must have in common, least number of frames, and segments looked at.
+_REGIONS_COUNTED, _FEWEST_REGIONS, _FEWEST_FRAMES, _SEGMENTS_LOOKED_AT = 8, 12, 5, 2
+# Size of a change of a descriptor that is as likely noise, the brightness of the map, and the least seconds above its
+# threshold.
+_NOISE, _BRIGHT, _LEAST_SECONDS = 0.05, 2.0, 1.0
+# Share of the regions that have to move for all of the agreement to count.
+_LEAST_MOVING = 0.15
+# Tolerance in shares of the picture within which two boxes are the same.
+_SAME_REGION = 0.02
 
 # By how much a mean of numbers in single precision may be above the largest of them.
 _ROUNDING_OF_MEANS = 1e-4
@@ -145,8 +158,22 @@ class CopyScorer:
         side = ComparedVideo(query)
         return [self._compare_parts(side, ComparedVideo(target), mirrored) for target in targets]
 
-    def _compare_parts(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore | None:
-        settings = replace(
+    def score_changes(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore | None]:
+        """Scores by what changes at once in the same regions of both pictures, however much of them is covered or
+        blended over; see :class:`vidkin.similarity.scorer.ScorerOfParts`.
+
+        With rho the mean correlation of changes in the eight regions that agree best, from n frames:
+        ``score = 1 - (1 - x g)^2`` where ``x = (rho - region_chance / sqrt(n - 1)) / region_full`` in [0, 1] and g the
+        evidence of a match of parts.
+        """
+        settings = self._settings_of_parts()
+        side = ComparedVideo(query)
+        return [_score_changes(side, ComparedVideo(target), settings, mirrored) for target in targets]
+
+    def _settings_of_parts(self) -> ScoreSettings:
+        return replace(
             self.settings,
             threshold=self.settings.threshold_of_part_pairs,
             evidence=self.settings.evidence_of_part_pairs,
@@ -154,6 +181,9 @@ class CopyScorer:
             doubt=self.settings.doubt_of_part_pairs,
             doubt_of_plain=self.settings.doubt_of_plain_part_pairs,
         )
+
+    def _compare_parts(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore | None:
+        settings = self._settings_of_parts()
         best: PairScore | None = None
         for first, second, frame_map in part_pairs(query, target, settings.threshold):
             assert first is not None
@@ -364,6 +394,125 @@ def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) ->
                 )
             )
     return pairs
+
+
+# What changes at once in the same regions of both pictures.
+#
+# A video that is covered, or that another one is blended over, looks like neither of the two; but where it is seen, it
+# changes when the source changes, and in the same direction. Chance hardly does that in several regions at once.
+#
+# Shapes: K regions that both videos have, n and m frames, D values of a region.
+
+
+def _score_changes(
+    query: ComparedVideo, target: ComparedVideo, settings: ScoreSettings, mirrored: bool
+) -> PairScore | None:
+    """See :meth:`CopyScorer.score_changes`; None if no stretch of both changes together."""
+    views = _shared_regions(query, target)
+    if len(views) < _FEWEST_REGIONS:
+        return None
+    seconds = min(len(side.described) * side.part_period for side in (query, target))
+    one, other = (
+        _region_changes(side, max(_FEWEST_FRAMES, round(seconds / side.part_period)))[:, views].reshape(
+            len(side.described), -1
+        )
+        for side in (query, target)
+    )
+    least = np.float32(math.sqrt(_LEAST_MOVING * len(views)))
+    # Of regions that stand still nothing is expected, if some others move.
+    sizes = [np.maximum(np.sqrt(np.einsum("nd,nd->n", side, side)), least) for side in (one, other)]
+    frame_map = np.clip(one @ other.T * (np.float32(_BRIGHT) / sizes[0][:, None] / sizes[1]), 0, 1)
+    first, second = (side.whole.frames(side.described) for side in (query, target))
+    if _least_seconds(frame_map - settings.region_threshold, first.period, second.period) < _LEAST_SECONDS:
+        return None
+    segments = align(
+        frame_map,
+        first.timestamps,
+        second.timestamps,
+        query_weights=first.information,
+        target_weights=second.information,
+        threshold=settings.region_threshold,
+        maximum_segments=_SEGMENTS_LOOKED_AT,
+        mirrored=mirrored,
+    )
+    news = find_news(first, settings.still), find_news(second, settings.still)
+    ends = [math.inf if side.features.end is None else side.features.end for side in (query, target)]
+    best, kept = 0.0, []
+    for segment in segments:
+        rows, columns = match_frames(first, second, segment)
+        certainty = _certainty(query, target, views, (rows, columns), settings)
+        flat = np.full(frame_map.shape, certainty, np.float32)
+        score = Evidence.of(flat, first, second, rows, columns, news).score(1.0, settings)
+        if score > 0:
+            best = max(best, score)
+            kept.append(replace(segment.cut(*ends), score=stretch_score(certainty)))
+    if not kept:
+        return None
+    shown = _of_every_frame(frame_map, 0, query.described, len(query.whole))
+    shown = _of_every_frame(shown, 1, target.described, len(target.whole))
+    return PairScore(best, tuple(sorted(kept, key=lambda segment: -segment.score)), shown)
+
+
+def _certainty(
+    query: ComparedVideo,
+    target: ComparedVideo,
+    views: NDArray[np.int64],
+    matched: tuple[NDArray[np.int64], NDArray[np.int64]],
+    settings: ScoreSettings,
+) -> float:
+    """How certain it is that a stretch shows the same, in [0, 1], from described frames of both that match."""
+    frames = count_different(matched[1])
+    if frames < _FEWEST_FRAMES:
+        return 0.0
+    changes = []
+    for side, places in zip((query, target), matched, strict=True):
+        values = _region_values(side)[places][:, views]
+        changes.append(values - values.mean(0))
+    energies = [np.einsum("nkd,nkd->k", change, change) for change in changes]
+    least = np.minimum(*energies) / len(matched[0])
+    correlations = np.einsum("nkd,nkd->k", *changes) / np.sqrt(energies[0] * energies[1] + 1e-9)
+    correlations *= least**2 / (least**2 + settings.region_energy**2)
+    rho = float(np.sort(correlations)[-_REGIONS_COUNTED:].mean())
+    return min(1.0, max(0.0, (rho - settings.region_chance / math.sqrt(frames - 1)) / settings.region_full))
+
+
+def _region_values(side: ComparedVideo) -> NDArray[np.float32]:
+    """Descriptors [n, V, D] of all views in the described frames."""
+    values: NDArray[np.float32] = side.features.values[side.described]
+    return values.reshape(*values.shape[:2], -1)
+
+
+def _region_changes(side: ComparedVideo, window: int) -> NDArray[np.float32]:
+    """Directions [n, V, D] in which every view differs from its mean over a window of frames; short where that may be
+    noise. Kept where the window is the whole video, as it is for a query that is compared with longer ones."""
+    features, count = side.features, len(side.described)
+    if window < count or features.values.nbytes > MOST_KEPT:
+        return _changes_over(_region_values(side), window)
+    return features.once(_region_changes, lambda: _changes_over(_region_values(side), count))
+
+
+def _changes_over(values: NDArray[np.float32], window: int) -> NDArray[np.float32]:
+    """See :func:`_region_changes`, for descriptors [n, V, D]."""
+    window = min(window, len(values))
+    sums = np.concatenate([np.zeros_like(values[:1], np.float64), np.cumsum(values, 0, dtype=np.float64)])
+    first = np.clip(np.arange(len(values)) - window // 2, 0, len(values) - window)
+    change: NDArray[np.float32] = values - ((sums[first + window] - sums[first]) / window).astype(np.float32)
+    change /= np.linalg.norm(change, axis=2, keepdims=True) + np.float32(_NOISE)
+    return change
+
+
+def _shared_regions(query: ComparedVideo, target: ComparedVideo) -> NDArray[np.int64]:
+    """Views that are the same part of both pictures."""
+    placed = []
+    for side in (query, target):
+        if side.features.boxes is None or not len(side.described):
+            return np.zeros(0, np.int64)
+        boxes = side.features.boxes[side.described[0]].astype(np.float32)
+        corner, size = boxes[0, [0, 1, 0, 1]], np.tile(boxes[0, 2:] - boxes[0, :2], 2)
+        # A view that does not exist is nowhere near any other.
+        placed.append(np.where(boxes.any(axis=1, keepdims=True), (boxes - corner) / np.maximum(size, 1e-6), np.nan))
+    count = min(map(len, placed))
+    return np.flatnonzero(np.abs(placed[0][:count] - placed[1][:count]).max(axis=1) < _SAME_REGION)
 
 
 def _least_seconds(excess: NDArray[np.float32], period: float, other_period: float) -> NDArray[np.float32]:

@@ -639,6 +639,11 @@ class ScoreSettings:
         doubt_of_short: Similarity, in [0, 1), that in addition means nothing in a match of a moment, and less in one
             of up to 4 s.
         doubt_of_short_parts: The same for a part of one picture.
+        region_threshold: Least agreement of changes in all regions of two frames that counts.
+        region_chance: Divided by the square root of the number of frames minus one, the correlation that the changes of
+            the best regions of unrelated videos reach by chance.
+        region_full: Correlation above that from which the regions are certain to show the same.
+        region_energy: ``change_energy`` of a single region.
         spatial_share: k_s of the TopK-Chamfer similarity of two frames.
         maximum_segments: Maximum number of segments reported per pair.
     """
@@ -662,5 +667,9 @@ class ScoreSettings:
     doubt_of_plain: float = 0.4
     doubt_of_short: float = 0.0
     doubt_of_short_parts: float = 0.4
+    region_threshold: float = 0.2
+    region_chance: float = 0.8
+    region_full: float = 0.2
+    region_energy: float = 0.01
     spatial_share: float | None = None
     maximum_segments: int = 8

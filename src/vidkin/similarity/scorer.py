@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 
-SCORE_REVISION = 6
+SCORE_REVISION = 7
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""
 
@@ -119,6 +119,16 @@ class ScorerOfParts(Scorer, Protocol):
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore | None]:
         """One result for each target, in their order; None where no pair of parts is worth a look.
+
+        Args:
+            query, targets, mirrored: As for :meth:`Scorer.score`.
+        """
+
+    def score_changes(
+        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+    ) -> list[PairScore | None]:
+        """One result for each target by what changes in the same regions of both; None where nothing does, which is
+        soon known.
 
         Args:
             query, targets, mirrored: As for :meth:`Scorer.score`.

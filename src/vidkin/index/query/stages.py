@@ -46,6 +46,8 @@ _MOST_SEARCHES = 5
 _SURE = 0.98
 # Parts are compared with parts for the most promising unsure candidates only: a fifth of all, and at least so many.
 _SHARE_BY_PARTS, _LEAST_BY_PARTS = 5, 16
+# By how much the score of what changes at once must be higher: it does not say which part of the picture is seen.
+_CHANGES_MARGIN = 0.05
 
 
 class Ranker(Protocol):
@@ -214,11 +216,15 @@ def score_candidates(
     if isinstance(scorer, ScorerOfParts) and query.plain.values.shape[1] > 1:
         # Each video for itself, so that a limit only cuts the list off.
         most = max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)
-        first = [video for video in readable if score_of(scores, video) < SURE_ENOUGH][:most]
-        unsure = {video: targets[video] for video in first}
-        for video_id, by_parts in zip(unsure, scorer.score_parts(query.plain, list(unsure.values())), strict=True):
-            if by_parts is not None and by_parts.score > score_of(scores, video_id):
-                scores[video_id] = by_parts
+        left = [video for video in readable if score_of(scores, video) < SURE_ENOUGH]
+        for score_more, videos, margin in (
+            (scorer.score_parts, left[:most], 0.0),
+            (scorer.score_changes, left, _CHANGES_MARGIN),
+        ):
+            others = score_more(query.plain, [targets[video] for video in videos])
+            for video_id, pair in zip(videos, others, strict=True):
+                if pair is not None and pair.score > score_of(scores, video_id) + margin:
+                    scores[video_id] = pair
     return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
 
 
@@ -602,10 +608,12 @@ def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
     if best.score >= SURE_ENOUGH:
         return best
     if isinstance(scorer, ScorerOfParts):
-        by_parts = scorer.score_parts(first.plain, [second.plain])[0]
-        other_way = scorer.score_parts(second.plain, [first.plain])[0]
-        results = [best, by_parts, None if other_way is None else swap_sides(other_way)]
-        best = max((result for result in results if result is not None), key=lambda result: result.score)
+        for score_more, margin in ((scorer.score_parts, 0.0), (scorer.score_changes, _CHANGES_MARGIN)):
+            one_way = score_more(first.plain, [second.plain])[0]
+            other_way = score_more(second.plain, [first.plain])[0]
+            for result in (one_way, None if other_way is None else swap_sides(other_way)):
+                if result is not None and result.score > best.score + margin:
+                    best, margin = result, 0.0
     turned = [
         *_scores_of_turns(first, second, scorer),
         *(swap_sides(result) for result in _scores_of_turns(second, first, scorer)),
