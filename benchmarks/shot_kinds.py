@@ -1,11 +1,12 @@
 """How well shot detectors find every kind of cut, and what they take for one: a row for each kind.
 
     python benchmarks/shot_kinds.py --clips FILE [FILE ...] --photographs FOLDER [FOLDER ...] \
-        [--detectors default band rule] [--videos 3] [--output FILE.json]
+        [--detectors default band rule] [--videos 3] [--rows fade wipe ...] [--output FILE.json]
 
 Films of one kind of join each are composed (`vidkin_research.made`), encoded at crf 18 to 33 and given to every
 detector; ``rule`` is the one of `vector_rule.py`. Joins inside a scene change at least 8 % of the picture's structure.
-Clips (files or folders) and photographs must be others than those that a detector was trained on.
+Clips (files or folders) and photographs must be others than those that a detector was trained on. With --rows only
+these kinds are composed, the same films as in a run of all, and replace their rows in FILE.json.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def main() -> None:
     parser.add_argument("--detectors", nargs="+", default=["default"])
     parser.add_argument("--videos", type=int, default=3, help="films of each row")
     parser.add_argument("--most-photographs", type=int, default=400)
+    parser.add_argument(
+        "--rows", nargs="+", choices=list(ROWS), default=list(ROWS), metavar="KIND", help="default: all"
+    )
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     pictures = files(given.photographs, IMAGE_EXTENSIONS)
@@ -79,13 +83,20 @@ def main() -> None:
                 length = FRAMES
                 if name in (SHORT, FILM):
                     length = int(np.exp(random.uniform(np.log(7), np.log(40 if name == SHORT else 300))))
+                quality = int(random.integers(18, 34))
+                if name not in given.rows:
+                    continue  # what is drawn for it is drawn all the same: other films stay as they are
                 film = compose_film(footage, length, seed=90_000 + 100 * place + number, recipe=recipe)
-                write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=int(random.integers(18, 34)))
+                write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=quality)
                 labels = BoundaryLabels(film.hard, film.gradual)
                 for detector in given.detectors:
                     worker = VectorRule() if detector == "rule" else detector
                     found[detector].append((detect(path, worker).cuts, labels))
-            rows += [show(name, detector, evaluate_cuts(pairs).every) for detector, pairs in found.items()]
+            rows += [show(name, detector, evaluate_cuts(pairs).every) for detector, pairs in found.items() if pairs]
+    if given.output and given.output.is_file() and given.rows != list(ROWS):
+        new = {(row["row"], row["detector"]): row for row in rows}
+        rows = [new.pop((row["row"], row["detector"]), row) for row in json.loads(given.output.read_text("utf-8"))]
+        rows += new.values()
     if given.output:
         given.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -37,6 +37,20 @@ def test_a_picture_between_two_fades_divides_them() -> None:
     assert len(settle_fades([fade(50, 70), fade(80, 100)], contrasts(), TIMES)) == 2
 
 
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(DetectedCut(58, "wipe", 0.99, 56, 60), 1), (DetectedCut(61, "hard", 0.6), 1), (DetectedCut(61, "hard", 0.95), 2)],
+    ids=["a short fade taken for a wipe", "a short fade taken for a cut", "a certain cut"],
+)
+def test_what_leads_to_the_background_of_a_fade_is_its_begin(first: DetectedCut, count: int) -> None:
+    """Plain frames 61 to 74, then a fade from them."""
+    cuts = settle_fades([first, fade(75, 95)], contrasts((61, 74)), TIMES)
+    assert len(cuts) == count
+    assert (cuts[-1].kind, cuts[-1].end_frame) == ("fade", 95)
+    # With a picture between them they are two.
+    assert len(settle_fades([first, fade(75, 95)], contrasts((61, 70)), TIMES)) == 2
+
+
 def test_cuts_to_black_and_away_from_it_are_one_transition() -> None:
     """Three black frames, 60 to 62; a second of them is a shot of its own."""
     (cut,) = settle_fades([DetectedCut(60), DetectedCut(63)], contrasts((60, 62)), TIMES)

@@ -5,17 +5,33 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.media import write_video
 from vidkin.shots.training.judging import BoundaryLabels
-from vidkin_research.shots.material import LabelledVideo, annotation_of, composed_part, edited_videos
+from vidkin_research.shots.material import LabelledVideo, annotation_of, composed_part, edited_videos, with_whole_fades
 
 
 def test_shots_lie_between_cuts_and_transitions() -> None:
     video = LabelledVideo(Path("a.mp4"), BoundaryLabels((10, 40), ((0, 3), (20, 29))))
     annotation = annotation_of(video, 50)
     assert [(shot.start, shot.end) for shot in annotation.shots] == [(4, 10), (10, 20), (30, 40), (40, 50)]
+
+
+@pytest.mark.parametrize(("plain", "labels"), [(0, 1), (6, 1), (24, 1), (40, 2)])
+def test_a_fade_out_and_the_fade_in_after_it_are_one_label_if_black_lasts_a_second_at_most(
+    tmp_path: Path, plain: int, labels: int
+) -> None:
+    """10 frames of a picture, 8 to black, some black ones, 8 from it, 10 of the picture; 25 frames a second."""
+    picture = np.kron(np.random.default_rng(0).integers(40, 220, (6, 10)), np.ones((12, 12)))[..., None].repeat(3, 2)
+    down = [picture * share for share in np.linspace(0.9, 0, 8)]
+    frames = [*[picture] * 10, *down, *[picture * 0] * plain, *down[::-1], *[picture] * 10]
+    write_video(tmp_path / "film.mp4", (frame.astype(np.uint8) for frame in frames), rate=25)
+    fades = ((10, 17), (18 + plain, 25 + plain))
+    whole = with_whole_fades(LabelledVideo(tmp_path / "film.mp4", BoundaryLabels((), fades)))
+    assert whole.labels.gradual == (((10, 25 + plain),) if labels == 1 else fades)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,17 @@ def test_every_detector_is_judged_and_a_second_call_trains_nothing(clips: Path, 
     assert again.summary == report.summary
 
 
+def test_without_seeds_the_composed_videos_are_judged_and_nothing_is_trained(
+    clips: Path, edited: Path, tmp_path: Path
+) -> None:
+    study = replace(SMALL, seeds=0, detectors=("default",))
+    report = run_shot_study(study, edited, videos=clips, work=tmp_path)
+    assert {row["detector"] for row in report.runs} == {"default"}
+    assert {"edited", "composed"} <= {row["set"] for row in report.runs}
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "composed-train").exists()
+
+
 def test_without_clips_only_detectors_that_need_no_training_are_judged(edited: Path, tmp_path: Path) -> None:
     report = run_shot_study(ShotStudy(), edited, work=tmp_path)
     assert {row["detector"] for row in report.runs} == set(ShotStudy().detectors)

@@ -12,7 +12,7 @@ from vidkin.shots.contract import DetectedCut
 
 # Contrast below which an encoded frame shows a plain background, and the seconds up to which one divides neither a
 # fade-out from a fade-in nor a cut to it from a cut away from it.
-PLAIN, _FADE_GAP, _CUT_GAP = 2.0, 1.0, 0.5
+PLAIN, FADE_GAP, _CUT_GAP = 2.0, 1.0, 0.5
 
 # Confidence from which a cut is one, wherever it lies.
 _CERTAIN = 0.9
@@ -24,9 +24,10 @@ def settle_fades(
     """Join what is divided only by a plain background of a moment, and drop sudden cuts inside fades.
 
     Two fades a second or less apart, or two sudden cuts half a second or less apart, are one fade if all frames
-    between show a plain background. A fade that has only a second of such frames before or after it reaches the first
-    or last frame. A sudden cut of less than .9 inside a fade is dropped where the picture has less than half of the
-    contrast that it has around the fade.
+    between show a plain background. So are a fade and what else leads to that background in time: a transition of
+    another kind, or a sudden cut of less than .9, which is a fade of a few frames. A fade that has only a second of
+    such frames before or after it reaches the first or last frame. A sudden cut of less than .9 inside a fade is
+    dropped where the picture has less than half of the contrast that it has around the fade.
 
     Args:
         cuts: Cuts in order of frames.
@@ -54,20 +55,27 @@ def settle_fades(
 def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> bool:
     first = one.frame if one.end_frame is None else one.end_frame + 1
     last = other.frame if other.start_frame is None else other.start_frame
-    if one.is_gradual != other.is_gradual or (one.is_gradual and not one.kind == other.kind == "fade"):
+    is_sudden = not (one.is_gradual or other.is_gradual)
+    if not is_sudden and ("fade" not in (one.kind, other.kind) or any(map(_is_certain_cut, (one, other)))):
         return False
-    if times[last] - times[min(first, last)] > (_FADE_GAP if one.is_gradual else _CUT_GAP):
+    if times[last] - times[min(first, last)] > (_CUT_GAP if is_sudden else FADE_GAP):
         return False
-    return bool((contrasts[first:last] < PLAIN).all()) and (one.is_gradual or last > first)
+    # Two fades may meet in a frame that is not quite plain; others are only one where something plain is between.
+    are_fades = one.kind == other.kind == "fade"
+    return bool((contrasts[first:last] < PLAIN).all()) and (are_fades or last > first)
+
+
+def _is_certain_cut(cut: DetectedCut) -> bool:
+    return not cut.is_gradual and cut.confidence >= _CERTAIN
 
 
 def _reach_ends(fade: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> DetectedCut:
     start, end = fade.start_frame, fade.end_frame
     if fade.kind != "fade" or start is None or end is None:
         return fade
-    if (contrasts[:start] < PLAIN).all() and times[start] - times[0] <= _FADE_GAP:
+    if (contrasts[:start] < PLAIN).all() and times[start] - times[0] <= FADE_GAP:
         start = 0
-    if (contrasts[end + 1 :] < PLAIN).all() and times[-1] - times[end] <= _FADE_GAP:
+    if (contrasts[end + 1 :] < PLAIN).all() and times[-1] - times[end] <= FADE_GAP:
         end = len(contrasts) - 1
     return replace(fade, start_frame=start, end_frame=end, frame=max(1, (start + end + 1) // 2))
 

@@ -69,7 +69,9 @@ def shots(
     work: WorkOption = Path("vidkin-benchmark"),
     output: FiguresOption = None,
     save: SaveModelOption = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each loss and of DeepSBD.")] = 3,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=0, help="Runs of each loss and of DeepSBD; 0 trains nothing.")
+    ] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="One seed and a third of the steps.")] = False,
     json: JsonOption = False,
 ) -> None:

@@ -296,13 +296,8 @@ class _FilmComposer:
         after[:hold] = ground
         course = (np.arange(into) / into).astype(np.float32)[:, None, None, None]
         after[hold : hold + into] = ground * (1 - course) + after[hold : hold + into] * course
-        if hold <= _ONE_FADE:
-            self._joins.append(Join("fade", begin - out, begin + hold + into - 1))
-        else:
-            self._joins.append(Join("fade", begin - out, begin - 1))
-            self._joins.append(Join("fade", begin + hold, begin + hold + into - 1))
+        # The ground stands for less than a second: a fade out and in again, which is one transition.
+        self._joins.append(Join("fade", begin - out, begin + hold + into - 1))
 
 
 _NEUTRAL = 128.0
-# A fade out and in again is one transition where the ground between stands no longer than this many frames.
-_ONE_FADE = 8

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
 from vidkin._base.values import read_json
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
+from vidkin.media import iter_planes
 from vidkin.shots.contract import SUDDEN
+from vidkin.shots.fades import FADE_GAP, PLAIN
 from vidkin.shots.training.judging import BoundaryLabels, read_boundary_labels
 from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
@@ -27,6 +31,7 @@ __all__ = [
     "edited_videos",
     "labeled_collection",
     "test_takes",
+    "with_whole_fades",
 ]
 
 TEST_CLIPS = (
@@ -150,6 +155,30 @@ def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVi
     if not videos:
         raise InvalidArgumentError(f"{folder}: has none of the videos that {labels} has labels for")
     return videos
+
+
+def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
+    """The video with one label for a fade out and the fade in after it, as the detector counts them: at most a second
+    apart, with a plain background between them."""
+    blocks = list(iter_planes(video.path))
+    if not blocks or len(video.labels.gradual) < 2:
+        return video
+    times = np.concatenate([block.timestamps for block in blocks])
+    contrasts = np.concatenate([block.luma.reshape(len(block), -1).std(axis=1) for block in blocks])
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(video.labels.gradual):
+        if joined and last < len(times):
+            before = joined[-1][1]
+            is_near = first > before and times[first] - times[before] <= FADE_GAP
+            if (
+                is_near
+                and contrasts[before : first + 1].min() < PLAIN
+                and (contrasts[before + 1 : first] < PLAIN).all()
+            ):
+                joined[-1] = joined[-1][0], last
+                continue
+        joined.append((first, last))
+    return replace(video, labels=BoundaryLabels(video.labels.hard, tuple(joined)))
 
 
 def test_takes(clips: Path, photographs: Path | None) -> list[Path]:

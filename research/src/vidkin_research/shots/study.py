@@ -25,7 +25,14 @@ from vidkin_research.made.transitions import TRANSITION_FAMILIES
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
 from vidkin_research.shots.composed import build_transitions, score_families
 from vidkin_research.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
-from vidkin_research.shots.material import LabelledVideo, composed_part, edited_videos, labeled_collection, test_takes
+from vidkin_research.shots.material import (
+    LabelledVideo,
+    composed_part,
+    edited_videos,
+    labeled_collection,
+    test_takes,
+    with_whole_fades,
+)
 from vidkin_research.shots.published import PublishedDetector, train_and_detect_published
 from vidkin_research.spread import spread
 
@@ -51,7 +58,7 @@ class ShotStudy:
     Attributes:
         detectors: Registered detectors that need no training.
         losses: Losses used to train a detector.
-        seeds: Number of trainings of every loss and of DeepSBD.
+        seeds: Number of trainings of every loss and of DeepSBD; 0 judges only detectors that need none.
         steps: Number of steps of a training on shots.
         segment_steps: Number of steps of a training of DeepSBD.
         window: Number of frames in a clip.
@@ -100,7 +107,7 @@ class _Material:
     @property
     def videos(self) -> list[LabelledVideo]:
         """Every evaluated video, once."""
-        return list(dict.fromkeys(video for videos in self.sets.values() for video in videos))
+        return list({video.path: video for videos in self.sets.values() for video in videos}.values())
 
 
 def run_shot_study(
@@ -198,13 +205,18 @@ def _gather(
     name = "edited" if labels is None else labels[0]
     sets: dict[str, Sequence[LabelledVideo]] = {name: cut} if cut else {}
     if labels is None:
+        whole = [with_whole_fades(video) for video in cut]
+        if whole != cut:
+            sets[f"{name}, a fade through black as one"] = whole
         for video in edited:
             sets[video.path.name] = [video]
     if videos is None:
         return _Material(sets)
     compose = partial(composed_part, videos, photographs, frames=study.frames, size=study.size, on_progress=on_progress)
-    train = compose(work / "composed-train", test=False, videos=study.train_videos)
     sets["composed"] = compose(work / "composed-test", test=True, videos=study.test_videos)
+    if not study.seeds:
+        return _Material(sets)
+    train = compose(work / "composed-train", test=False, videos=study.train_videos)
     highlights = partial(_highlights, videos, study.highlight_videos, on_progress=on_progress)
     published: Sequence[VideoAnnotation] = ()
     if study.published is not None:
