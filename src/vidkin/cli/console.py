@@ -22,7 +22,7 @@ from rich.text import Text
 
 from vidkin._base.values import as_json, table_cell
 from vidkin.cli.commands import Status, is_quiet
-from vidkin.rendering.text import clock, clock_range, file_size, printable
+from vidkin.rendering.text import clock, clock_range, describe_parts, file_size, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task, TaskID
@@ -626,8 +626,6 @@ def _segment_cells(segment: Segment) -> list[str | Text]:
         _range(segment.target_start, segment.target_end),
     ]
     if is_roomy():
-        from vidkin.rendering.matches import describe_parts
-
         remarks = [
             f"turned {segment.turned} degrees" if segment.turned else "",
             "mirrored" if segment.mirrored else "",

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from vidkin.index.cluster.executor import RayExecutor
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.collection import Index
-    from vidkin.index.creation import IndexInfo
     from vidkin.index.damage import DamagedPart, check_files, repair
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from vidkin.index.storage.files import is_gone
     from vidkin.index.storage.lance import LanceStore
     from vidkin.index.storage.lists import SavedList
-    from vidkin.index.storage.manifest import FolderRules, WorkerSpec
+    from vidkin.index.storage.manifest import FolderRules, IndexInfo, WorkerSpec
     from vidkin.index.storage.records import (
         Entry,
         VideoRecord,

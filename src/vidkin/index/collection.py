@@ -17,14 +17,6 @@ from vidkin.errors import (
     InvalidArgumentError,
 )
 from vidkin.features import FrameExtractor
-from vidkin.index.creation import (
-    IndexInfo,
-    count_contents,
-    create_index,
-    open_index_extractor,
-    remember_places,
-    resolve_spec,
-)
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import VideoFile, scan
@@ -42,7 +34,16 @@ from vidkin.index.storage.decisions import (
 )
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
-from vidkin.index.storage.manifest import Manifest, WorkerSpec
+from vidkin.index.storage.manifest import (
+    IndexInfo,
+    Manifest,
+    WorkerSpec,
+    count_contents,
+    create_index,
+    open_index_extractor,
+    remember_places,
+    resolve_spec,
+)
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord

@@ -19,6 +19,7 @@ from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import Image, open_media_output, write_video
+from vidkin.media.frames import is_same_time
 from vidkin.media.probing import probe
 from vidkin.media.reader import open_video
 
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _RATE = 48_000
-# Seconds: what is decoded before a stretch, because sound that begins at a packet fades in; and steps between the times
-# of two packets, and of two stretches, that are more than rounding.
-_BEFORE, _STEP, _SEAM = 0.5, 0.03, 1e-6
+# Seconds: what is decoded before a stretch, because sound that begins at a packet fades in; and the least step between
+# the times of two packets that is more than rounding.
+_BEFORE, _STEP = 0.5, 0.03
 # Samples that are encoded at a time.
 _BLOCK = 8 * 1024
 
@@ -180,7 +181,7 @@ def _without_seams(spans: Sequence[Span]) -> Iterator[tuple[float, float]]:
     """Start and end of the spans; those that follow each other are one, so that their sound is decoded in one go."""
     start, end = spans[0].start, spans[0].end
     for span in spans[1:]:
-        if abs(span.start - end) < _SEAM:
+        if is_same_time(span.start, end):
             end = span.end
         else:
             yield start, end

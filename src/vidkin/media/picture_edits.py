@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageDraw, ImageFilter, ImageFont
 
+from vidkin.media.frames import Time
+
 Image = NDArray[np.uint8]
 
 # Angle of turned pictures in radians, either way.
 ROTATION = math.radians(5.0)
 
 # Pictures per second of a copy at a low frame rate.
-_LOW_RATE = 8.0
+_LOW_RATE = 8
 
 SENTENCES = (
     "Breaking: nobody saw it coming",
@@ -204,8 +206,9 @@ def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     shown: Image | None = None
     slot = -1
     for index, image in enumerate(frames):
-        if int(index * _LOW_RATE / setting.rate + 1e-9) > slot or shown is None:
-            slot, shown = int(index * _LOW_RATE / setting.rate + 1e-9), image
+        now = math.floor(Time.of_frame(index, setting.rate).seconds * _LOW_RATE)
+        if now > slot or shown is None:
+            slot, shown = now, image
         yield shown
 
 

@@ -16,8 +16,8 @@ from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Comparison
 from vidkin.media import thumbnail
-from vidkin.rendering.matches import FramePair, describe_box, pool_map
-from vidkin.rendering.text import clock, printable
+from vidkin.rendering.matches import FramePair, pool_map
+from vidkin.rendering.text import clock, describe_box, printable
 from vidkin.similarity import Box
 
 if TYPE_CHECKING:

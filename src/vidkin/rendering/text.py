@@ -1,8 +1,9 @@
-"""Times, sizes, counts, percentages and file names as people read them."""
+"""Times, sizes, counts, percentages, parts of pictures and file names as people read them."""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from vidkin._base.values import as_json
 
 if TYPE_CHECKING:
     from vidkin.index import Match
+    from vidkin.similarity import Box, Segment
 
 
 def clock(seconds: float, *, digits: int = 1) -> str:
@@ -115,3 +117,53 @@ def match_as_json(match: Match, rank: int) -> dict[str, Any]:
 def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[dict[str, Any]]:
     """Matches as objects, ranked in their order."""
     return [match_as_json(match, rank) for rank, match in enumerate(matches, start=first_rank)]
+
+
+# Where in a picture a match is.
+
+# A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
+_FULL, _WHOLE = 0.9, 0.8
+
+# Maximum distance of a half's edge from the middle.
+_HALF = 0.05
+
+_ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
+
+
+def describe_box(box: Box) -> str:
+    """Say where a box is and, unless it is a half, how large; empty if it is about the whole picture.
+
+    >>> describe_box((0.5, 0.0, 1.0, 1.0)), describe_box((0.4, 0.4, 0.97, 0.97))
+    ('right half', 'lower right 57 %')
+    >>> describe_box((0.05, 0.05, 0.95, 0.97))
+    ''
+    """
+    left, top, right, bottom = box
+    width, height = right - left, bottom - top
+    if width * height >= _WHOLE:
+        return ""
+    across, down = _ACROSS[_third(left, right)], _DOWN[_third(top, bottom)]
+    if height >= _FULL:
+        return f"{across} half" if _is_half(left, right) else f"{across} {width:.0%}".replace("%", " %")
+    if width >= _FULL:
+        return f"{down} half" if _is_half(top, bottom) else f"{down} {height:.0%}".replace("%", " %")
+    where = "middle" if across == down == "middle" else f"{down} {across}"
+    return f"{where} {math.sqrt(width * height):.0%}".replace("%", " %")
+
+
+def describe_parts(segment: Segment) -> str:
+    """Say which part of the file and of the query matched; empty if both are whole."""
+    sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
+    return ", ".join(f"{words} of {side}" for words, side in sides if words)
+
+
+def _third(start: float, end: float) -> int:
+    """0, 1 or 2: near the start, the middle or the end."""
+    before, after = start, 1 - end
+    if abs(before - after) <= 0.1:
+        return 1
+    return 0 if before < after else 2
+
+
+def _is_half(start: float, end: float) -> bool:
+    return min(abs(start - 0.5), abs(end - 0.5)) <= _HALF and abs(end - start - 0.5) <= 2 * _HALF

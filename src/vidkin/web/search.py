@@ -23,8 +23,8 @@ from vidkin.features import find_content_boxes
 from vidkin.index import Match, VideoRecord
 from vidkin.index.query.exact_times import refine_segment
 from vidkin.media import thumbnail
-from vidkin.rendering.matches import describe_parts, pool_map
-from vidkin.rendering.text import match_as_json
+from vidkin.rendering.matches import pool_map
+from vidkin.rendering.text import describe_parts, match_as_json
 from vidkin.similarity import UNRELATED, Box, Segment
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import Source, open_source, source_item

@@ -15,8 +15,7 @@ from vidkin.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
 )
-from vidkin.index.creation import create_index
-from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.manifest import Manifest, create_index
 from vidkin.index.storage.opening import open_place
 
 

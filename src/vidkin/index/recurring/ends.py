@@ -16,6 +16,7 @@ from vidkin.errors import MediaError
 from vidkin.index.recurring.clips import REACH, Clip, Clips, count_with_dim, share_covered
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
+from vidkin.media.frames import SAME_TIME
 
 _logger = logging.getLogger(__name__)
 
@@ -180,7 +181,7 @@ def _pictures_inside(
             for record, time in zip(files, (fit.first, fit.second), strict=True)
         )
         mapped = line.at(0.0) + clip.times * speed
-        inside = (clip.times >= starts.first - 1e-6) & (clip.times < ends.first - 1e-6)
+        inside = (clip.times >= starts.first - SAME_TIME) & (clip.times < ends.first - SAME_TIME)
         rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
         if len(rows) < _LEAST_FRAMES:
             continue
@@ -217,7 +218,7 @@ def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bo
     pictures = []
     for time in (start, min(end, record.duration)):
         clip = clips.around(record, time)
-        inside = np.flatnonzero((clip.times >= start - 1e-6) & (clip.times < end - 1e-6))
+        inside = np.flatnonzero((clip.times >= start - SAME_TIME) & (clip.times < end - SAME_TIME))
         pictures.append(_unit(clip.cells())[inside[:: max(1, round(_STILL_STEP / clip.step))]])
     units = np.concatenate(pictures)
     units = units[units.any(axis=1)]
@@ -607,9 +608,9 @@ def fit_neighbor(
 
 def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: StretchEnd) -> TimeLine | None:
     """The line along which the pictures of a second beside an end agree with those of another file."""
-    beside = (clip.times >= edge - _BESIDE) & (clip.times < edge - 1e-6)
+    beside = (clip.times >= edge - _BESIDE) & (clip.times < edge - SAME_TIME)
     if side == "end":
-        beside = (clip.times >= edge - 1e-6) & (clip.times < edge + _BESIDE)
+        beside = (clip.times >= edge - SAME_TIME) & (clip.times < edge + _BESIDE)
     rows = np.flatnonzero(beside)
     return None if len(rows) < 2 else _line_of(clip, other, rows, line)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.rendering.matches import describe_box, describe_parts
+from vidkin.rendering.text import describe_box, describe_parts
 from vidkin.similarity import WHOLE, Box, Segment
 
 
