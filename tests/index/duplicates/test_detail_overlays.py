@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.videos import photograph
-from vidkin.index.duplicates.detail import colorfulness, find_overlay, measure_edges
+from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlay, measure_edges
 
 
 def pictures(count: int = 5) -> list[np.ndarray]:
@@ -23,34 +23,38 @@ def with_logo(images: list[np.ndarray], *, frames: range | None = None) -> list[
     return marked
 
 
+def side_with_overlay(first: list[np.ndarray], second: list[np.ndarray]) -> str | None:
+    return find_overlay(Sketches.of(first), Sketches.of(second))
+
+
 def test_the_copy_with_the_logo_is_named_whichever_comes_first() -> None:
     plain = pictures()
-    assert find_overlay(with_logo(plain), plain) == "first"
-    assert find_overlay(plain, with_logo(plain)) == "second"
+    assert side_with_overlay(with_logo(plain), plain) == "first"
+    assert side_with_overlay(plain, with_logo(plain)) == "second"
 
 
 def test_equal_copies_have_none() -> None:
-    assert find_overlay(pictures(), pictures()) is None
+    assert side_with_overlay(pictures(), pictures()) is None
 
 
 def test_changes_of_brightness_contrast_and_size_are_not_overlays() -> None:
     plain = pictures()
     darker = [(image * 0.6 + 20).astype(np.uint8) for image in plain]
     smaller = [np.ascontiguousarray(image[::2, ::2]) for image in plain]
-    assert find_overlay(plain, darker) is None
-    assert find_overlay(smaller, plain) is None
-    assert find_overlay(with_logo(plain), darker) == "first"
+    assert side_with_overlay(plain, darker) is None
+    assert side_with_overlay(smaller, plain) is None
+    assert side_with_overlay(with_logo(plain), darker) == "first"
 
 
 def test_a_logo_must_be_visible_in_most_pictures() -> None:
     plain = pictures(6)
-    assert find_overlay(with_logo(plain, frames=range(2)), plain) is None
-    assert find_overlay(with_logo(plain, frames=range(4)), plain) == "first"
+    assert side_with_overlay(with_logo(plain, frames=range(2)), plain) is None
+    assert side_with_overlay(with_logo(plain, frames=range(4)), plain) == "first"
 
 
 def test_different_pictures_are_not_overlays() -> None:
     other = photograph("astronaut")[:192, :256]
-    assert find_overlay(pictures(), [other] * 5) is None
+    assert side_with_overlay(pictures(), [other] * 5) is None
 
 
 def test_colorfulness_is_the_spread_of_the_channels() -> None:

@@ -14,7 +14,13 @@ from PIL import Image as PILImage
 from tests.support.videos import Image, encode, pan, photograph
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, picture_agreement, template_correlation
+from vidkin.index.duplicates.doubts import (
+    find_doubt,
+    is_confirmed,
+    picture_agreement,
+    show_one_recording,
+    template_correlation,
+)
 from vidkin.similarity import FrameFeatures, Segment
 
 RATE, COUNT, SECONDS = 10, 50, 5.0
@@ -171,3 +177,16 @@ def test_stored_features_confirm_the_same_scenes_and_never_takes_before_one_came
     assert not is_confirmed(film, described(scenes[::-1]), match)
     plain = replace(film, information=np.full(12, 0.2, np.float32))
     assert not is_confirmed(film, plain, match)
+
+
+def test_pictures_of_a_few_moments_prove_one_recording_only_where_they_change_in_the_same_way() -> None:
+    whole = photograph("coffee")
+    moments = [np.ascontiguousarray(whole[20 * n : 20 * n + 192, 30 * n : 30 * n + 256]) for n in range(4)]
+    darker = [np.uint8(image * 0.7) for image in moments]
+    assert show_one_recording(moments, darker)
+    # The same place at other moments, too few moments, moments that hardly differ, and nothing to see.
+    assert not show_one_recording(moments, moments[::-1])
+    assert not show_one_recording(moments[:2], darker[:2])
+    assert not show_one_recording(moments[:1] * 4, darker[:1] * 4)
+    black = [np.zeros_like(image) for image in moments]
+    assert not show_one_recording(black, black)

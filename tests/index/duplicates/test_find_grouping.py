@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from vidkin.index.duplicates.comparisons import PairResult
-from vidkin.index.duplicates.find import Grouping, relation_of
+from vidkin.index.duplicates.find import Grouping, _Pose, relation_of
 from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import Segment
 
@@ -96,3 +97,18 @@ def test_a_person_has_the_last_word() -> None:
     decisions.decide("c", "d", "match")
     results = {("a", "b"): same(0.99), ("b", "e"): same(0.9), ("a", "e"): same(0.95)}
     assert groups(results, "abcde", decisions=decisions) == ["ae", "b", "cd"]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("turned", [0, 90, 180, 270])
+def test_poses_add_up_as_pictures_do(mirrored: bool, turned: int) -> None:
+    picture = np.arange(12).reshape(3, 4)
+
+    def shown(pose: _Pose, image: np.ndarray) -> np.ndarray:
+        image = np.rot90(image, -pose.turned // 90)
+        return image[:, ::-1] if pose.mirrored else image
+
+    one = _Pose(mirrored, turned)
+    for other in (_Pose(flip, degrees) for flip in (False, True) for degrees in (0, 90, 180, 270)):
+        assert np.array_equal(shown(one.plus(other), picture), shown(other, shown(one, picture)))
+        assert one.plus(other).minus(other) == one

@@ -117,3 +117,37 @@ def test_many_videos_are_compared_without_a_search_each(monkeypatch: pytest.Monk
     copies = {(first, second) for first, second, result in known.pairs() if result.score >= 0.7}
     assert copies == {(f"copy {n}", f"film {n}") for n in range(24)}
     assert len(known.searched) == 48
+
+
+def test_what_shares_nothing_for_a_while_is_no_candidate_and_a_copy_stays_one() -> None:
+    generator = np.random.default_rng(5)
+    film = scenes(generator, views=3)
+    # The means of both are alike, as they show one thing for a while each; so do the means of the film and its copy.
+    copy = unit_vectors((film + 0.2 * generator.normal(size=film.shape))[:, :, None])[:, :, 0]
+    store = MemoryStore()
+    strangers = [described(f"other {n}", scenes(generator, 3)) for n in range(30)]
+    records = store.append_many([described("film", film), described("copy", copy), *strangers])
+    ids = [record.id for record in records]
+
+    def no_baseline(vectors: np.ndarray) -> np.ndarray:
+        return np.full(len(vectors), 0.2, np.float32)
+
+    plain = dict(Signatures.of(store, ids).neighbors(ids, 5))
+    sharing = dict(Signatures.of(store, ids, measure=no_baseline).neighbors(ids, 5))
+    assert plain[ids[0]][0] == sharing[ids[0]][0] == ids[1]
+    assert sharing[ids[1]][0] == ids[0]
+    assert sum(map(len, sharing.values())) < sum(map(len, plain.values())) / 2
+    assert all(set(sharing[video]) <= set(plain[video]) for video in ids)
+
+
+def test_candidates_are_compared_by_stretches_only_while_these_fit_into_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    records = store.append_many([described(str(n), scenes(np.random.default_rng(n))) for n in range(4)])
+    ids = [record.id for record in records]
+    measure = np.zeros
+    assert Signatures.of(store, ids, measure=lambda vectors: measure(len(vectors), np.float32)).windows is not None
+    # Six scenes of 64 numbers in bytes for each of four videos.
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_HELD", 4 * 6 * 64 - 1)
+    assert Signatures.of(store, ids, measure=lambda vectors: measure(len(vectors), np.float32)).windows is None

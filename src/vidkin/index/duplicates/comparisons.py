@@ -21,6 +21,8 @@ _logger = logging.getLogger(__name__)
 
 # Seconds between writes: the work lost if the process is killed.
 _PAUSE = 20.0
+# Share of the time that writes may take: those of many videos are long.
+_SHARE_OF_SAVING = 0.02
 
 # Raise it when the same pair would get another doubt or missing part. A change of the score changes the state by itself
 # (`vidkin.similarity.scorer.SCORE_REVISION`).
@@ -135,6 +137,8 @@ class Comparisons:
     turned: set[str] = field(default_factory=set)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
+    # How long the last write took.
+    _seconds: float = 0.0
 
     def get(self, first: str, second: str) -> PairResult | None:
         """The result of a pair, with its first content as the query; None if there is none."""
@@ -183,13 +187,14 @@ class Comparisons:
 
     def save_now_and_then(self) -> None:
         """:meth:`save`, unless that was done recently."""
-        if time.monotonic() - self._written >= _PAUSE:
+        if time.monotonic() - self._written >= max(_PAUSE, self._seconds / _SHARE_OF_SAVING):
             self.save()
 
     def save(self) -> None:
         """Write whole or not at all; a failure only costs time later."""
         if self.place is None:
             return
+        begun = time.monotonic()
         compared = {name for pair in self._pairs for name in pair}
         looked_up = self.searched, self.searched_parts, self.flipped, self.turned, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
@@ -220,6 +225,7 @@ class Comparisons:
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()
+        self._seconds = self._written - begun
 
 
 def _key(first: str, second: str) -> tuple[str, str]:

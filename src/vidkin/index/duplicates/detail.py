@@ -162,23 +162,44 @@ class LaidOver:
     box: tuple[float, float, float, float]
 
 
-def find_overlay(
-    first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]
-) -> Literal["first", "second"] | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketches:
+    """What is compared of T pictures to find what is laid over them.
+
+    Attributes:
+        lumas: [T, 192, 256] without their means.
+        variances: [T] of the lumas.
+        edges: [T, 24, 32] mean strength of the edges in each block.
+    """
+
+    lumas: NDArray[np.float32]
+    variances: NDArray[np.float32]
+    edges: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, images: Sequence[NDArray[np.uint8]]) -> Sketches:
+        """Those of pictures [H, W, 3]."""
+        canvases = [_canvas(image) for image in images]
+        edges = np.stack([_block_means(measure_edges(canvas)) for canvas in canvases])
+        lumas = np.stack([canvas - canvas.mean() for canvas in canvases])
+        return cls(lumas, np.square(lumas).mean(axis=(1, 2)), edges)
+
+
+def find_overlay(first: Sketches, second: Sketches) -> Literal["first", "second"] | None:
     """Find which of two copies has an overlay that the other one lacks.
 
-    The pictures are resized and matched in brightness. Blocks that differ in most frames, far more than the rest, are
+    The pictures are matched in brightness and contrast. Blocks that differ in most frames, far more than the rest, are
     an overlay of the copy that has more edges there.
 
     Args:
-        first: T pictures [H, W, 3], without bars.
+        first: T pictures, without bars.
         second: The same moments of the other copy.
     """
     lasting, edges = _lasting_blocks(first, second)
     return _side_of(lasting, edges) if _SMALLEST <= float(lasting.mean()) <= _LARGEST else None
 
 
-def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> tuple[LaidOver, ...]:
+def find_overlays(first: Sketches, second: Sketches) -> tuple[LaidOver, ...]:
     """Find each thing that only one of two copies has over its picture, as `find_overlay` does, and where it is; the
     largest first."""
     lasting, edges = _lasting_blocks(first, second)
@@ -205,22 +226,21 @@ def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[n
 
 
 def _lasting_blocks(
-    first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]
+    first: Sketches, second: Sketches
 ) -> tuple[NDArray[np.bool_], tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """[24, 32] blocks that differ in most frames, and the mean strength of the edges of both copies in each block."""
-    ones, others = [_canvas(image) for image in first], [_canvas(image) for image in second]
-    differing, edges = [], []
-    for one, other in zip(ones, others, strict=True):
-        fitted = _fitted(other, one)
-        difference = _block_means(np.abs(one - fitted))
+    differing, gains = [], []
+    for one, other, variance in zip(first.lumas, second.lumas, second.variances.tolist(), strict=True):
+        gain = max(float(np.vdot(one, other)) / one.size / variance, 0.1) if variance > 1 else 1.0
+        difference = _block_means(np.abs(one - np.float32(gain) * other))
         usual = float(np.median(difference))
         differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * usual))
-        edges.append((_block_means(measure_edges(one)), _block_means(measure_edges(fitted))))
+        gains.append(gain)
     lasting = np.mean(differing, axis=0) >= _LASTING
     # Copies are seldom cropped at exactly the same pixel.
     lasting[[0, -1]] = lasting[:, [0, -1]] = False
-    of_first, of_second = (np.stack([pair[side] for pair in edges]).mean(axis=0, dtype=np.float64) for side in (0, 1))
-    return lasting, (of_first, of_second)
+    fitted = second.edges * np.array(gains, np.float32)[:, None, None]
+    return lasting, (first.edges.mean(axis=0, dtype=np.float64), fitted.mean(axis=0, dtype=np.float64))
 
 
 def _side_of(
@@ -269,13 +289,6 @@ def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
     small = Image.fromarray(image).convert("L").resize(_CANVAS[::-1], Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32)
-
-
-def _fitted(image: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Match the brightness and contrast of a picture to another one."""
-    deviation = float(image.std())
-    gain = float(((image - image.mean()) * (like - like.mean())).mean()) / deviation**2 if deviation > 1 else 1.0
-    return np.asarray((image - image.mean()) * max(gain, 0.1) + like.mean(), dtype=np.float32)
 
 
 def _block_means(values: NDArray[np.float32]) -> NDArray[np.float32]:

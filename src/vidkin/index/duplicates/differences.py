@@ -9,7 +9,7 @@ Shapes: N moments; H, W pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, get_args
@@ -21,7 +21,8 @@ from PIL import Image
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
-from vidkin.index.duplicates.detail import colorfulness, find_overlays, measure_edges
+from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
+from vidkin.index.duplicates.doubts import show_one_recording
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, place_frames
 from vidkin.index.query.stages import is_photograph
 from vidkin.media.packets import compare_packets
@@ -102,8 +103,26 @@ class Difference(Result):
             raise InvalidArgumentError(f"end must not be before start, got {self.start} and {self.end}")
 
 
+@dataclass(frozen=True, slots=True)
+class CloseLook:
+    """What a look at a few pictures and packets of two copies tells.
+
+    Attributes:
+        differences: In which ways the first differs from the second; empty if nothing can be told.
+        is_one_recording: Whether they prove that both are the same recording. Otherwise that is open.
+    """
+
+    differences: tuple[Difference, ...] = ()
+    is_one_recording: bool = False
+
+
 def find_differences(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[Difference, ...]:
-    """In which ways the first of two copies differs from the second; empty if nothing can be told.
+    """The differences of `look_closely`."""
+    return look_closely(first, second, result).differences
+
+
+def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> CloseLook:
+    """In which ways the first of two copies differs from the second, and whether they certainly are copies.
 
     Args:
         first, second: The files.
@@ -113,10 +132,10 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         MediaError: One of the files cannot be read.
     """
     if content_of(first.record) == content_of(second.record):
-        return (Difference("identical"),)
+        return CloseLook((Difference("identical"),), is_one_recording=True)
     segment = max(result.segments, key=lambda item: item.query_end - item.query_start, default=None)
     if segment is None:
-        return ()
+        return CloseLook()
     lengths = first.record.duration, second.record.duration
     are_pictures = is_photograph(first.record) or is_photograph(second.record)
     is_upright = not (segment.mirrored or segment.turned)
@@ -125,10 +144,12 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         if same is not None:
             if same.is_whole:
                 kind: DifferenceKind = "other container" if same.other_container else "other sound or tags"
-                return (Difference(kind),)
-            return (Difference("cut without re-encoding"), *_of_times(segment, result, lengths, same.start))
+                return CloseLook((Difference(kind),), is_one_recording=True)
+            times = _of_times(segment, result, lengths, same.start)
+            return CloseLook((Difference("cut without re-encoding"), *times), is_one_recording=True)
     placed = place_frames(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
+    is_one_recording = False
     if not are_pictures:
         found += _of_times(_exact(segment, placed), result, lengths)
     if segment.mirrored:
@@ -140,11 +161,14 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         upright = size[::-1] if segment.turned % 180 else size
         sizes = upright, (second.record.width, second.record.height)
         found += _of_place(placed, sizes)
-        found += _of_pictures(placed)
+        pairs = list(placed.common(_COMMON))
+        ones, others = [one for one, _ in pairs], [other for _, other in pairs]
+        found += _of_pictures(placed, ones, others)
+        is_one_recording = not are_pictures and show_one_recording(ones, others)
         # Whatever changes the picture was encoded again; it is said only where nothing else is.
         if all(difference.kind == "trimmed" for difference in found):
             found.append(Difference("re-encoded"))
-    return tuple(found)
+    return CloseLook(tuple(found), is_one_recording)
 
 
 def _exact(segment: Segment, placed: PlacedFrames | None) -> Segment:
@@ -307,12 +331,12 @@ def _strength_of_lines(luma: NDArray[np.float32], box: tuple[int, int, int, int]
     return min(strengths, default=0.0)
 
 
-def _of_pictures(placed: PlacedFrames) -> Iterator[Difference]:
-    """Colors, and what is laid over one of the two."""
-    pairs = list(placed.common(_COMMON))
-    ones, others = [one for one, _ in pairs], [other for _, other in pairs]
+def _of_pictures(
+    placed: PlacedFrames, ones: Sequence[NDArray[np.uint8]], others: Sequence[NDArray[np.uint8]]
+) -> Iterator[Difference]:
+    """Colors, and what is laid over one of the two, by the part of the pictures that both show."""
     plain = np.ones(_COMMON, dtype=bool)
-    for overlay in find_overlays(ones, others):
+    for overlay in find_overlays(Sketches.of(ones), Sketches.of(others)):
         left, top, right, bottom = overlay.box
         rows = slice(round(top * _COMMON[0]), round(bottom * _COMMON[0]))
         plain[rows, round(left * _COMMON[1]) : round(right * _COMMON[1])] = False

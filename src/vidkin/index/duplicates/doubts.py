@@ -5,7 +5,7 @@ Shapes: T, U frames; H, W pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ _SHORT_SIDE = 128
 _LONGEST, _RATE, _LAGS = 6.0, 12.0, 8
 # Edited copies of one recording still change together; two takes by the same camera do not.
 _LEAST_AGREEMENT = 0.82
+# The same for pictures of at least so many moments that were laid on each other.
+_LEAST_OF_MOMENTS, _FEWEST_MOMENTS = 0.92, 3
 # Copies of one photograph correlate even after changes of brightness and color; two photographs of one scene less.
 _LEAST_ALIKE = 0.95
 # Scales at which one picture is searched for in the other, and the size of the pictures searched.
@@ -62,7 +64,9 @@ def find_doubt(first: FileRecord, second: FileRecord, result: PairResult) -> str
     until = there + segment.speed * (end - start)
     one = read_stretch(first.record.path, start, end, rate=_RATE, short_side=_SHORT_SIDE, mirrored=segment.mirrored)
     # The box of a turned copy is in its picture as it is.
-    shown = turned_images(crop_box(one, segment.query_box), segment.turned)
+    # Turned after the flip, which is as good as turned the other way before it.
+    degrees = -segment.turned % 360 if segment.mirrored else segment.turned
+    shown = turned_images(crop_box(one, segment.query_box), degrees)
     other = read_stretch(second.record.path, there, until, rate=_RATE / segment.speed, short_side=_SHORT_SIDE)
     # Boxes refer to frames with their bars; not every extractor knows where the bars are.
     sides = cut_bars(shown), cut_bars(crop_box(other, segment.target_box))
@@ -135,9 +139,34 @@ def change_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> flo
         one = lumas[0][max(0, lag) : length + min(0, lag)]
         other = lumas[1][max(0, -lag) : length + min(0, -lag)]
         one, other = one - one.mean(axis=0), other - other.mean(axis=0)
-        energy = float(np.sqrt(np.square(one).mean() * np.square(other).mean()))
-        best = max(best, float((one * other).mean()) / energy if energy > 0 else -1.0)
+        best = max(best, _correlation(one, other))
     return best
+
+
+def show_one_recording(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> bool:
+    """Whether pictures of a few moments prove that two videos are the same recording, so that no more need be read.
+
+    As in `change_agreement`, what changes between the moments must be the same, but closely: these pictures lie on each
+    other to a pixel and a frame.
+
+    Args:
+        first: [H, W, 3] of three moments or more, the part that both show.
+        second: The same moments of the other video.
+    """
+    if len(first) < _FEWEST_MOMENTS:
+        return False
+    if min(float(frame_information(np.stack(images)).mean()) for images in (first, second)) < _LEAST_INFORMATION:
+        return False
+    one, other = (np.stack([_canvas(image) for image in images]) for images in (first, second))
+    if min(float(np.std(luma, axis=0).mean()) for luma in (one, other)) < _LEAST_CHANGE:
+        return False
+    return _correlation(one - one.mean(axis=0), other - other.mean(axis=0)) >= _LEAST_OF_MOMENTS
+
+
+def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+    """Correlation in [-1, 1] of values without their means; -1 if one of them is constant."""
+    energy = float(np.sqrt(np.square(one).mean() * np.square(other).mean()))
+    return float((one * other).mean()) / energy if energy > 0 else -1.0
 
 
 def picture_agreement(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:

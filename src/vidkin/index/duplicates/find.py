@@ -16,7 +16,7 @@ from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
-from vidkin.index.duplicates.differences import Difference, find_differences
+from vidkin.index.duplicates.differences import Difference, look_closely
 from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
@@ -175,16 +175,21 @@ _MOST_COMPARED = 6
 
 @dataclass(frozen=True, slots=True)
 class _Pose:
-    """How a video is flipped, and turned by how many degrees, against another one."""
+    """By how many degrees a video is turned, and whether it is flipped afterwards, against another one."""
 
     mirrored: bool = False
     turned: int = 0
 
     def plus(self, other: _Pose) -> _Pose:
-        return _Pose(self.mirrored ^ other.mirrored, (self.turned + other.turned) % 360)
+        """This one, and then the other."""
+        # A turn after a flip is a flip after the opposite turn.
+        turned = -other.turned if self.mirrored else other.turned
+        return _Pose(self.mirrored ^ other.mirrored, (self.turned + turned) % 360)
 
     def minus(self, other: _Pose) -> _Pose:
-        return _Pose(self.mirrored ^ other.mirrored, (self.turned - other.turned) % 360)
+        """This one, and then back from the other."""
+        back = _Pose(other.mirrored, other.turned if other.mirrored else -other.turned % 360)
+        return self.plus(back)
 
 
 @dataclass(slots=True)
@@ -265,7 +270,7 @@ class Grouping:
                     continue
                 result = self.results.get((left, right)) or self.results.get((right, left))
                 # Of flipped and turned copies only what was found is known: as they are, they need not look alike.
-                if self._poses[left] == self._poses[right].plus(turn):
+                if self._poses[left] == turn.plus(self._poses[right]):
                     result = result or self.compare(left, right)
                 elif result is None or result.is_upright:
                     continue
@@ -283,7 +288,7 @@ class Grouping:
         one.extend(other)
         for content in other:
             self._home[content] = one
-            self._poses[content] = self._poses[content].plus(turn or _Pose())
+            self._poses[content] = (turn or _Pose()).plus(self._poses[content])
 
 
 # Groups of copies over a whole index, without comparing all pairs.
@@ -435,7 +440,7 @@ class _Pairs:
         if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
             with self.lock:
                 if like is not None and like.turned:
-                    self.search.find_turned(first.record, second.record, like.turned)
+                    self.search.find_turned(first.record, second.record, like.turned, mirrored=like.mirrored)
                 elif like is not None and like.mirrored:
                     self.search.find_flipped(first.record, second.record, self.threshold)
                 else:
@@ -506,14 +511,18 @@ class _Pairs:
         if self.search.readings is None or not self.read_files:
             return ()
         try:
-            found = find_differences(first, second, self.plain(first, second))
+            result = self.plain(first, second)
+            look = look_closely(first, second, result)
         except MediaError as error:
             _logger.info("%s; what kind of copy it is was not looked at", error)
             return ()
         with self.lock:
-            known.differences[key] = [difference.to_dict() for difference in found]
+            known.differences[key] = [difference.to_dict() for difference in look.differences]
+            if look.is_one_recording and result.doubt is None:
+                # The same pictures answer both questions.
+                known.put(one, other, replace(result, doubt=""))
             known.save_now_and_then()
-        return found
+        return look.differences
 
     def choose(self, choose: Callable[[dict[str, tuple[int, str]]], _Chosen]) -> _Chosen:
         """Make a choice with those that are known, and remember what it adds to them."""

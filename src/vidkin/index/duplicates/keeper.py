@@ -8,14 +8,21 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 import numpy as np
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
-from vidkin.index.duplicates.detail import colorfulness, find_overlay, measure_detail, most_detailed
+from vidkin.index.duplicates.detail import (
+    DetailSpectrum,
+    Sketches,
+    colorfulness,
+    find_overlay,
+    measure_detail,
+    most_detailed,
+)
 from vidkin.index.duplicates.pictures import Extent, Pictures, extent_of, read_pictures
 
 _logger = logging.getLogger(__name__)
@@ -152,8 +159,20 @@ def _first_by(
 
 @dataclass(slots=True)
 class _Candidate:
+    """A file and what its pictures tell; they themselves are not held, as a group may have any number of files."""
+
     file: FileRecord
-    pictures: Pictures
+    pixels: int
+    share: float
+    spectrum: DetailSpectrum
+    sketches: Sketches
+    color: float
+
+    @classmethod
+    def of(cls, file: FileRecord, pictures: Pictures) -> _Candidate:
+        images = pictures.images
+        measured = measure_detail(images), Sketches.of(images), colorfulness(images)
+        return cls(file, pictures.pixels, pictures.share, *measured)
 
     @property
     def id(self) -> int:
@@ -282,14 +301,14 @@ def _compare_pictures(choice: _Choice, compare: Callable[[FileRecord, FileRecord
         choice.keep([one for one in candidates if one.id not in small], "sharpest")
         candidates = choice.candidates
 
-    best, reaches = most_detailed([measure_detail(one.pictures.images) for one in candidates])
+    best, reaches = most_detailed([one.spectrum for one in candidates])
     # Those with about the pixels of the most detailed one and about its detail: neither enlarged nor blurred.
-    pixels, reach = candidates[best].pictures.pixels, reaches[best]
+    pixels, reach = candidates[best].pixels, reaches[best]
     choice.keep(
         [
             one
             for one, far in zip(candidates, reaches, strict=True)
-            if pixels / _ABOUT <= one.pictures.pixels <= pixels * _ABOUT and far * _ABOUT_AS_FAR >= reach
+            if pixels / _ABOUT <= one.pixels <= pixels * _ABOUT and far * _ABOUT_AS_FAR >= reach
         ],
         "most detail",
     )
@@ -298,17 +317,16 @@ def _compare_pictures(choice: _Choice, compare: Callable[[FileRecord, FileRecord
     plain = []
     for one in candidates:
         others = [other for other in candidates if other is not one]
-        laid = [find_overlay(one.pictures.images, other.pictures.images) == "first" for other in others]
+        laid = [find_overlay(one.sketches, other.sketches) == "first" for other in others]
         if 2 * sum(laid) <= len(laid):
             plain.append(one)
     choice.keep(plain, "no logo or caption")
     candidates = choice.candidates
-    colors = [colorfulness(one.pictures.images) for one in candidates]
-    if max(colors) >= _SOME_COLOR:
-        pairs = zip(candidates, colors, strict=True)
-        choice.keep([item for item, color in pairs if color >= _COLORLESS * max(colors)], "in color")
-    widest = max(one.pictures.share for one in choice.candidates)
-    choice.keep([one for one in choice.candidates if one.pictures.share >= 0.95 * widest], "no borders")
+    most = max(one.color for one in candidates)
+    if most >= _SOME_COLOR:
+        choice.keep([one for one in candidates if one.color >= _COLORLESS * most], "in color")
+    widest = max(one.share for one in choice.candidates)
+    choice.keep([one for one in choice.candidates if one.share >= 0.95 * widest], "no borders")
 
 
 def _shared_extents(
@@ -321,7 +339,7 @@ def _shared_extents(
         # A flipped or turned copy was compared with one of the others only, which must not speak for that one.
         if result.is_upright and (result.segments or result.score >= 1):
             ids = one.id, other.id
-            extents[ids] = extent_of(result, one.pictures, other.pictures)
+            extents[ids] = extent_of(result, one, other)
     return extents
 
 
@@ -345,17 +363,17 @@ def _candidates(
     for file in files:
         twin = next((one for one in candidates if content_of(one.file.record) == content_of(file.record)), None)
         if twin is not None:
-            candidates.append(_Candidate(file, twin.pictures))
+            candidates.append(replace(twin, file=file))
             continue
         result = results.get(file.record.id)
         times = moments if result is None else [_moment(result, file, reference, time) for time in moments]
         try:
             pose = {} if result is None else {"mirrored": result.mirrored, "turned": result.turned}
-            pictures = read_pictures(file.record.path, times, **pose)  # type: ignore[arg-type]
+            candidate = _Candidate.of(file, read_pictures(file.record.path, times, **pose))  # type: ignore[arg-type]
         except MediaError as error:
             _logger.warning("%s; it is not chosen as the best copy", error)
             continue
-        candidates.append(_Candidate(file, pictures))
+        candidates.append(candidate)
     return candidates
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from vidkin.errors import NotIndexedError
 from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
 from vidkin.index.duplicates.scope import Lookups, PairScope
-from vidkin.index.duplicates.signatures import Signatures
+from vidkin.index.duplicates.signatures import Pose, Signatures
 from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.query import Query, Readings
 from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
@@ -51,7 +52,10 @@ _FEWEST_JOINED = 512
 # place of twenty. What is flipped or turned is nearest of all to the few that show it so.
 _FEWER_JOINED, _TURNED_JOINED = 2, 6
 # Turns that are looked for, in the order in which they are tried, and least score of a prediction that is read.
-_TURNS: tuple[Turn, ...] = ("turned 90", "turned 270", "turned 180")
+_TURNS: tuple[Pose, ...] = (
+    *("turned 90", "turned 270", "turned 180"),
+    *("turned 180, mirrored", "turned 90, mirrored", "turned 270, mirrored"),
+)
 _LEAST_PREDICTED = 0.2
 # Attempts to compare a video whose neighbors are removed meanwhile.
 _MOST_READINGS = 5
@@ -234,12 +238,15 @@ class PairSearch:
         self._refine(_Reading(first, second, 3), 0.0)
         return self.compare(first, second)
 
-    def find_turned(self, first: VideoRecord, second: VideoRecord, degrees: int) -> PairResult:
-        """The result of a pair of which other copies say that the first has to be turned by so many degrees."""
+    def find_turned(
+        self, first: VideoRecord, second: VideoRecord, degrees: int, *, mirrored: bool = False
+    ) -> PairResult:
+        """The result of a pair of which other copies say that the first has to be turned by so many degrees, and
+        flipped afterwards or not."""
         result = self.compare(first, second)
         if self.readings is None or result.fine or not result.is_upright:
             return result
-        self._refine_turned(_Reading(first, second, 0, degrees))
+        self._refine_turned(_Reading(first, second, int(mirrored), degrees))
         found = self.compare(first, second)
         if not found.turned:
             # It was looked at; what is known of the pair as it is stays.
@@ -285,15 +292,19 @@ class PairSearch:
         """What these videos show on average; None if one of them was removed meanwhile."""
         try:
             ids = [record.id for record in records]
-            if self.readings is None or not self.mirrored:
+            if self.readings is None:
                 return Signatures.of(self.store, ids)
-            return Signatures.of(self.store, ids, self.readings.predict, ["mirrored", *_TURNS])
+            turns: list[Pose] = ["mirrored", *_TURNS] if self.mirrored else []
+            # What two videos share is only foreseen for a scorer that compares pictures as single vectors.
+            can_foresee = isinstance(self.scorer, PromisingScorer) and self.readings.has_single_vectors
+            measure = self.readings.measure_baseline if can_foresee else None
+            return Signatures.of(self.store, ids, self._predict, turns, measure)
         except NotIndexedError:
             self.store.refresh()
             return None
 
     def _in_blocks(
-        self, records: Sequence[VideoRecord], others: dict[str, VideoRecord], turn: Turn | None = None
+        self, records: Sequence[VideoRecord], others: dict[str, VideoRecord], turn: Pose | None = None
     ) -> Iterator[tuple[VideoRecord, list[VideoRecord] | None]]:
         """Videos with their neighbors, which are found for many at once; None where each is looked up by itself."""
         if self._signatures is None or (turn is not None and turn not in self._signatures.turned):
@@ -439,20 +450,21 @@ class PairSearch:
             self._flips[first, second] = max(result.score, self._flips.get((first, second), 0.0))
 
     def _search_turned(
-        self, record: VideoRecord, others: dict[str, VideoRecord], turn: Turn, near: list[VideoRecord] | None
+        self, record: VideoRecord, others: dict[str, VideoRecord], turn: Pose, near: list[VideoRecord] | None
     ) -> None:
         """Compare whole pictures of a video after a turn, as they are predicted, with its neighbors: pairs that may
         match are noted, the best of each two families."""
         assert self.readings is not None  # as for mirrored copies
-        content, degrees = content_of(record), int(turn.split()[1])
+        content, (degrees, flipped) = content_of(record), _turn_of(turn)
         if self._families.name(content) != content:
             return  # one of a family is enough
         try:
             weighed = self._weighed(record)
             told = np.flatnonzero(weighed.information > 0)
-            predicted = self.readings.predict_turned(weighed.frames(told), turn) if len(told) else None
-            if predicted is None:
+            seen = self._predict(weighed.frames(told), turn) if len(told) else None
+            if seen is None:
                 return
+            predicted = self.readings.calibration.calibrate(seen)
             neighbors = self._neighbors(Query(predicted), record, others) if near is None else near
             unsure = [other for other in neighbors if self._may_be_turned(content, content_of(other))]
             targets = [target.views([0]) for target in self.stored(unsure)]
@@ -460,7 +472,7 @@ class PairSearch:
             self.store.refresh()
             return
         alike = [place for place, promises in enumerate(self._promise(predicted, targets)) if promises]
-        scores = self.scorer.score(predicted, [targets[place] for place in alike])
+        scores = self.scorer.score(predicted, [targets[place] for place in alike], mirrored=flipped)
         for place, score in zip(alike, scores, strict=True):
             other = unsure[place]
             families = self._families.pair(content, content_of(other))
@@ -468,7 +480,14 @@ class PairSearch:
                 continue
             covered = _result(score, predicted, targets[place]).covered
             if self.parts or min(covered) >= _MAYBE_WHOLE:
-                self._turns[families] = score.score, _Reading(record, other, 0, degrees)
+                self._turns[families] = score.score, _Reading(record, other, int(flipped), degrees)
+
+    def _predict(self, features: FrameFeatures, pose: Pose) -> FrameFeatures | None:
+        """About what would be seen in whole pictures in a pose, without a baseline; None if unknown."""
+        assert self.readings is not None  # else nothing is predicted
+        turn, *flip = pose.split(", ")
+        seen = self.readings.predict(features, cast(Turn, turn))
+        return self.readings.predict(seen, "mirrored") if flip and seen is not None else seen
 
     def _may_be_turned(self, content: str, other: str) -> bool:
         """Whether two videos are of two families, and not known to be alike as they are."""
@@ -566,17 +585,20 @@ class PairSearch:
         assert self.readings is not None  # else nothing is turned
         first, second = content_of(reading.first), content_of(reading.second)
         try:
-            one, other = self.readings.turned(reading.first, reading.turned), self.readings.finest(reading.second)
+            flipped = reading.flipped != 0
+            query = self.readings.turned(reading.first, reading.turned, mirrored=flipped)
+            other = self.readings.finest(reading.second).plain
         except NotIndexedError:
             return  # removed by another process meanwhile
+        one = None if query is None else query.mirrored if flipped else query.plain
         if one is None:
             return
-        forth = self.scorer.score(one.plain, [other.plain])[0]
-        back = swap_sides(self.scorer.score(other.plain, [one.plain])[0])
+        forth = self.scorer.score(one, [other], mirrored=flipped)[0]
+        back = swap_sides(self.scorer.score(other, [one], mirrored=flipped)[0])
         best = max(forth, back, key=lambda score: score.score)
         known = self.known.get(first, second)
         if best.score > (0.0 if known is None else known.score) + TURN_MARGIN:
-            result = _result(say_turned(best, reading.turned), one.plain, other.plain, fine=True)
+            result = _result(say_turned(best, reading.turned), one, other, fine=True)
             self.known.put(first, second, result)
 
     def _read(self, reading: _Reading, sides: int) -> tuple[PairScore, Query, Query]:
@@ -587,6 +609,12 @@ class PairSearch:
 
     def _weighed(self, record: VideoRecord) -> FrameFeatures:
         return self.stored([record])[0]
+
+
+def _turn_of(pose: Pose) -> tuple[int, bool]:
+    """Degrees clockwise, and whether the picture is flipped afterwards, of "turned 90, mirrored" and the like."""
+    turn, *flip = pose.split(", ")
+    return int(turn.split()[1]), bool(flip)
 
 
 def in_order(first: str, second: str) -> tuple[str, str]:
@@ -606,7 +634,8 @@ class _Reading:
     Attributes:
         first, second: The videos.
         flipped: Which of them to flip as well: 0 none, 1 the first, 2 the second, 3 both.
-        turned: Degrees by which the first is turned clockwise, in place of the other readings.
+        turned: Degrees by which the first is turned clockwise, in place of the other readings, and then flipped if
+            ``flipped`` is 1.
     """
 
     first: VideoRecord

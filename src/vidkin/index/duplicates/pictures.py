@@ -7,9 +7,12 @@ stay: the one is sharper, the other shows more.
 from __future__ import annotations
 
 import os
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +65,17 @@ class Extent:
         return is_part and self.second_pixels > _SHARPER * self.first * self.first_pixels
 
 
-def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
+class Content(Protocol):
+    """What is known of the pictures of a file without borders: the share of the frame that they take, their pixels."""
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def pixels(self) -> int: ...
+
+
+def extent_of(result: PairResult, first: Content, second: Content) -> Extent:
     """Shared extent of two files, by the boxes of the best segment.
 
     Args:
@@ -79,7 +92,7 @@ def extent_of(result: PairResult, first: Pictures, second: Pictures) -> Extent:
 def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[str, str]:
     """Say what part of the picture would be lost without the first file, and without the second; empty if nothing.
 
-    The files are read only if a part of one picture is all that matches.
+    The files are read only if a part of one picture is all that matches, and if they were not read lately.
 
     Args:
         first, second: The files.
@@ -93,16 +106,18 @@ def find_missing_picture(first: FileRecord, second: FileRecord, result: PairResu
     best = result.segments[0]
     if min(_area(best.query_box), _area(best.target_box)) >= _WHOLE_PICTURE:
         return "", ""
-    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
-    sides: Sequence[tuple[FileRecord, float, float]] = (
-        (first, best.query_start, best.query_end),
-        (second, best.target_start, best.target_end),
-    )
-    one, other = (
-        read_pictures(file.record.path, [float(start + step * (end - start)) for step in steps])
-        for file, start, end in sides
-    )
+    one = _content(first.record.path, best.query_start, best.query_end)
+    other = _content(second.record.path, best.target_start, best.target_end)
     return extent_of(result, one, other).missing, extent_of(result.swapped(), other, one).missing
+
+
+def _content(path: str, start: float, end: float) -> Content:
+    """What is known of a file, or read from a few pictures between these seconds."""
+    known = _known_content(path)
+    if known is not None:
+        return known
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    return read_pictures(path, (start + steps * (end - start)).tolist())
 
 
 def _area(box: Box) -> float:
@@ -153,8 +168,8 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False, 
     Args:
         path: The file.
         times: Seconds, one or more.
-        mirrored: Flip them left to right.
         turned: Degrees by which they are turned clockwise.
+        mirrored: Flip them left to right after that.
 
     Raises:
         MediaError: The file cannot be read.
@@ -170,9 +185,11 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False, 
             image[round(y0 * rows) : round(y1 * rows), round(x0 * columns) : round(x1 * columns)] for image in content
         ]
     share = content[0].shape[0] * content[0].shape[1] / (height * width)
+    _note_content(path, _ContentSize(share, content[0].shape[0] * content[0].shape[1]))
+    content = [turned_images(image, turned) for image in content]
     if mirrored:
         content = [image[:, ::-1] for image in content]
-    return Pictures(tuple(np.ascontiguousarray(turned_images(image, turned)) for image in content), share)
+    return Pictures(tuple(np.ascontiguousarray(image) for image in content), share)
 
 
 def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
@@ -187,6 +204,41 @@ def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
     places = np.searchsorted(shown, np.asarray(times) + SAME_TIME, side="right") - 1
     images: NDArray[np.uint8] = np.concatenate([part.images for part in frames])[np.maximum(places, 0)]
     return images
+
+
+@dataclass(frozen=True, slots=True)
+class _ContentSize:
+    share: float
+    pixels: int
+
+
+# What was seen of files, by path, bytes and time of change: the members of a group are asked about one after another.
+_SEEN: OrderedDict[tuple[str, int, int], _ContentSize] = OrderedDict()
+
+_MOST_SEEN = 4096
+
+_SEEN_LOCK = threading.Lock()
+
+
+def _note_content(path: str, content: _ContentSize) -> None:
+    with _SEEN_LOCK:
+        _SEEN[_identity(path)] = content
+        while len(_SEEN) > _MOST_SEEN:
+            _SEEN.popitem(last=False)
+
+
+def _known_content(path: str) -> Content | None:
+    """What was seen of a file whose pictures were read lately; None if it has changed, or is gone."""
+    try:
+        with _SEEN_LOCK:
+            return _SEEN.get(_identity(path))
+    except OSError:
+        return None
+
+
+def _identity(path: str) -> tuple[str, int, int]:
+    status = os.stat(path)
+    return path, status.st_size, status.st_mtime_ns
 
 
 def read_stretch(

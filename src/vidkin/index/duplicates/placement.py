@@ -38,9 +38,14 @@ _REACH, _RATE = 0.6, 25.0
 _BEFORE_END = 0.05
 # Sizes (H, W) of the pictures by which moments are told apart, and by which the place is refined, coarse to fine.
 _GLANCE = (36, 48)
-_STEPS = ((36, 48), (72, 96), (132, 176))
+_STEPS = ((36, 48), (72, 96))
+_LAST_STEP, _LAST_ROUNDS = (132, 176), 2
 # Pictures of these sizes are cut from frames that are so many times smaller, unless these have fewer lines than this.
-_SMALLER_FOR = {_STEPS[0]: 4, _STEPS[1]: 2, _STEPS[2]: 1}
+_SMALLER_FOR = {_STEPS[0]: 4, _STEPS[1]: 2, _LAST_STEP: 1}
+# Boxes whose pictures of the smallest size are held for the next copy.
+_MOST_GLANCES = 4
+# A refinement ends where it moves no edge by this share of a side or by this share of a pixel.
+_STILL, _STILL_PIXELS = 2e-4, 0.03
 _SMALLEST_SIDE = 64
 _ROUNDS = 6
 # Height of the picture in which the other one is searched for, how much smaller each attempt is, and the smallest.
@@ -157,10 +162,9 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     """Find the moments of the second video that the first one shows, and where.
 
     Four frames of the first and those within .6 s of the same moments of the second are read; these are held for the
-    next copy. Candidates for the place
-    are the pictures without bars, the boxes of the segment and, if these agree badly, the best place of a template
-    search at many sizes, in both directions. Moments and place are refined in turn: the place by least squares
-    (Lucas and Kanade) with weights that ignore what only one of them has.
+    next copy. Candidates for the place are the pictures without bars, the boxes of the segment and, if these agree
+    badly, the best place of a template search at many sizes, in both directions. Moments and place are refined in turn:
+    the place by least squares (Lucas and Kanade) with weights that ignore what only one of them has.
 
     Args:
         first, second: The files.
@@ -263,6 +267,7 @@ class _Frames:
     def __init__(self, images: NDArray[np.uint8], times: NDArray[np.float64]) -> None:
         self.images, self.times = images, times
         self._grays: dict[int, dict[int, Image.Image]] = {}
+        self._glances: dict[Box, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
         return len(self.images)
@@ -282,6 +287,16 @@ class _Frames:
     def canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
         """The same part of several frames, [rows, *size]."""
         return np.stack([self.canvas(row, box, size) for row in rows])
+
+    def glances(self, box: Box) -> NDArray[np.float32]:
+        """The same part of all frames at the smallest size; those of the boxes asked for first are held, as most copies
+        ask for the whole picture."""
+        if box in self._glances:
+            return self._glances[box]
+        made = self.canvases(range(len(self)), box, _GLANCE)
+        if len(self._glances) < _MOST_GLANCES:
+            self._glances[box] = made
+        return made
 
 
 # Path, bytes and time of change of a file, and a moment of it.
@@ -333,6 +348,29 @@ class _HeldFrames:
 _HELD = _HeldFrames()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moments:
+    """For each frame of the first video the frame of the second that agrees best.
+
+    Attributes:
+        rows: [N] its place among all frames of the second.
+        agreements: [N] how much they agree.
+        ahead: [N] how much better than the others do in the middle.
+    """
+
+    rows: NDArray[np.int64]
+    agreements: NDArray[np.float64]
+    ahead: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]) -> _Moments:
+        """The best of the rows that were compared with each frame, and of their agreements."""
+        rows = [int(near[values.argmax()]) for near, values in found]
+        best = [float(values.max()) for _, values in found]
+        ahead = [float(values.max() - np.median(values)) for _, values in found]
+        return cls(np.array(rows), np.array(best), np.array(ahead))
+
+
 class _PlaceSearch:
     """The best moments and place so far.
 
@@ -348,6 +386,7 @@ class _PlaceSearch:
         firsts = np.cumsum([0, *counts])
         self._near = [np.arange(first, first + count) for first, count in zip(firsts.tolist(), counts, strict=False)]
         self._times, self._other_times = frames.times, np.concatenate([part.times for part in parts])
+        self._parts = parts
         self._others = [(part, row) for part in parts for row in range(len(part))]
         some = np.concatenate([part.images[:: max(1, len(part) // _FRAMES_FOR_BARS)] for part in parts])
         self._pictures = _box_of_bars(frames.images), _box_of_bars(some)
@@ -369,12 +408,12 @@ class _PlaceSearch:
 
     def _best_of(self, guesses: Sequence[Placement]) -> PlacedFrames:
         """The placement that agrees best of the refinements of the two best guesses."""
-        ranked = [(self._best_moments(guess), guess) for guess in dict.fromkeys(guesses)]
-        ranked.sort(key=lambda item: -float(item[0][1].mean()))
+        ranked = [(self._first_moments(guess), guess) for guess in dict.fromkeys(guesses)]
+        ranked.sort(key=lambda item: -float(item[0].agreements.mean()))
         best: PlacedFrames | None = None
         # The best guess before refinement need not be the best after it.
-        for (rows, _, _), guess in ranked[:2]:
-            found = self._refined(rows, guess)
+        for moments, guess in ranked[:2]:
+            found = self._refined(moments, guess)
             if best is None or found.agreement > best.agreement + _MORE:
                 best = found
             if best.agreement >= _SURE:
@@ -382,22 +421,23 @@ class _PlaceSearch:
         assert best is not None  # there is at least one guess
         return best
 
-    def _best_moments(
-        self, placement: Placement, size: tuple[int, int] = _GLANCE, around: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """For each frame of the first video the frame of the second that agrees best, how much, and how much better
-        than the others do in the middle; ``around``: only look near these frames."""
+    def _first_moments(self, placement: Placement) -> _Moments:
+        """The best moments in a place among all that may be meant, by small pictures."""
+        ones = self._frames.glances(placement.shown)
+        found = []
+        for one, near, part in zip(ones, self._near, self._parts, strict=True):
+            found.append((near, _agreements(one[None], part.glances(placement.seen))))
+        return _Moments.of(found)
+
+    def _near_moments(self, placement: Placement, around: NDArray[np.int64]) -> _Moments:
+        """The best moments in a place near those that are known, by larger pictures."""
         seen, shown = placement.seen, placement.shown
-        rows, best, ahead = [], [], []
+        found = []
         for place, near in enumerate(self._near):
-            if around is not None:
-                near = near[np.abs(near - around[place]) <= _NEARBY]
-            one = self._frames.canvas(place, shown, size)
-            values = _agreements(one[None], self._other_canvases(near.tolist(), seen, size))
-            rows.append(int(near[values.argmax()]))
-            best.append(float(values.max()))
-            ahead.append(float(values.max() - np.median(values)))
-        return np.array(rows), np.array(best), np.array(ahead)
+            near = near[np.abs(near - around[place]) <= _NEARBY]
+            one = self._frames.canvas(place, shown, _STEPS[1])
+            found.append((near, _agreements(one[None], self._other_canvases(near.tolist(), seen, _STEPS[1]))))
+        return _Moments.of(found)
 
     def _searched(self, part: Box) -> Iterator[Placement]:
         """The best place of (a part of) the first picture inside the second, and the other way round, by template
@@ -420,17 +460,21 @@ class _PlaceSearch:
                 best[1] = around[0], Placement.between(_inside(own, around[1]), other_part)
         yield from (placement for _, placement in best)
 
-    def _refined(self, rows: NDArray[np.int64], placement: Placement) -> PlacedFrames:
+    def _refined(self, moments: _Moments, placement: Placement) -> PlacedFrames:
         """Refine the place and the moments in turn."""
-        _, before, ahead = self._best_moments(placement)
         for size in (*_STEPS, _STEPS[-1]):
-            fitted = self._fitted(rows, placement, size)
-            found, after, ahead_now = self._best_moments(fitted, _STEPS[1], rows)
-            if float(after.mean()) < float(before.mean()) - _MORE:
+            fitted = self._fitted(moments.rows, placement, size)
+            found = self._near_moments(fitted, moments.rows)
+            if float(found.agreements.mean()) < float(moments.agreements.mean()) - _MORE:
                 break  # what only one of them has led away
-            rows, before, ahead, placement = found, after, ahead_now, fitted
-        if float(before.mean()) < _CLOSE:
-            rows, placement = self._at_one_lag(rows, placement, float(before.mean()))
+            is_settled = size == _STEPS[-1] and np.array_equal(found.rows, moments.rows)
+            moments, placement = found, fitted
+            if is_settled:
+                break
+        rows = moments.rows
+        if float(moments.agreements.mean()) < _CLOSE:
+            rows, placement = self._at_one_lag(rows, placement, float(moments.agreements.mean()))
+        placement = self._finished(rows, placement)
         agreements = self._agreements(rows, placement)
         kept = np.flatnonzero(agreements >= max(_LEAST_AGREEMENT, _OF_BEST * float(agreements.max())))
         chosen = kept if len(kept) else np.arange(len(rows))
@@ -444,7 +488,7 @@ class _PlaceSearch:
             float(agreements[chosen].mean()) if len(kept) else float(agreements.max()),
             own,
             other,
-            bool((ahead[chosen] >= _DISTINCT).all()),
+            bool((moments.ahead[chosen] >= _DISTINCT).all()),
             self._segment.mirrored,
             self._segment.turned,
         )
@@ -465,7 +509,13 @@ class _PlaceSearch:
             found = self._mean_agreement(moments, fitted)
             if found > best[0]:
                 best = found, moments, fitted
-        return best[1], self._fitted(best[1], best[2], _STEPS[-1])
+        return best[1], best[2]
+
+    def _finished(self, rows: NDArray[np.int64], placement: Placement) -> Placement:
+        """The place by larger pictures, unless they lead away."""
+        fitted = self._fitted(rows, placement, _LAST_STEP, _LAST_ROUNDS)
+        is_worse = self._mean_agreement(rows, fitted) < self._mean_agreement(rows, placement) - _MORE
+        return placement if is_worse else fitted
 
     def _mean_agreement(self, rows: NDArray[np.int64], placement: Placement) -> float:
         return float(np.mean(self._agreements(rows, placement)))
@@ -485,12 +535,14 @@ class _PlaceSearch:
         """The same part of some frames of the second video."""
         return np.stack([part.canvas(row, box, size) for part, row in (self._others[row] for row in rows)])
 
-    def _fitted(self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]) -> Placement:
+    def _fitted(
+        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int], rounds: int = _ROUNDS
+    ) -> Placement:
         """Move the edges of what is seen of the second picture so that it agrees best with the first."""
         height, width = size
         across = (np.arange(width, dtype=np.float32) + 0.5) / width
         down = ((np.arange(height, dtype=np.float32) + 0.5) / height)[:, None]
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             shown, seen = placement.shown, placement.seen
             spans = seen[2] - seen[0], seen[3] - seen[1]
             ones, others = self._pairs(rows, placement, size)
@@ -510,7 +562,7 @@ class _PlaceSearch:
                 break
             left, top, right_edge, bottom = edges.tolist()
             placement = Placement.between(shown, (left, top, right_edge, bottom))
-            if np.abs(change).max() < 2e-4:
+            if np.abs(change).max() < max(_STILL, _STILL_PIXELS / width):
                 break
         return placement
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.features.contracts import Turn
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import WindowVectors
 from vidkin.similarity import FrameFeatures
@@ -26,7 +25,22 @@ _VIDEOS_A_BLOCK, _MOST_COSINES = 256, 1 << 24
 # one direction; so are half of all unrelated pairs.
 _LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
 
-Predict = Callable[[FrameFeatures, Turn], FrameFeatures | None]
+# What two videos must share: calibrated similarity beyond this (a score counts it from .3 on; a stretch of frames is a
+# little less similar than its best frame), for this share of the longer one (`pairing` asks for .04 by frames). Parts
+# of pictures are similar by chance, as in `vidkin.similarity.evidence`.
+_LEAST_SIMILAR, _LEAST_SHARED, _PART_FLOOR = 0.2, 0.01, 0.15
+# Largest value of a byte, and bytes of windows that are held: of about ten thousand videos of a minute. With more, all
+# candidates are compared.
+_BYTE, _MOST_HELD = 127.0, 384 << 20
+
+MeasureBaseline = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""How similar unrelated pictures are to each of these, [N, D] to [N]."""
+
+Pose = str
+"""A turn, see :data:`vidkin.features.contracts.Turn`, or one by degrees with a flip afterwards: "turned 90,
+mirrored"."""
+
+Predict = Callable[[FrameFeatures, Pose], FrameFeatures | None]
 """Whole pictures after a turn, predicted; None if nobody can tell. See
 :class:`vidkin.features.contracts.PredictsTurns`."""
 
@@ -42,18 +56,25 @@ class Signatures:
         ids: [V] int64.
         views: [N, D] float32, unit vectors of all views of all videos, the whole picture first.
         firsts: [V] int64, the first view of each video.
-        turned: Turn -> [V, D] float32, unit vectors of the whole pictures after it, as far as that can be told.
+        turned: Pose -> [V, D] float32, unit vectors of the whole pictures after it, as far as that can be told.
+        windows: What candidates must share more closely; None leaves that to those who compare them.
     """
 
     rows: dict[int, int]
     ids: NDArray[np.int64]
     views: NDArray[np.float32]
     firsts: NDArray[np.int64]
-    turned: dict[Turn, NDArray[np.float32]]
+    turned: dict[Pose, NDArray[np.float32]]
+    windows: _HeldWindows | None = None
 
     @classmethod
     def of(
-        cls, store: VectorStore, video_ids: Sequence[int], predict: Predict | None = None, turns: Sequence[Turn] = ()
+        cls,
+        store: VectorStore,
+        video_ids: Sequence[int],
+        predict: Predict | None = None,
+        turns: Sequence[Pose] = (),
+        measure: MeasureBaseline | None = None,
     ) -> Signatures:
         """Read the windows of these videos, block by block.
 
@@ -62,6 +83,7 @@ class Signatures:
             video_ids: The videos.
             predict: Predicts pictures after a turn; None if no turns are asked for.
             turns: The turns.
+            measure: Baselines of pictures; with them, candidates that share nothing are left out.
 
         Raises:
             NotIndexedError: A video was removed meanwhile.
@@ -69,7 +91,8 @@ class Signatures:
         ids: list[int] = []
         means: list[NDArray[np.float32]] = []
         counts: list[int] = []
-        after: dict[Turn, list[NDArray[np.float32]]] = {turn: [] for turn in turns}
+        after: dict[Pose, list[NDArray[np.float32]]] = {turn: [] for turn in turns}
+        held = None if measure is None else _HeldWindows(measure)
         for first in range(0, len(video_ids), _VIDEOS_A_BLOCK):
             block = video_ids[first : first + _VIDEOS_A_BLOCK]
             read = [
@@ -82,22 +105,28 @@ class Signatures:
             means += parts
             counts += map(len, parts)
             wholes = [part.of_whole() for _, part in read]
+            if held is not None:
+                held.add([part for _, part in read], wholes)
+                held = held if held.nbytes <= _MOST_HELD else None
             for turn, found in list(after.items()):
                 predicted = None if predict is None else _predicted(wholes, turn, predict)
                 if predicted is None:
                     del after[turn]  # for no video, then
-                else:
-                    found.append(predicted)
+                    continue
+                found.append(_means_of(wholes, predicted))
+                if held is not None:
+                    held.add_turned(turn, predicted)
         views = np.concatenate(means) if means else np.zeros((0, 0), np.float32)
         number = np.array(counts, np.int64)
         firsts = np.cumsum(number) - number
         center = views[firsts].mean(axis=0) if len(ids) else np.zeros(0, np.float32)
         _center(views, center)
         turned = {turn: _center(np.concatenate(found), center) for turn, found in after.items() if found}
-        return cls({video: row for row, video in enumerate(ids)}, np.array(ids, np.int64), views, firsts, turned)
+        rows = {video: row for row, video in enumerate(ids)}
+        return cls(rows, np.array(ids, np.int64), views, firsts, turned, None if held is None else held.joined())
 
     def neighbors(
-        self, video_ids: Sequence[int], count: int, *, turn: Turn | None = None, both: bool = False
+        self, video_ids: Sequence[int], count: int, *, turn: Pose | None = None, both: bool = False
     ) -> Iterator[tuple[int, list[int]]]:
         """The most similar other videos of each of these, best first; at most ``count``, and only what is alike at all.
 
@@ -125,8 +154,19 @@ class Signatures:
                 alike = np.maximum(alike, self._as_parts(rows))
             alike[np.arange(len(rows)), rows] = -1.0
             least = _LEAST_ALIKE if turn is None else _LEAST_TURNED
-            found = dict(zip(self.ids[rows].tolist(), self._best(alike, count, least), strict=True))
+            best = zip(rows.tolist(), self._best(alike, count, least), strict=True)
+            found = {int(self.ids[row]): self._sharing(row, near, turn, both=both) for row, near in best}
             yield from ((video, found.get(video, [])) for video in block)
+
+    def _sharing(self, row: int, near: NDArray[np.int64], turn: Pose | None, *, both: bool) -> list[int]:
+        """Ids of those rows that may share a part of their length with a video."""
+        if self.windows is not None and len(near):
+            share = self.windows.share(row, near, turn)
+            if both and turn is None:
+                share |= np.array([bool(self.windows.share(other, np.array([row]))[0]) for other in near.tolist()])
+            near = near[share]
+        found: list[int] = self.ids[near].tolist()
+        return found
 
     def _as_parts(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The best cosine [rows, V] of the views of some videos with the whole pictures of all."""
@@ -135,31 +175,132 @@ class Signatures:
         best = [(wholes @ self.views[self.firsts[row] : ends[row]].T).max(axis=1) for row in rows.tolist()]
         return np.stack(best)
 
-    def _best(self, alike: NDArray[np.float32], count: int, least: float) -> list[list[int]]:
-        """Ids of the best columns of each row, best first; of equals the lower place."""
+    def _best(self, alike: NDArray[np.float32], count: int, least: float) -> list[NDArray[np.int64]]:
+        """The best columns of each row, best first; of equals the lower place."""
         most = min(count, alike.shape[1])
         columns = np.sort(np.argpartition(-alike, most - 1, axis=1)[:, :most], axis=1)
         cosines = np.take_along_axis(alike, columns, axis=1)
         order = np.argsort(-cosines, axis=1, kind="stable")
         columns, cosines = np.take_along_axis(columns, order, axis=1), np.take_along_axis(cosines, order, axis=1)
-        return [self.ids[own[near >= least]].tolist() for own, near in zip(columns, cosines, strict=True)]
+        return [own[near >= least] for own, near in zip(columns, cosines, strict=True)]
+
+
+class _HeldWindows:
+    """Windows of all views of all videos in bytes, to see of two videos whether they share anything for a while.
+
+    As the scorer does, similarities count from a baseline on, and every second of either video counts once with the
+    best moment of the other; but stretches of similar frames are compared in place of frames, and nothing is read.
+
+    Args:
+        measure: Baselines of pictures.
+    """
+
+    def __init__(self, measure: MeasureBaseline) -> None:
+        self._measure = measure
+        self.nbytes = 0
+        self._parts: list[NDArray[np.int8]] = []
+        self._seconds: list[NDArray[np.float32]] = []
+        self._sizes: list[NDArray[np.int64]] = []  # windows of each view
+        self._views: list[int] = []  # views of each video
+        self._floors: dict[Pose | None, list[NDArray[np.float32]]] = {None: []}
+        self._wholes: dict[Pose, list[NDArray[np.int8]]] = {}
+
+    def add(self, windows: Sequence[WindowVectors], wholes: Sequence[WindowVectors]) -> None:
+        """Add those of some videos, and of their whole pictures alone."""
+        for part in windows:
+            starts = _view_starts(part)
+            self._parts.append(_in_bytes(part.vectors))
+            self._seconds.append(np.maximum(part.ends - part.starts, 1e-3).astype(np.float32))
+            self._sizes.append(np.diff(np.append(starts, len(part))))
+            self._views.append(len(starts))
+            self.nbytes += self._parts[-1].nbytes
+        vectors = np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)
+        self._floors[None].append(self._measure(vectors))
+
+    def add_turned(self, turn: Pose, predicted: NDArray[np.float32]) -> None:
+        """Add the whole pictures of the same videos after a turn."""
+        self._wholes.setdefault(turn, []).append(_in_bytes(predicted))
+        self._floors.setdefault(turn, []).append(self._measure(predicted))
+        self.nbytes += self._wholes[turn][-1].nbytes
+
+    def joined(self) -> _HeldWindows:
+        """The same, ready for questions."""
+        self._all = np.concatenate(self._parts) if self._parts else np.zeros((0, 0), np.int8)
+        self._all_seconds = np.concatenate(self._seconds) if self._seconds else np.zeros(0, np.float32)
+        sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
+        self._window_ends = np.append(0, np.cumsum(sizes))  # [views + 1]
+        self._view_ends = np.append(0, np.cumsum(np.array(self._views, np.int64)))  # [videos + 1]
+        whole_sizes = sizes[self._view_ends[:-1]] if len(sizes) else sizes
+        self._whole_ends = np.append(0, np.cumsum(whole_sizes))
+        self._turned = {turn: np.concatenate(parts) for turn, parts in self._wholes.items()}
+        self._all_floors = {turn: np.concatenate(parts) for turn, parts in self._floors.items() if parts}
+        self._parts, self._seconds, self._sizes, self._wholes, self._floors = [], [], [], {}, {}
+        return self
+
+    def share(self, row: int, others: NDArray[np.int64], turn: Pose | None = None) -> NDArray[np.bool_]:
+        """Whether the whole picture of a video, after a turn, may show each of some others for a part of its length.
+
+        Args:
+            row: Place of the video.
+            others: [M] places of the others: all their views, or after a turn by degrees their whole pictures.
+            turn: The turn.
+        """
+        own = slice(int(self._whole_ends[row]), int(self._whole_ends[row + 1]))
+        first = int(self._window_ends[self._view_ends[row]])
+        seconds = self._all_seconds[first : first + own.stop - own.start]
+        ones = self._all[first : first + own.stop - own.start] if turn is None else self._turned[turn][own]
+        floors = self._all_floors[turn][own][:, None]
+        first_views, last_views = self._view_ends[others], self._view_ends[others + 1]
+        if turn not in (None, "mirrored"):
+            last_views = first_views + 1
+        begins, ends = self._window_ends[first_views], self._window_ends[last_views]
+        theirs = np.concatenate([self._all[begin:end] for begin, end in zip(begins, ends, strict=True)])
+        lengths = np.concatenate([self._all_seconds[begin:end] for begin, end in zip(begins, ends, strict=True)])
+        views = np.concatenate([np.arange(*pair) for pair in zip(first_views, last_views, strict=True)])
+        sizes = self._window_ends[views + 1] - self._window_ends[views]
+        starts = np.cumsum(sizes) - sizes
+        counts = last_views - first_views
+        video_starts = np.cumsum(counts) - counts
+        cosines = (ones.astype(np.float32) @ theirs.T.astype(np.float32)) / np.float32(_BYTE**2)
+        # The best of many parts is similar by chance.
+        is_part = np.ones(len(views), np.float32)
+        is_part[video_starts] = 0.0
+        floors = floors + np.repeat(is_part, sizes) * np.float32(_PART_FLOOR) * (1 - floors)
+        excess = np.maximum((cosines - floors) / (1 - floors) - np.float32(_LEAST_SIMILAR), 0.0)
+        of_own = (np.maximum.reduceat(excess, starts, axis=1) * seconds[:, None]).sum(axis=0)
+        of_theirs = np.add.reduceat(excess.max(axis=0) * lengths, starts)
+        shared = np.maximum.reduceat(np.minimum(of_own, of_theirs), video_starts)
+        whole = np.add.reduceat(lengths, starts)[video_starts]
+        return np.asarray(shared >= _LEAST_SHARED * np.maximum(whole, float(seconds.sum())))
+
+
+def _in_bytes(vectors: NDArray[np.floating]) -> NDArray[np.int8]:
+    """Unit vectors [N, D] in bytes: cosines of them are off by less than .01."""
+    return np.asarray(np.rint(vectors.astype(np.float32) * _BYTE), np.int8)
+
+
+def _view_starts(windows: WindowVectors) -> NDArray[np.int64]:
+    """The first window of each view: the windows of each start over in time."""
+    return np.flatnonzero(np.append(True, windows.first_frames[1:] <= windows.last_frames[:-1]))
 
 
 def _views_of(windows: WindowVectors) -> NDArray[np.float32]:
     """Mean vectors [views, D] of the views of one video: the windows of each start over in time."""
-    starts = np.flatnonzero(np.append(True, windows.first_frames[1:] <= windows.last_frames[:-1]))
-    return _means(windows.vectors.astype(np.float32), windows.ends - windows.starts, starts)
+    return _means(windows.vectors.astype(np.float32), windows.ends - windows.starts, _view_starts(windows))
 
 
-def _predicted(wholes: Sequence[WindowVectors], turn: Turn, predict: Predict) -> NDArray[np.float32] | None:
-    """Mean vectors [videos, D] of whole pictures after a turn."""
+def _predicted(wholes: Sequence[WindowVectors], turn: Pose, predict: Predict) -> NDArray[np.float32] | None:
+    """Windows [windows, D] of whole pictures after a turn."""
     vectors = np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)
     after = predict(FrameFeatures.of_whole(vectors[:, None], np.arange(float(len(vectors)))), turn)
-    if after is None:
-        return None
+    return None if after is None else np.asarray(after.values[:, 0, 0], np.float32)
+
+
+def _means_of(wholes: Sequence[WindowVectors], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Mean vectors [videos, D] of the windows of whole pictures."""
     lengths = np.array([len(whole) for whole in wholes])
     seconds = np.concatenate([whole.ends - whole.starts for whole in wholes])
-    return _means(after.values[:, 0, 0], seconds, np.cumsum(lengths) - lengths)
+    return _means(vectors, seconds, np.cumsum(lengths) - lengths)
 
 
 def _means(

@@ -606,15 +606,15 @@ class Readings:
             query = self._stored(record)
         return self._hold(key, query)
 
-    def turned(self, record: VideoRecord, degrees: int) -> Query | None:
-        """The video turned clockwise by so many degrees, read as finely as a query; None if its file is gone, changed
-        or broken."""
-        key = (record.id, False, degrees)
+    def turned(self, record: VideoRecord, degrees: int, *, mirrored: bool = False) -> Query | None:
+        """The video turned clockwise by so many degrees, and with ``mirrored`` flipped afterwards as well, read as
+        finely as a query; None if its file is gone, changed or broken."""
+        key = (record.id, mirrored, degrees)
         if key in self._held or not _is_unchanged(record):
             return self._held.get(key)
         parts = (self.extractor, self.calibration, self.common)
         try:
-            query = describe_query(record.path, *parts, rate=self.rate, mirrored=False, turned=degrees)
+            query = describe_query(record.path, *parts, rate=self.rate, mirrored=mirrored, turned=degrees)
         except MediaError as error:
             _logger.warning("%s; it is not searched for turned copies", error)
             return None
@@ -623,6 +623,17 @@ class Readings:
     def predict(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
         """About what the extractor would see in whole pictures after a turn, without a baseline; None if unknown."""
         return self.extractor.predict_turned(features, turn) if isinstance(self.extractor, PredictsTurns) else None
+
+    @property
+    def has_single_vectors(self) -> bool:
+        """Whether a picture is one vector, and it is known how similar unrelated ones are."""
+        background = self.calibration.background
+        return len(background) > 0 and background.shape[1] == 1
+
+    def measure_baseline(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """How similar unrelated pictures are to each of these descriptors [N, D], [N]."""
+        pictures = FrameFeatures.of_whole(vectors[:, None], np.arange(float(len(vectors))))
+        return np.asarray(self.calibration.calibrate(pictures).baselines[:, 0], np.float32)
 
     def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
         """The same, ready for scoring."""
