@@ -349,7 +349,7 @@ _HELD = _HeldFrames()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
+class _BestMoments:
     """For each frame of the first video the frame of the second that agrees best.
 
     Attributes:
@@ -363,7 +363,7 @@ class _Moments:
     ahead: NDArray[np.float64]
 
     @classmethod
-    def of(cls, found: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]) -> _Moments:
+    def of(cls, found: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]) -> _BestMoments:
         """The best of the rows that were compared with each frame, and of their agreements."""
         rows = [int(near[values.argmax()]) for near, values in found]
         best = [float(values.max()) for _, values in found]
@@ -421,15 +421,15 @@ class _PlaceSearch:
         assert best is not None  # there is at least one guess
         return best
 
-    def _first_moments(self, placement: Placement) -> _Moments:
+    def _first_moments(self, placement: Placement) -> _BestMoments:
         """The best moments in a place among all that may be meant, by small pictures."""
         ones = self._frames.glances(placement.shown)
         found = []
         for one, near, part in zip(ones, self._near, self._parts, strict=True):
             found.append((near, _agreements(one[None], part.glances(placement.seen))))
-        return _Moments.of(found)
+        return _BestMoments.of(found)
 
-    def _near_moments(self, placement: Placement, around: NDArray[np.int64]) -> _Moments:
+    def _near_moments(self, placement: Placement, around: NDArray[np.int64]) -> _BestMoments:
         """The best moments in a place near those that are known, by larger pictures."""
         seen, shown = placement.seen, placement.shown
         found = []
@@ -437,7 +437,7 @@ class _PlaceSearch:
             near = near[np.abs(near - around[place]) <= _NEARBY]
             one = self._frames.canvas(place, shown, _STEPS[1])
             found.append((near, _agreements(one[None], self._other_canvases(near.tolist(), seen, _STEPS[1]))))
-        return _Moments.of(found)
+        return _BestMoments.of(found)
 
     def _searched(self, part: Box) -> Iterator[Placement]:
         """The best place of (a part of) the first picture inside the second, and the other way round, by template
@@ -460,7 +460,7 @@ class _PlaceSearch:
                 best[1] = around[0], Placement.between(_inside(own, around[1]), other_part)
         yield from (placement for _, placement in best)
 
-    def _refined(self, moments: _Moments, placement: Placement) -> PlacedFrames:
+    def _refined(self, moments: _BestMoments, placement: Placement) -> PlacedFrames:
         """Refine the place and the moments in turn."""
         for size in (*_STEPS, _STEPS[-1]):
             fitted = self._fitted(moments.rows, placement, size)
