@@ -82,6 +82,7 @@ def values(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Tr
 
 
 def unchanged(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """The frames themselves: only the encoding differs."""
     return frames
 
 
@@ -97,6 +98,7 @@ def combine(*transforms: Transform) -> Transform:
 
 
 def scaled(image: Image, width: int, height: int) -> Image:
+    """The picture in another size, pixels, whatever its shape was; bilinear."""
     return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR))
 
 
@@ -136,15 +138,18 @@ def barred(image: Image, *, across: bool) -> Image:
 
 
 def gray(image: Image) -> Image:
+    """The luma (ITU-R 601) in all three channels."""
     return np.asarray(PILImage.fromarray(image).convert("L").convert("RGB"))
 
 
 def sepia(image: Image) -> Image:
+    """The brown tone of old photographs, by the usual matrix of the three channels."""
     matrix = (0.393, 0.769, 0.189, 0, 0.349, 0.686, 0.168, 0, 0.272, 0.534, 0.131, 0)
     return np.asarray(PILImage.fromarray(image).convert("RGB", matrix))
 
 
 def blurred(image: Image) -> Image:
+    """Blurred by a Gaussian of 1.2 % of the shorter side, at least one pixel."""
     radius = max(1.0, 0.012 * min(image.shape[:2]))
     return np.asarray(PILImage.fromarray(image).filter(ImageFilter.GaussianBlur(radius)))
 
@@ -158,6 +163,7 @@ def noisy(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
 
 
 def mirrored(image: Image) -> Image:
+    """The picture flipped left to right."""
     return np.ascontiguousarray(image[:, ::-1])
 
 

@@ -137,10 +137,12 @@ class TrainingData(Protocol[M, B]):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the data in reports."""
 
     @property
-    def broken(self) -> tuple[tuple[str, str], ...]: ...
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """Files that were left out because they cannot be read, each with the cause."""
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[B]:
         """The batches of all steps from ``first`` (0 is the start) on, the same however often a run resumes."""

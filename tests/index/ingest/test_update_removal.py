@@ -73,8 +73,10 @@ def test_a_folder_in_other_letters_is_removed_and_stays_out_where_the_system_ign
     assert remove_records(open_place(tmp_path), store, ["/films"]) == 2
     assert [record.path for record in store.videos()] == ["/other/c.mp4"]
     removed = RemovedPaths.open(open_place(tmp_path))
+    assert removed.paths == {"/Films"}
     assert removed.holds("/FILMS/old/b.mp4")
-    assert not removed.holds("/films/new.mp4")
+    assert removed.holds("/films/new.mp4")
+    assert not removed.holds("/other/new.mp4")
 
 
 def test_a_file_that_is_named_twice_is_removed_once(tmp_path: Path) -> None:

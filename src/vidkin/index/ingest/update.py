@@ -105,10 +105,10 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
         named = find_records(store, name)
         records |= {record.id: record.path for record in named}
         path = os.path.abspath(os.path.expanduser(os.fspath(name)))
-        inside = os.path.join(path, "")
-        # The name may encode accents differently than the file system.
-        is_spelled_so = any(record.path == path or record.path.startswith(inside) for record in named)
-        paths |= {path} if is_spelled_so else {record.path for record in named}
+        inside = NamedFolders([path])
+        # Files and folders are remembered as the index spells them: the name may have other letters, or encode accents
+        # differently than the file system. A folder stays out with what will be in it.
+        paths |= {path if record.path == path else inside.holding(record.path) or record.path for record in named}
     RemovedPaths.open(place).with_paths(paths).save(place)
     store.remove(records)
     return len(records)

@@ -92,6 +92,7 @@ class AngularLoss(Loss):
         return _angles(self.alpha, self.form)
 
     def forward(self, *members: Tensor) -> Tensor:
+        """:func:`angular_loss` of anchors, positives and negatives [N, D]; the other form takes a second negative."""
         expected = 3 if self.form == "triplet" else 4
         if len(members) != expected:
             raise InvalidArgumentError(

@@ -106,6 +106,7 @@ class CenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """:func:`center_loss` of embeddings [N, D] and labels [N]; in training the centers then move toward them."""
         loss = center_loss(embeddings, labels, self.centers, reduction=self.reduction)
         if self.training:
             # In place: the buffer keeps its identity for those who hold it; the loss has copied the rows it needs.
@@ -159,6 +160,7 @@ class TripletCenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """:func:`triplet_center_loss` of embeddings [N, D] and labels [N]; the centers are learned by its gradient."""
         return triplet_center_loss(embeddings, labels, self.centers, margin=self.margin, reduction=self.reduction)
 
     def extra_repr(self) -> str:

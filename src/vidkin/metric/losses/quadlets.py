@@ -131,6 +131,7 @@ class TripletLoss(Loss):
         """Options as in `triplet_loss`."""
 
     def forward(self, query: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """:func:`triplet_loss` of queries, positives and negatives, [N, D] each."""
         return triplet_loss(query, positive, negative, **self.options)
 
     if TYPE_CHECKING:

@@ -158,6 +158,7 @@ class QuadrupletLoss(Loss):
                 raise InvalidArgumentError(f"{name} must be two numbers with first >= second >= 0, got {pair}")
 
     def forward(self, anchor: Tensor, positive: Tensor, negative1: Tensor, negative2: Tensor) -> Tensor:
+        """:func:`quadruplet_loss` of anchors, positives and two negatives of different classes, [N, D] each."""
         return quadruplet_loss(anchor, positive, negative1, negative2, **self.options)
 
     if TYPE_CHECKING:

@@ -101,6 +101,7 @@ class SimilarityRegularizer(Loss):
         """Options as in `similarity_regularizer`."""
 
     def forward(self, scores: Tensor) -> Tensor:
+        """The penalty for scores outside of the range that similarities have, of scores of any shape."""
         return self.compute(scores, **self.options)
 
     if TYPE_CHECKING:
