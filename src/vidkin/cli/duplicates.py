@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin._base.values import write_csv_rows
 from vidkin.cli.console import (
     FormatOption,
     Meter,
@@ -31,11 +30,10 @@ from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
     goes_to_output,
-    open_csv,
     open_index,
     open_index_for_writing,
+    write_csv,
 )
-from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import clock, command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
@@ -156,7 +154,9 @@ def duplicates(
         place = collection.place
         records = collection.videos() if plan is not None else []
     if csv_file is not None:
-        _write_csv(groups, csv_file)
+        from vidkin.rendering.duplicates import duplicate_cells
+
+        write_csv(csv_file, duplicate_cells(groups))
     if plan is not None:
         from vidkin.index import plan_removal, sign_plan, write_plan
 
@@ -316,18 +316,3 @@ def _decide(index: str, rejected: tuple[Path, Path] | None, confirmed: tuple[Pat
     for pair, words in ((rejected, "not duplicates"), (confirmed, "duplicates")):
         if pair is not None:
             say(path_text(pair[0]).append(" and ").append_text(path_text(pair[1])).append(f": marked as {words}"))
-
-
-def _write_csv(groups: Sequence[DuplicateGroup], path: Path) -> None:
-    """Write one line for each file; names that are not valid Unicode keep their bytes, control characters do not."""
-    from vidkin.rendering.duplicates import duplicate_cells
-
-    try:
-        with open_csv(path) as file:
-            write_csv_rows(file, duplicate_cells(groups))
-    except BrokenPipeError:
-        raise  # the program that reads has had enough, as `head` has
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
-        ) from error

@@ -6,13 +6,14 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import typer
 
+from vidkin._base.values import write_csv_rows
 from vidkin.cli.console import OutputFormat, meter
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import printable
@@ -117,6 +118,23 @@ def open_csv(path: Path) -> Iterator[IO[str]]:
     else:
         yield sys.stdout
     sys.stdout.flush()
+
+
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows for ``--csv``, see :func:`open_csv`; control characters in names are replaced.
+
+    Raises:
+        InvalidArgumentError: The file cannot be written.
+    """
+    try:
+        with open_csv(path) as file:
+            write_csv_rows(file, rows)
+    except BrokenPipeError:
+        raise  # the program that reads has had enough, as `head` has
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
+        ) from error
 
 
 def check_inputs(*paths: PathLike) -> None:

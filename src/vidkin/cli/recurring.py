@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from vidkin._base.values import write_csv_rows
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
@@ -32,9 +31,9 @@ from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
     goes_to_output,
-    open_csv,
     open_index,
     open_index_for_writing,
+    write_csv,
 )
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json, printable
@@ -118,7 +117,9 @@ def recurring(
         companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
     pieces, unsplit = ([], []) if split is None else _split(groups, lengths, split, without)
     if csv_file is not None:
-        _write_csv(groups, csv_file)
+        from vidkin.rendering.recurring import recurring_cells
+
+        write_csv(csv_file, recurring_cells(groups))
     if html is not None:
         from vidkin.rendering.recurring import write_recurring_page
 
@@ -271,17 +272,3 @@ def _print_files(
             say(path_text(path).append(f": {words}"))
     if any(path.endswith(".edl") for path in written):
         note("Kodi skips these parts once; going back into one plays it.")
-
-
-def _write_csv(groups: Sequence[RecurringGroup], path: Path) -> None:
-    from vidkin.rendering.recurring import recurring_cells
-
-    try:
-        with open_csv(path) as file:
-            write_csv_rows(file, recurring_cells(groups))
-    except BrokenPipeError:
-        raise  # the program that reads has had enough, as `head` has
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
-        ) from error

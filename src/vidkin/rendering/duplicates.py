@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.files import open_output
-from vidkin.errors import MediaError
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
-from vidkin.media import thumbnail
+from vidkin.rendering.moments import picture_strip
 from vidkin.rendering.text import clock, file_size, number, printable
 
 _HEADINGS = (
@@ -128,8 +126,6 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
 # Groups of duplicates as one self-contained HTML page with pictures of all copies side by side.
 
 
-_JPEG_QUALITY = 80
-
 _MOMENTS = (0.15, 0.5, 0.85)
 
 _STYLE = """
@@ -201,18 +197,8 @@ def write_duplicate_page(
 
 
 def _pictures(member: DuplicateMember, short_side: int) -> str:
-    from PIL import Image
-
-    pictures = []
-    for share in _MOMENTS:
-        time = share * member.duration
-        try:
-            image = thumbnail(member.path, time, short_side=short_side)
-        except MediaError as error:
-            return f"<small>{html.escape(printable(error.cause))}</small>"
-        held = io.BytesIO()
+    def turn(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         upright = np.rot90(image, -member.turned // 90)
-        Image.fromarray(upright[:, ::-1] if member.mirrored else upright).save(held, "JPEG", quality=_JPEG_QUALITY)
-        data = base64.b64encode(held.getvalue()).decode("ascii")
-        pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
-    return "".join(pictures)
+        return upright[:, ::-1] if member.mirrored else upright
+
+    return picture_strip(member.path, (share * member.duration for share in _MOMENTS), short_side=short_side, turn=turn)

@@ -1,13 +1,25 @@
-"""The same moments in all files of a group of copies: where each of them shows what the best one shows."""
+"""Moments of videos as pictures in a page, and the same moments in all files of a group of copies: where each of them
+shows what the best one shows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import html
+import io
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vidkin._base.values import Result
+from vidkin.errors import MediaError
 from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.media import thumbnail
+from vidkin.rendering.text import clock, printable
 from vidkin.similarity import Box, Segment
+
+_JPEG_QUALITY = 80
 
 # Shares of what all files have in common at which their pictures are from.
 SHARES = (0.15, 0.5, 0.85)
@@ -119,3 +131,34 @@ def _join(first: AlignedPart, then: AlignedPart) -> AlignedPart | None:
     end = first.start + (high - first.at) / first.rate
     mirrored = first.mirrored != then.mirrored
     return AlignedPart(start, end, then.time(low), first.rate * then.rate, mirrored, then.box)
+
+
+def picture_strip(
+    path: str,
+    times: Iterable[float],
+    *,
+    short_side: int,
+    turn: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None,
+) -> str:
+    """HTML of the pictures of a video at these times, seconds, which stand in the page itself; why there are none, if
+    the file cannot be read.
+
+    Args:
+        path: The video.
+        times: One for each picture.
+        short_side: Length of the shorter side, pixels.
+        turn: What is done to each picture first.
+    """
+    from PIL import Image
+
+    pictures = []
+    for time in times:
+        try:
+            image = thumbnail(path, time, short_side=short_side)
+        except MediaError as error:
+            return f"<small>{html.escape(printable(error.cause))}</small>"
+        held = io.BytesIO()
+        Image.fromarray(image if turn is None else turn(image)).save(held, "JPEG", quality=_JPEG_QUALITY)
+        data = base64.b64encode(held.getvalue()).decode("ascii")
+        pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
+    return "".join(pictures)

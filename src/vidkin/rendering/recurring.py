@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +14,10 @@ import numpy as np
 
 from vidkin._base.files import open_output, safe_name
 from vidkin._base.values import replace_controls
-from vidkin.errors import MediaError
 from vidkin.index import Occurrence, RecurringGroup
-from vidkin.media import Piece, iter_planes, split_exactly, thumbnail
+from vidkin.media import Piece, iter_planes, split_exactly
 from vidkin.media.frames import SAME_TIME
+from vidkin.rendering.moments import picture_strip
 from vidkin.rendering.text import clock, number, printable
 
 KIND_NAMES = {
@@ -216,7 +214,6 @@ img { height: 4.5rem; border-radius: 3px; margin-right: .2rem; }
 # Moments of an occurrence, as shares of its length: its first and last frames show whether the ends are right.
 _MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BEFORE_END = 0.06  # seconds
-_JPEG_QUALITY = 75
 
 
 def write_recurring_page(
@@ -262,21 +259,9 @@ def write_recurring_page(
 
 
 def _strip(occurrence: Occurrence, short_side: int) -> str:
-    from PIL import Image
-
-    pictures = []
     last = max(occurrence.start, occurrence.end - _BEFORE_END)
-    for share in _MOMENTS:
-        time = occurrence.start + share * (last - occurrence.start)
-        try:
-            image = thumbnail(occurrence.path, time, short_side=short_side)
-        except MediaError as error:
-            return f"<small>{html.escape(printable(error.cause))}</small>"
-        held = io.BytesIO()
-        Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
-        data = base64.b64encode(held.getvalue()).decode("ascii")
-        pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
-    return "".join(pictures)
+    times = (occurrence.start + share * (last - occurrence.start) for share in _MOMENTS)
+    return picture_strip(occurrence.path, times, short_side=short_side)
 
 
 # The parts of a file as files.
