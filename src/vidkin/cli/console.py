@@ -565,16 +565,29 @@ def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     from vidkin.similarity import UNRELATED
 
     rows: list[list[str | Text]] = []
+    has_sound = any(match.sound is not None for match in matches)
     for rank, match in enumerate(matches, start=first_rank):
         style = "dim" if match.score < UNRELATED else ""
         name = path_text(match.path, style=style)
         if match.missing:
             name.append(" (missing)", style="red")
-        first = _segment_cells(match.segments[0]) if match.segments else [""] * len(_SEGMENT_COLUMNS)
-        rows.append([str(rank), f"{match.score:.2f}", *first, name])
-        rows += [["", "", *_segment_cells(segment), ""] for segment in match.segments[1:]]
-    table(None, [("#", "right"), ("score", "right"), *_SEGMENT_COLUMNS, ("file", "left")], rows)
+        # Where the picture says nothing, the sound says where.
+        is_heard = match.sound is not None and (match.picture or 0.0) < UNRELATED <= match.score
+        segments = match.sound_segments if is_heard else match.segments
+        first = _segment_cells(segments[0]) if segments else [""] * len(_SEGMENT_COLUMNS)
+        sound = [f"{match.score:.2f}", *(_witness_cells(match) if has_sound else ())]
+        rows.append([str(rank), *sound, *first, name])
+        rows += [["", *[""] * len(sound), *_segment_cells(segment), ""] for segment in segments[1:]]
+    witnesses = [("picture", "right"), ("sound", "right")] if has_sound else []
+    table(None, [("#", "right"), ("score", "right"), *witnesses, *_SEGMENT_COLUMNS, ("file", "left")], rows)
     _explain([segment for match in matches for segment in match.segments])
+    if any(": same sound" in match.witnesses for match in matches):
+        note("High sound and low picture: the same sound over another picture, which is no copy of the video.")
+
+
+def _witness_cells(match: Match) -> list[str | Text]:
+    """What picture and sound say; empty where they say nothing."""
+    return ["" if value is None else f"{value:.2f}" for value in (match.picture, match.sound)]
 
 
 def _explain(segments: Sequence[Segment]) -> None:

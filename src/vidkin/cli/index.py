@@ -58,6 +58,10 @@ def index(
             show_default="no",
         ),
     ] = None,
+    sound: Annotated[
+        bool | None,
+        typer.Option("--sound/--no-sound", hidden=True),
+    ] = None,
     list_skipped: Annotated[
         bool, typer.Option("--list-skipped", help="List the files and folders that were skipped, and why.")
     ] = False,
@@ -83,13 +87,15 @@ def index(
     """Add videos to the index; only new and changed files are read.
 
     Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, shards,
-    ray, no-exclude, follow-links, retry-broken, wait) are in the guide; they also go into the section [index] of the
-    configuration file.
+    ray, no-exclude, follow-links, retry-broken, sound, wait) are in the guide; they also go into the section [index] of
+    the configuration file.
     """
     name = extractor_name(extractor, model, views)
     with open_index_for_writing(
         index, extractor=name, weights=weights, whitening=whitening, rate=rate, shards=shards, create=True
     ) as collection:
+        if sound is not None and sound != collection.manifest.sound:
+            collection.use_sound(sound, wait=wait)
         remembered = () if no_exclude else collection.manifest.exclude
         report = fill(
             collection,

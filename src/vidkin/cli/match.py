@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
@@ -22,6 +23,7 @@ from vidkin.cli.console import (
     print_tsv,
     print_tsv_header,
     say,
+    table,
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
@@ -53,6 +55,14 @@ def match(
     frames: Annotated[
         Path | None, typer.Option("--frames", help="Draw matching frames side by side into this file.")
     ] = None,
+    offset: Annotated[
+        bool,
+        typer.Option("--offset", help="Only find, by their sound, how two recordings of one event lie in time."),
+    ] = False,
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", help="With --offset: write both recordings, placed, into this file (.otio)."),
+    ] = None,
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
     model: ModelOption = None,
@@ -75,6 +85,14 @@ def match(
 
     form = choose_format(format, json=json)
     _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
+    if timeline is not None:
+        if not offset:
+            raise InvalidArgumentError("--timeline needs --offset: it places two recordings of one event")
+        check_output_path(timeline, inputs=[first, second])
+    if offset:
+        check_inputs(first, second)
+        _show_offset(first, second, timeline, form)
+        return
     name = extractor_name(extractor, model)
     check_inputs(first, second)
     with meter("comparing"):
@@ -119,12 +137,53 @@ def match(
         note("Scores are specific to this model: higher means more of the same kind, 1 identical.")
     else:
         say(f"No segment of the query (0:00.0 - {clock(float(result.query_times[-1]))}) matches.")
+    if result.sound is not None:
+        say(f"Sound: {result.sound:.2f}" + (":" if result.sound_segments else ", nothing in common"))
+        if result.sound_segments:
+            print_segments(result.sound_segments)
     if picture is not None:
         say(path_text(picture).append(": the frame map"))
     if frames is not None and pairs:
         say(path_text(frames).append(": matching frames"))
     elif frames is not None:
         note("No segment matches, so there are no matching frames to draw.", style="yellow")
+
+
+def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputFormat) -> None:
+    """How two recordings lie in time; exits with 3 if that cannot be told."""
+    from vidkin.index.query.sound import find_offset
+
+    with meter("comparing"):
+        found = find_offset(os.fspath(first), os.fspath(second))
+    if timeline is not None and found.offset is not None:
+        from vidkin.rendering.matches import write_sync
+
+        write_sync(found, timeline)
+    written = timeline if found.offset is not None else None
+    if form is OutputFormat.JSON:
+        print_json({**found.to_dict(), "timeline": written})
+    elif found.offset is None:
+        say(path_text(first).append(" and ").append_text(path_text(second)).append(": their sound is not the same"))
+    elif form is OutputFormat.TABLE:
+        columns = [("file", "left"), ("begins at", "right"), ("length", "right")]
+        starts = max(found.offset, 0.0), max(-found.offset, 0.0)
+        lengths = found.query_length, found.target_length
+        table(
+            None,
+            columns,
+            [
+                [path_text(path), clock(start, digits=3), clock(length)]
+                for path, start, length in zip((first, second), starts, lengths, strict=True)
+            ],
+        )
+        speed = "" if found.speed == 1.0 else f", at {found.speed:.3f} times the speed"
+        say(f"Offset {found.offset:+.3f} s: moment t of the first is {found.offset:+.3f} s + t of the second{speed}.")
+        if written is not None:
+            say(path_text(written).append(": both recordings, placed"))
+    else:
+        say(f"{found.offset:+.3f}")
+    if found.offset is None:
+        raise typer.Exit(Status.NOTHING_USABLE)
 
 
 def _check_pictures(picture: Path | None, frames: Path | None, *, inputs: Sequence[Path | None]) -> None:

@@ -13,6 +13,7 @@ import copy
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,16 @@ Listed is what changes only which results are shown and how. What names a path, 
 writes, and what decides which files a plan removes (``threshold``, ``keep``, ``parts`` and the folders of
 ``duplicates``) is not.
 """
+
+
+class Witness(StrEnum):
+    """What a score is made of."""
+
+    PICTURE = "picture"
+    SOUND = "sound"
+    EITHER = "either"
+    BOTH = "both"
+
 
 _VARIABLE = "VIDKIN_CONFIG"
 _INDEX_VARIABLE = "VIDKIN_INDEX"
@@ -158,6 +169,10 @@ RayOption = Annotated[
 ]
 MirrorOption = Annotated[
     bool, typer.Option("--mirror/--no-mirror", help="Also find copies that are flipped left to right.")
+]
+ByOption = Annotated[
+    Witness,
+    typer.Option("--by", help="What the score is made of; either is the higher one, both the lower one."),
 ]
 ModelOption = Annotated[
     Path | None,

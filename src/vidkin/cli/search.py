@@ -27,12 +27,14 @@ from vidkin.cli.console import (
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
+    ByOption,
     IndexOption,
     JsonOption,
     MirrorOption,
     ModelOption,
     RayOption,
     WeightsOption,
+    Witness,
     extractor_name,
     parse_moment,
 )
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def search(
-    queries: Annotated[list[Path], typer.Argument(help="Videos or images.", metavar="QUERY")],
+    queries: Annotated[list[Path], typer.Argument(help="Videos, images or sounds.", metavar="QUERY")],
     index: IndexOption = DEFAULT_INDEX,
     start: Annotated[
         str | None,
@@ -72,6 +74,7 @@ def search(
         typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds."),
     ] = False,
     mirror: MirrorOption = True,
+    by: ByOption = Witness.PICTURE,
     model: ModelOption = None,
     weights: WeightsOption = None,
     ray: RayOption = None,
@@ -80,14 +83,15 @@ def search(
 ) -> None:
     """List the videos that match each QUERY, best first, with the matching times.
 
-    A picture is found at the moment of the video that it is from; it has no times of its own.
+    A picture is found at the moment of the video that it is from; it has no times of its own. A file that has only
+    sound is searched for by its sound.
     """
     if len(queries) == 1:  # of several, each that cannot be read costs itself only
         check_inputs(*queries)
     from vidkin.media import time_in
 
     form = choose_format(format, json=json)
-    settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold}
+    settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold, "by": by.value}
     documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights, ray=ray) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
@@ -104,6 +108,7 @@ def search(
                         offset=offset,
                         threshold=threshold,
                         mirrored=mirror,
+                        by=by.value,
                     )
                     if exact:
                         matches = type(matches)(_exactly(query, match) for match in matches)

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
     from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.overview import CollectionMap, map_collection, map_shots
+    from vidkin.index.query.sound import SoundOffset, compare, find_offset
     from vidkin.index.query.stage_recall import RecallReport
-    from vidkin.index.query.stages import Comparison, Match, Ranker, compare
+    from vidkin.index.query.stages import Comparison, Match, Ranker
     from vidkin.index.recurring.companions import Companion, write_companions
     from vidkin.index.recurring.groups import Occurrence, RecurringGroup
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
@@ -109,6 +110,7 @@ __all__ = [
     "Scan",
     "SerialExecutor",
     "SharedStretch",
+    "SoundOffset",
     "Unreadable",
     "VectorStore",
     "VideoFile",
@@ -119,6 +121,7 @@ __all__ = [
     "check_files",
     "compare",
     "describe_video",
+    "find_offset",
     "is_gone",
     "key_of_plan",
     "map_collection",

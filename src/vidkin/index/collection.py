@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.executor import Executor
     from vidkin.index.ingest.report import IngestReport, OnProgress
     from vidkin.index.query.query import Query, QuerySource, SearchParts
+    from vidkin.index.query.sound import By
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker
     from vidkin.index.recurring.groups import Occurrence, RecurringGroup
@@ -159,6 +160,13 @@ class Index:
             return open_index_extractor(self.place, self.manifest, self.worker_spec)
 
         return SearchParts(self.place, self.manifest, self.store, opened)
+
+    def use_sound(self, sound: bool, *, wait: float = 0.0) -> None:
+        """Describe the sound of files from now on, or no longer; the next :meth:`add` reads again what has sound."""
+        self._check_writable()
+        with self.place.exclusive(wait):
+            self.manifest = self.manifest.with_sound(self.place, sound)
+        self.worker_spec = replace(self.worker_spec, sound=sound)
 
     @property
     def path(self) -> Path:
@@ -279,6 +287,7 @@ class Index:
         threshold: float = 0.0,
         mirrored: bool = True,
         candidates: int = 100,
+        by: By = "picture",
     ) -> Results[Match]:
         """The videos of the index that match a query, best first, and where.
 
@@ -296,34 +305,22 @@ class Index:
             threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
             mirrored: Also find mirrored copies; takes about twice as long.
             candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
+            by: What the score is made of: ``picture``, ``sound``, ``either`` or ``both``; always sound of a sound file.
 
         Raises:
             MediaError: The query cannot be read.
             InvalidArgumentError: A number is out of its range.
         """
         from vidkin.index.query.query import query_file
-        from vidkin.index.query.stages import find_identical, find_matches, put_identical_first
+        from vidkin.index.query.sound import SearchLimits, search_file
 
         if offset < 0:
             raise InvalidArgumentError(f"offset must be at least 0, got {offset}")
-        most = limit + offset if limit > 0 else limit
+        limits = SearchLimits(start, end, limit + offset if limit > 0 else limit, threshold, candidates)
         with query_file(query, frame_rate) as path:
             self.refresh()
-            matches = find_matches(
-                self.store,
-                self._describe(path, start, end, mirrored),
-                self._parts.common,
-                self.scorer,
-                limit=most,
-                threshold=threshold,
-                candidates=candidates,
-                read=self._parts.readings().stretch,
-                rank=self._ranker,
-                weighed=self._parts.weighed,
-            )
-            records = self._parts.records()
-            if start is None and end is None:
-                matches = put_identical_first(matches, find_identical(records, path), most)
+            describe = partial(self._describe, path, start, end, mirrored)
+            matches = search_file(path, describe, self._parts, self.manifest, limits, by, self._ranker)
         return Results(replace(match, missing=is_gone(match.path)) for match in matches[offset:])
 
     @one_blas_thread()
@@ -351,6 +348,7 @@ class Index:
             MediaError: The query cannot be read.
             NotIndexedError: The target is not in the index; :func:`vidkin.compare` takes any two files.
         """
+        from vidkin.index.query.sound import add_sound
         from vidkin.index.query.stages import compare_pair
 
         self.refresh()
@@ -358,7 +356,9 @@ class Index:
         described = self._describe(query, start, end, mirrored)
         readings = self._parts.readings()
         again = mirrored and not readings.is_stored_as_finely(record)
-        return compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
+        compared = compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
+        sound = self._parts.sound(self.manifest)
+        return compared if sound is None else add_sound(compared, query, sound.tracks(record.content_hash), start, end)
 
     @one_blas_thread()
     def duplicates(

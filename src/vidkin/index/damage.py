@@ -19,6 +19,7 @@ from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location
 from vidkin.index.storage.shards import open_store, shard_places
+from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.table import LanceTable, new_session
 
 
@@ -106,6 +107,9 @@ def repair(
                     damaged.append(DamagedPart(record.path, cause))
                 if on_progress is not None:
                     on_progress(done, len(readable))
+            paths = {record.content_hash: record.path for record in readable}
+            for name, cause in SoundFiles(place).remove_damaged().items():
+                damaged.append(DamagedPart(paths.get(name, place.address(name)), cause.partition("; ")[0]))
             store.recover()
             store.optimize()
             if any(part.part == place.address(CommonFrames.FILE) for part in damaged):
@@ -128,7 +132,7 @@ def check_files(location: Location) -> None:
     place = open_place(location)
     readers = (
         *(Calibration.read, CommonFrames.open, LearnedScale.open),
-        *(Decisions.open, SavedLists.open, RemovedPaths.open),
+        *(Decisions.open, SavedLists.open, RemovedPaths.open, SoundTable.open),
     )
     for read in readers:
         read(place)

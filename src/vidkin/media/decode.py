@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,11 @@ from vidkin.media.frames import Frames, join_frames
 from vidkin.media.probing import ProbedVideo, open_at_start
 from vidkin.media.reader import PictureReader
 from vidkin.media.sampling import ChosenSampler, Sampler, Samples, SkippingDecoder
+from vidkin.media.sound import TracksDecoder
 
 if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
     from av.video.frame import VideoFrame
 
 # Samples per second: enough for excerpts of a few milliseconds; more would only fill the memory.
@@ -149,6 +152,19 @@ def thumbnail(
     return image
 
 
+def _open_sound(
+    source: PathLike | ProbedVideo, container: InputContainer, held: Sequence[Packet[Any]]
+) -> TracksDecoder | None:
+    """Who decodes the sound of a file, if somebody listens to it; once, as a file may be read again."""
+    if not isinstance(source, ProbedVideo) or source.open_listener is None or not container.streams.audio:
+        return None
+    reader = TracksDecoder(container, source.info.start_time, source.open_listener)
+    source.open_listener = None
+    for packet in held:
+        reader.push(packet)
+    return reader
+
+
 def _batches(
     source: PathLike | ProbedVideo,
     make_sampler: Callable[..., Samples],
@@ -160,12 +176,13 @@ def _batches(
     on_damage: Callable[[str], None] | None,
 ) -> Iterator[Frames]:
     name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
-    with open_at_start(source, threads=threads) as (container, stream, begun):
+    with open_at_start(source, threads=threads) as (container, stream, begun, held):
         orient = Orienter(name, stream.codec_context.codec.canonical_name)
         convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
         images: list[NDArray[np.uint8]] = []
         times: list[float] = []
-        reader = PictureReader(name, container, stream, begun=begun, on_read=on_read, on_damage=on_damage)
+        sound = _open_sound(source, container, held)
+        reader = PictureReader(name, container, stream, begun=begun, on_read=on_read, on_damage=on_damage, sound=sound)
         for seconds, frame in _sampled(reader, make_sampler, every):
             images.append(convert(frame))
             times.append(seconds)
@@ -174,6 +191,8 @@ def _batches(
                 images, times = [], []
         if images:
             yield Frames(np.stack(images), np.array(times))
+        if sound is not None and isinstance(source, ProbedVideo):
+            source.sound_failures = sound.finish()
 
 
 def _sampled(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import av
 import av.error
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
+
+    from vidkin.media.sound import Listener, SoundTrack
 
 # A frame number counts from this share of a frame before it, because formats such as Matroska round times.
 _EARLIER = 0.25
@@ -106,11 +108,13 @@ class VideoInfo(Result):
 
 
 class BegunVideo(NamedTuple):
-    """An open file of which everything up to the first picture was read and decoded; the next packet follows it."""
+    """An open file of which everything up to the first picture was read and decoded; the next packet follows it.
+    Packets of sound that were read with it wait to be decoded."""
 
     container: InputContainer
     stream: VideoStream
     packets: BegunPackets
+    sound: Sequence[Packet[Any]] = ()
 
 
 class ProbedVideo:
@@ -120,10 +124,15 @@ class ProbedVideo:
 
     Attributes:
         info: Properties of the file.
+        open_listener: Called for each sound track, by the first reader of the pictures; returns who receives its
+            samples, see `vidkin.media.sound.TracksDecoder`. None leaves the sound alone.
+        sound_failures: Number of packets of sound that could not be decoded.
     """
 
     def __init__(self, info: VideoInfo, begun: BegunVideo | None) -> None:
         self.info = info
+        self.open_listener: Callable[[SoundTrack], Listener] | None = None
+        self.sound_failures = 0
         self._begun = begun
 
     def take(self) -> BegunVideo | None:
@@ -148,8 +157,27 @@ def open_probed(
     """
     name = os.fspath(path)
     with open_video(name, threads=threads) as (container, stream):
-        info, packets = _probe(PictureReader(name, container, stream, on_read=on_read))
-        yield ProbedVideo(info, None if packets is None else BegunVideo(container, stream, packets))
+        held = HeldPackets() if container.streams.audio else None
+        info, packets = _probe(PictureReader(name, container, stream, on_read=on_read), held)
+        sound = () if held is None else held.packets
+        yield ProbedVideo(info, None if packets is None else BegunVideo(container, stream, packets, sound))
+
+
+class HeldPackets:
+    """Packets of sound that were read before it is known what they are for.
+
+    Attributes:
+        packets: In their order.
+    """
+
+    def __init__(self) -> None:
+        self.packets: list[Packet[Any]] = []
+
+    def push(self, packet: Packet[Any]) -> None:
+        self.packets.append(packet)
+
+    def rewind(self) -> None:
+        self.packets.clear()
 
 
 @contextmanager
@@ -199,7 +227,7 @@ def time_in(path: PathLike, moment: float | str) -> float:
     return max(float(Time.parse(moment, rate=rate)) - _EARLIER / rate, 0.0)
 
 
-def _probe(reader: PictureReader) -> tuple[VideoInfo, BegunPackets | None]:
+def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[VideoInfo, BegunPackets | None]:
     """Properties of a file from which nothing has been read, and its start, if reading can go on after it."""
     name, container, stream = reader.name, reader.container, reader.stream
     begun: BegunPackets | None = None
@@ -207,7 +235,7 @@ def _probe(reader: PictureReader) -> tuple[VideoInfo, BegunPackets | None]:
         # The end before the start: then the decoder stands where the next reader goes on.
         end = _stated_end(reader)
         stated = _stated(container, stream)
-        base, first, begun = _begin(reader, identify(opening))
+        base, first, begun = _begin(reader, identify(opening), sound)
     else:
         base, first = next(reader.pictures())
         end = _stated_end(reader)
@@ -248,14 +276,16 @@ def _probe(reader: PictureReader) -> tuple[VideoInfo, BegunPackets | None]:
     return info, begun
 
 
-def _begin(reader: PictureReader, opening: PacketIdentity) -> tuple[int, VideoFrame, BegunPackets | None]:
+def _begin(
+    reader: PictureReader, opening: PacketIdentity, sound: HeldPackets | None
+) -> tuple[int, VideoFrame, BegunPackets | None]:
     """Go back to the start of a file and decode its first picture: its time, itself, and what was read for it; None
     if the way back does not lead to the packet that the file opened with."""
     name, container, stream = reader.name, reader.container, reader.stream
     at = min(0, opening[0] or 0)
     try:
         container.seek(at, stream=stream)
-        start = PictureReader(name, container, stream, on_read=reader.on_read)
+        start = PictureReader(name, container, stream, on_read=reader.on_read, sound=sound)
         packets: list[tuple[Packet[VideoStream], list[VideoFrame]]] = []
         for packet in start.packets():
             if start.first != opening:
@@ -269,6 +299,8 @@ def _begin(reader: PictureReader, opening: PacketIdentity) -> tuple[int, VideoFr
                 # What was damaged has to be counted by who reads on, and a drained decoder starts again.
                 container.seek(at, stream=stream)
                 packets = []
+                if sound is not None:
+                    sound.rewind()
             return *next(start.timed(pictures)), packets
     except av.error.FFmpegError as error:
         logger.debug("%s: there is no way back to its start: %s", name, error)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import av
 import av.error
@@ -116,6 +116,20 @@ _HARMLESS = re.compile(
 _seen: int | None = None
 
 
+MOST_TRACKS = 8
+"""Most sound tracks of one file that are read; files with more are discs with commentaries, or hostile."""
+
+
+class PacketListener(Protocol):
+    """Receives packets of sound."""
+
+    def push(self, packet: Packet[Any]) -> None:
+        """Take the next packet, of any track."""
+
+    def rewind(self) -> None:
+        """The file is read again from its start: what was taken comes once more."""
+
+
 class PictureReader:
     """Reads the pictures of one video with strictly increasing times.
 
@@ -126,6 +140,7 @@ class PictureReader:
         begun: What was read and decoded of the file already; nothing is read or decoded twice.
         on_read: Callback for every packet read.
         on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
+        sound: Receives the packets of sound that lie between those of the video; None leaves them out.
 
     Attributes:
         on_read: The callback passed.
@@ -149,12 +164,14 @@ class PictureReader:
         begun: BegunPackets = (),
         on_read: Callable[[], None] = lambda: None,
         on_damage: Callable[[str], None] | None = None,
+        sound: PacketListener | None = None,
     ) -> None:
         self.name = name
         self.container = container
         self.stream = stream
         self.on_read = on_read
         self._on_damage = on_damage
+        self._sound = sound
         self._begun = begun
         # The packet of those that is read next, with its pictures.
         self._decoded: tuple[Packet[VideoStream], list[VideoFrame]] | None = None
@@ -289,6 +306,8 @@ class PictureReader:
     def again(self) -> Iterator[VideoFrame]:
         """Go back and decode everything; `timed` skips the pictures it has seen already."""
         self._repeating = True
+        if self._sound is not None:
+            self._sound.rewind()
         self.container.seek(min(0, self.base or 0), stream=self.stream)
         yield from self._decode_all()
 
@@ -299,7 +318,15 @@ class PictureReader:
             self._decoded = decoded
             yield decoded[0]
         self._decoded = None
-        yield from demux(self.container, self.stream)
+        if self._sound is None:
+            yield from demux(self.container, self.stream)
+            return
+        for packet in demux(self.container, self.stream, *self.container.streams.audio[:MOST_TRACKS]):
+            if packet.stream_index == self.stream.index:
+                yield packet
+            else:
+                self.on_read()
+                self._sound.push(packet)
 
     def _untimed_start(self) -> int:
         """Time of the first picture if the first packets have none: the first time minus the duration of those
@@ -397,15 +424,26 @@ def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputConta
         raise media_error(name, error) from error
 
 
-def demux(container: InputContainer, stream: VideoStream) -> Iterator[Packet[VideoStream]]:
-    """The packets of a stream.
+@contextmanager
+def open_container(name: str) -> Iterator[InputContainer]:
+    """Open a file, whatever it holds. Failures of FFmpeg inside the block become `MediaError`."""
+    require_readable_file(name)
+    try:
+        with _open(name) as container:
+            yield container
+    except av.error.FFmpegError as error:
+        raise media_error(name, error) from error
+
+
+def demux(container: InputContainer, *streams: Any) -> Iterator[Packet[Any]]:
+    """The packets of these streams.
 
     PyAV gives up at a packet of a stream that began after the header was read, such as sound that sets in late; it is
     left out here.
     """
     while True:
         try:
-            yield from container.demux(stream)
+            yield from container.demux(*streams)
             return
         except IndexError:
             continue

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import PathLike, open_output
+from vidkin.errors import InvalidArgumentError, MissingPartError
+
 if TYPE_CHECKING:
-    from vidkin.index import Comparison
+    from vidkin.index import Comparison, SoundOffset
     from vidkin.similarity import Box, Segment
 
 # A segment's line runs between sampled frames: look for a frame's partner this many seconds around it.
@@ -108,3 +114,54 @@ def pool_map(
     column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
     return pooled, rows[row_starts], columns[column_starts]
+
+
+# Two recordings of one event on one timeline, for editing programs.
+
+
+# Positions are in milliseconds: frames of either recording would be coarser than the offset is known.
+_TIMELINE_RATE = 1000.0
+
+
+def write_sync(offset: SoundOffset, path: PathLike) -> None:
+    """Write an OpenTimelineIO file with one track for each recording, placed so that both run together.
+
+    Args:
+        offset: Result of :func:`vidkin.index.query.sound.find_offset`.
+        path: Where to write; readers expect ``.otio``.
+
+    Raises:
+        MissingPartError: opentimelineio is not installed.
+        MediaError: The file cannot be written.
+    """
+    try:
+        otio = importlib.import_module("opentimelineio")
+    except ImportError as error:
+        raise MissingPartError(
+            "OpenTimelineIO files need the package opentimelineio, which is not installed; "
+            "install it with: pip install 'vidkin[otio]'"
+        ) from error
+
+    def span(seconds: float) -> Any:
+        time = otio.opentime.RationalTime
+        return otio.opentime.TimeRange(time(0, _TIMELINE_RATE), time(round(seconds * _TIMELINE_RATE), _TIMELINE_RATE))
+
+    if offset.offset is None:
+        raise InvalidArgumentError("offset must be known, got a pair of recordings without a common sound")
+    timeline = otio.schema.Timeline(name="synchronized")
+    # Times of the second are speed * times of the first + offset.
+    starts = max(offset.offset, 0.0), max(-offset.offset, 0.0)
+    files = (offset.query, offset.query_length), (offset.target, offset.target_length)
+    for start, (file, length) in zip(starts, files, strict=True):
+        name = os.fsencode(Path(file).name).decode("utf-8", "replace")
+        track = otio.schema.Track(name=name, kind=otio.schema.TrackKind.Video)
+        if start > 0:
+            track.append(otio.schema.Gap(source_range=span(start)))
+        whole = span(length)
+        address = otio.schema.ExternalReference(target_url=Path(file).absolute().as_uri(), available_range=whole)
+        clip = otio.schema.Clip(name=name, media_reference=address, source_range=whole)
+        clip.metadata["vidkin"] = {"offset": offset.offset, "speed": offset.speed, "score": offset.score}
+        track.append(clip)
+        timeline.tracks.append(track)
+    with open_output(path) as partial:
+        partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")

@@ -15,11 +15,13 @@ from typing import Protocol
 
 from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
+from vidkin.features.sound import Hearing
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
 from vidkin.media.damage import find_damage
 from vidkin.media.probing import VideoInfo, open_probed
 from vidkin.similarity import FrameFeatures
+from vidkin.similarity.sound import SoundFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,14 @@ class Described:
         info: Properties of the file.
         features: Features of all its frames, at least one; rounded as they are stored.
         damage: One line about parts that could not be read, else "".
+        sound: Landmarks of its sound tracks, none if it has none; None if nobody asked for them.
     """
 
     path: str
     info: VideoInfo
     features: FrameFeatures
     damage: str = ""
+    sound: tuple[SoundFeatures, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +118,11 @@ class SerialExecutor:
 
     def __init__(self, spec: WorkerSpec) -> None:
         self._extractor = spec.open()
-        self._rate = spec.base_rate
+        self._rate, self._sound = spec.base_rate, spec.sound
 
     def run(self, paths: Iterable[str]) -> Iterator[Event]:
         for path in paths:
-            yield from describe_video(path, self._extractor, self._rate)
+            yield from describe_video(path, self._extractor, self._rate, sound=self._sound)
 
 
 def describe_video(
@@ -126,6 +130,7 @@ def describe_video(
     extractor: FrameExtractor,
     base_rate: float,
     *,
+    sound: bool = False,
     beat: Callable[[Phase], None] = lambda phase: None,
 ) -> Iterator[Event]:
     """Yield the events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
@@ -138,6 +143,7 @@ def describe_video(
         path: Path of the file.
         extractor: Extractor of frames or clips.
         base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.storage.records`.
+        sound: Also find the landmarks of the sound, from the same packets.
         beat: Callback for every packet read and every change of phase.
     """
     try:
@@ -146,6 +152,7 @@ def describe_video(
         damage: list[str] = []
         with open_probed(path, threads=1, on_read=lambda: beat("decoding")) as video:
             info = video.info
+            hearing = Hearing(video) if sound else None
             for (part,) in describe_file(
                 video,
                 extractor,
@@ -161,12 +168,14 @@ def describe_video(
                 parts.append(to_stored(part))
                 before, reached = reached, float(part.timestamps[-1])
                 yield Advanced(path, len(part), max(reached - before, 0.0))
+        heard, said = (None, "") if hearing is None else hearing.finish()
+        damage.append(said)
         # A file that vanishes in the meantime was read in time.
         with suppress(OSError):
             damage.append(find_damage(path, info.container, on_read=lambda: beat("decoding")))
         if parts:
             yield Described(
-                path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage)))
+                path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage))), heard
             )
         else:
             yield Unreadable(path, "not a single frame could be decoded")

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import NamedFolders, content_hash, has_same_bytes, is_gone
 from vidkin.index.storage.manifest import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
+from vidkin.index.storage.sound_files import SoundFiles
 from vidkin.similarity import FrameFeatures
 
 _logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ def ingest(
     retry_broken: bool = False,
     on_progress: OnProgress | None = None,
     errors_file: Path | None = None,
+    sounds: SoundFiles | None = None,
 ) -> IngestReport:
     """Read new and changed files, recognize moved ones, and record broken ones.
 
@@ -65,17 +67,19 @@ def ingest(
         retry_broken: Read broken files again even if they have not changed.
         on_progress: Callback for each finished file and at intervals in between.
         errors_file: Receives the tracebacks of internal errors; None logs them.
+        sounds: Receives the sound; files with sound that have none there are read again. None leaves it out.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
         VidkinError: Raised by the executor or the store; everything complete is written before.
     """
     tally = Tally(scan, on_progress)
-    session = _Session(store, tally, base_rate, calibrate, FailureLog(errors_file))
+    session = _Session(store, tally, base_rate, calibrate, FailureLog(errors_file), sounds)
+    heard = None if sounds is None else sounds.contents()
     try:
         for path, cause in scan.problems:
             tally.settle(FileOutcome(path, "broken", cause))
-        session.read(executor, Plan(store.videos(), retry_broken=retry_broken).steps(scan.files))
+        session.read(executor, Plan(store.videos(), retry_broken=retry_broken, heard=heard).steps(scan.files))
         if without_twin := session.copy():
             session.read(executor, without_twin)
         # Records of files that should be in the scanned folders, or were named, but were not in the scan.
@@ -117,6 +121,7 @@ class _Session:
         base_rate: float,
         calibrate: Callable[[FrameFeatures], FrameFeatures],
         failures: FailureLog,
+        sounds: SoundFiles | None,
     ) -> None:
         self._store = store
         self._tally = tally
@@ -124,6 +129,7 @@ class _Session:
         self._base_rate = base_rate
         self._calibrate = calibrate
         self._failures = failures
+        self._sounds = sounds
         self._copies: list[Copy] = []
         self._in_work: dict[str, Extract] = {}
 
@@ -239,6 +245,9 @@ class _Session:
         )
         if damage:
             _logger.warning("%s: %s", step.file.path, damage)
+        if self._sounds is not None and step.hash:
+            # An executor that knows no sound gives none, and is not asked again.
+            self._sounds.write(step.hash, event.sound or ())
         self._writer.append(Entry(record, features, windows), _kind_of(step), damage)
 
 
@@ -435,14 +444,18 @@ class Plan:
     Args:
         records: All records of the index.
         retry_broken: Read broken files again even if they have not changed.
+        heard: Contents whose sound is known: of others with sound, the files are read again. None asks for no sound.
     """
 
-    def __init__(self, records: Iterable[VideoRecord], *, retry_broken: bool = False) -> None:
+    def __init__(
+        self, records: Iterable[VideoRecord], *, retry_broken: bool = False, heard: Collection[str] | None = None
+    ) -> None:
         self._by_path = {record.path: record for record in records}
         self._by_hash: dict[str, list[VideoRecord]] = defaultdict(list)
         for record in self._by_path.values():
             self._by_hash[record.content_hash].append(record)
         self._retry_broken = retry_broken
+        self._heard = heard
         self._moved: dict[int, str] = {}
         self._in_work: dict[str, str] = {}
 
@@ -497,4 +510,5 @@ class Plan:
 
     def _must_be_read(self, record: VideoRecord) -> bool:
         """Whether the file must be read, changed or not."""
-        return record.needs_reindex or (self._retry_broken and record.status == "broken")
+        is_unheard = self._heard is not None and record.has_audio and record.content_hash not in self._heard
+        return record.needs_reindex or is_unheard or (self._retry_broken and record.status == "broken")

@@ -18,6 +18,7 @@ from vidkin.index.storage.decisions import find_records
 from vidkin.index.storage.files import NamedFolders, is_same_file, write_whole
 from vidkin.index.storage.manifest import MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
+from vidkin.index.storage.sound_files import SoundFiles
 from vidkin.similarity import FrameFeatures
 
 
@@ -110,7 +111,9 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
         # differently than the file system. A folder stays out with what will be in it.
         paths |= {path if record.path == path else inside.holding(record.path) or record.path for record in named}
     RemovedPaths.open(place).with_paths(paths).save(place)
+    contents = {record.content_hash for record in store.videos() if record.id in records}
     store.remove(records)
+    SoundFiles(place).remove(contents - {record.content_hash for record in store.videos()} - {""})
     return len(records)
 
 
@@ -178,6 +181,7 @@ def update_index(
     removed = before.without(scan.named)
     if removed != before:
         removed.save(place)
+    sounds = SoundFiles(place)
     report = ingest(
         store,
         use_known_names(
@@ -192,6 +196,7 @@ def update_index(
         retry_broken=retry_broken,
         on_progress=on_progress,
         errors_file=None if place.folder is None else place.folder / ERRORS_FILE,
+        sounds=sounds if manifest.sound else None,
     )
     if place.folder is not None and not (place.folder / MANIFEST_FILE).is_file():
         raise CollectionError(
@@ -200,6 +205,8 @@ def update_index(
     try:
         store.optimize()
         update_parts([outcome.path for outcome in report.added])
+        if manifest.sound:
+            sounds.update(record.content_hash for record in store.videos() if record.status == "ok")
     except KeyboardInterrupt:
         # All videos are written; the step interrupted here only makes searches faster and better.
         raise IngestInterrupted(report) from None

@@ -196,7 +196,7 @@ def run_worker(descriptor: int | None) -> None:
     while (path := parent.receive()) is not None:
         assert isinstance(path, str)
         take_complaints()  # what was said of the file before
-        for event in describe_video(path, extractor, spec.base_rate, beat=_Beat(parent)):
+        for event in describe_video(path, extractor, spec.base_rate, sound=spec.sound, beat=_Beat(parent)):
             parent.send(event)
 
 

@@ -31,6 +31,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
+from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.media import Frames, open_probed, write_video
 from vidkin.media.frames import EvenFrames, join_frames
 from vidkin.similarity import (
@@ -416,6 +417,7 @@ class SearchParts:
         self._extractor: FrameExtractor | None = None
         self._calibration: Calibration | None = None
         self._scorer: Scorer | None = None
+        self._sound: SoundSearch | None = None
         self._versions: dict[str, Hashable | None] = {}
 
     @property
@@ -453,6 +455,12 @@ class SearchParts:
     def of_queries(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
         """What :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
         return self.extractor, self.calibration, self.common
+
+    def sound(self, manifest: Manifest) -> SoundSearch | None:
+        """What searches the sound of the index; None where none of it is known."""
+        if self._sound is None and manifest.has_sound(self._place):
+            self._sound = SoundSearch(self._place)
+        return self._sound if manifest.sound else None
 
     def readings(self) -> Readings:
         """Reads videos of the index again, as finely as queries."""

@@ -10,18 +10,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
-from vidkin.features import open_extractor
-from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, weigh_features
-from vidkin.index.query.query import Query, describe_query
+from vidkin.index.query.common import CommonFrames, WeighedFeatures, weigh_features
+from vidkin.index.query.query import Query
 from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, find_turned, is_promising, say_turned, score_of
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import (
+    UNRELATED,
     FrameFeatures,
     PairScore,
     Scorer,
@@ -29,7 +28,6 @@ from vidkin.similarity import (
     calibrated_map,
     finds_segments,
     frame_similarity_many,
-    scorer_of,
 )
 from vidkin.similarity.scorer import BestScores, ScorerOfBest, ScorerOfParts
 
@@ -42,6 +40,8 @@ _WINDOWS_PER_CANDIDATE = 4
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
 
+# From this score on, witnesses agree that it is the same recording.
+SURE_SOUND = 0.7
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
 # Parts are compared with parts for the most promising unsure candidates only: a fifth of all, and at least so many.
@@ -495,6 +495,9 @@ class Match(Result):
         segments: Matching stretches, best first; empty if only the whole is similar.
         video_id: Id of its record in the index.
         missing: Whether the file no longer exists.
+        picture: What the picture alone says, in [0, 1]; None if the query has none.
+        sound: What the sound alone says, in [0, 1]; None if the query or the video has none, or the index no sound.
+        sound_segments: Where the sound matches, best first; their boxes are whole.
     """
 
     path: str
@@ -502,10 +505,29 @@ class Match(Result):
     segments: tuple[Segment, ...] = ()
     video_id: int = -1
     missing: bool = False
+    picture: float | None = None
+    sound: float | None = None
+    sound_segments: tuple[Segment, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.score <= 1.0:
             raise InvalidArgumentError(f"score must be in [0, 1], got {self.score}")
+
+    @property
+    def witnesses(self) -> str:
+        """What picture and sound say, in words: "picture .31, sound .97: same sound over another picture"; empty
+        where there is no sound to speak of."""
+        if self.sound is None:
+            return ""
+        seen, heard = self.picture, self.sound
+        numbers = f"sound {heard:.2f}" if seen is None else f"picture {seen:.2f}, sound {heard:.2f}"
+        if seen is None:
+            return numbers
+        if heard >= SURE_SOUND and seen < UNRELATED:
+            return f"{numbers}: same sound over another picture"
+        if heard >= SURE_SOUND and seen >= SURE_SOUND:
+            return f"{numbers}: both"
+        return f"{numbers}: picture only" if seen >= UNRELATED > heard else numbers
 
     @property
     def mirrored(self) -> bool:
@@ -535,6 +557,7 @@ class Match(Result):
         """One row: what :meth:`to_dict` gives, with the number of segments and the best one in columns."""
         row = self.to_dict()
         segments = row.pop("segments")
+        row.pop("sound_segments")
         return [{**row, "segments": len(segments), **(segments[0] if segments else {}), "score": self.score}]
 
     def to_pandas(self) -> Any:
@@ -556,6 +579,8 @@ class Comparison(Result):
         query_times: [Tq] float64 seconds.
         target_times: [Tt] float64 seconds.
         measure: Name of the scorer, see :func:`vidkin.similarity.open_scorer`; ``kinds`` gives no segments.
+        sound: What the sound alone says, in [0, 1]; None if one of the two has none.
+        sound_segments: Where the sound matches, best first.
     """
 
     score: float
@@ -564,6 +589,8 @@ class Comparison(Result):
     query_times: NDArray[np.floating]
     target_times: NDArray[np.floating]
     measure: str = "copies"
+    sound: float | None = None
+    sound_segments: tuple[Segment, ...] = ()
 
     def __post_init__(self) -> None:
         expected = (len(self.query_times), len(self.target_times))
@@ -657,34 +684,3 @@ def swap_sides(result: PairScore) -> PairScore:
     """The same result with query and target exchanged."""
     segments = tuple(segment.swapped() for segment in result.segments)
     return PairScore(result.score, segments, np.ascontiguousarray(result.map.T))
-
-
-# Compare two files without an index.
-
-
-@one_blas_thread()
-def compare(
-    query: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    *,
-    extractor: str | None = None,
-    weights: str | os.PathLike[str] | None = None,
-    whitening: str | os.PathLike[str] | None = None,
-    mirrored: bool = True,
-    rate: float = 1.0,
-) -> Comparison:
-    """Score, matching segments and frame map of two video files; the same score if they are exchanged.
-
-    Args:
-        query, target: Video files.
-        extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
-        mirrored: Also compare either one flipped left to right; default True, about half the time without.
-        rate: Frames per second; videos of a few seconds are sampled more densely.
-
-    Raises:
-        MediaError: One of the files cannot be read.
-    """
-    maker = open_extractor(extractor, weights=weights, whitening=whitening)
-    parts = (maker, Calibration.of_extractor(maker), CommonFrames())
-    first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (query, target))
-    return compare_pair(first, second, scorer_of(maker))

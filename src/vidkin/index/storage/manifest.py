@@ -42,6 +42,7 @@ FORMAT_VERSION = 2
 MOST_SHARDS = 4096
 
 MANIFEST_FILE = "collection.json"
+SOUND_TABLE = "sound.table"
 
 _HIGHEST_RATE = 30.0
 
@@ -81,6 +82,7 @@ class Manifest:
         measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
         exclude, follow_links, images: Which files of folders to index, see
             :class:`vidkin.index.FolderRules`.
+        sound: Whether the sound of files is described as well; not in indexes of earlier versions.
         reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Version of vidkin that created it.
@@ -97,6 +99,7 @@ class Manifest:
     exclude: tuple[str, ...] = ()
     follow_links: bool = False
     images: bool = False
+    sound: bool = False
     reviewed: bool = False
     created: str = ""
     vidkin_version: str = ""
@@ -155,7 +158,7 @@ class Manifest:
             isinstance(pattern, str) and pattern.strip("/") for pattern in exclude
         ):
             problem = f"exclude is {exclude!r}"
-        for name in ("follow_links", "images", "reviewed"):
+        for name in ("follow_links", "images", "sound", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
         shards = values.get("shards", 0)
@@ -193,6 +196,16 @@ class Manifest:
         if rules == self.rules:
             return self
         changed = replace(self, **asdict(rules))
+        changed.write(place)
+        return changed
+
+    def has_sound(self, place: Place) -> bool:
+        """Whether the sound of files is known here."""
+        return self.sound and place.has_file(SOUND_TABLE)
+
+    def with_sound(self, place: Place, sound: bool) -> Manifest:
+        """Manifest with or without sound, written; the caller holds the writer's lock."""
+        changed = replace(self, sound=sound)
         changed.write(place)
         return changed
 
@@ -322,6 +335,7 @@ class WorkerSpec:
         extractor: Name for :func:`vidkin.features.open_extractor`.
         weights, whitening: Files, or None.
         base_rate: Frames per second of ordinary videos, see :func:`vidkin.index.storage.records`.
+        sound: Whether the sound of files is described as well.
         open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
             registry's, for extractors that are not in it; a function at the top of an importable module.
     """
@@ -330,6 +344,7 @@ class WorkerSpec:
     weights: str | None = None
     whitening: str | None = None
     base_rate: float = 1.0
+    sound: bool = False
     open_extractor: Callable[..., FrameExtractor] | None = None
 
     def open(self) -> FrameExtractor:
@@ -365,6 +380,7 @@ def create_index(place: Place, spec: WorkerSpec, shards: int = 0) -> None:
         whitening=spec.whitening,
         sampling_rate=spec.base_rate,
         measure=extractor.scorer,
+        sound=spec.sound,
         shards=shards,
         format_version=FORMAT_VERSION if shards else 1,
     )
@@ -402,10 +418,13 @@ def resolve_spec(
         _absolute(weights),
         _absolute(whitening),
         1.0 if rate is None else float(rate),
+        sound=True if manifest is None else manifest.sound,
     )
     if manifest is None:
         return named
-    made = WorkerSpec(manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate)
+    made = WorkerSpec(
+        manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate, sound=manifest.sound
+    )
     if extractor is not None and named.extractor != made.extractor:
         # Files of one extractor do not fit another; opening it checks that its features fit the index.
         return replace(named, base_rate=made.base_rate)

@@ -1,0 +1,263 @@
+"""The sound of files as landmarks of its spectrum: while their pictures are described, or alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike
+from vidkin.media.probing import ProbedVideo
+from vidkin.media.sound import Listener, SoundTrack, iter_sound
+from vidkin.similarity.sound import PITCHES, RATE, STEP, STEPS_A_SECOND, STEPS_AN_OCTAVE, SoundFeatures
+
+LANDMARKS_REVISION = 1
+"""Raise it whenever the same sound gets other landmarks, so that stored ones are made again."""
+
+_WINDOW, _LOWEST = 1024, 250.0
+
+# Power below which there is silence, relative to a full sine: -70 dB.
+_FLOOR = 1e-7
+# A landmark is the largest value within so many steps of time and pitch, and stands out from the mean over so many.
+_NEAR_TIME, _NEAR_PITCH, _AROUND = 5, 4, 32
+# Landmarks that are kept, and strong ones of them, of which pairs are made: at most so many within a second.
+_MOST, _STRONG = 24, 10
+# A landmark exceeds its neighborhood by this much (natural logarithm of power).
+_LEAST_PROMINENCE = 0.7
+# Samples that are described at a time.
+_BLOCK = 32 * RATE
+
+
+def fingerprint_of_landmarks() -> str:
+    """Identifies what landmarks depend on besides the sound."""
+    scale = (RATE, _WINDOW, STEP, _LOWEST, STEPS_AN_OCTAVE, PITCHES, _FLOOR)
+    return repr((LANDMARKS_REVISION, scale, _NEAR_TIME, _NEAR_PITCH, _AROUND, _MOST, _STRONG, _LEAST_PROMINENCE))
+
+
+class Hearing:
+    """Describes the sound tracks of a file while its pictures are read.
+
+    Args:
+        video: The probed file, from which nothing has been read yet; None where the samples come from elsewhere.
+    """
+
+    def __init__(self, video: ProbedVideo | None = None) -> None:
+        self._video = video
+        self._tracks: list[SoundDescriber] = []
+        if video is not None:
+            video.open_listener = self.open_listener
+
+    def open_listener(self, track: SoundTrack) -> Listener:
+        """Who receives the samples of the next track."""
+        self._tracks.append(SoundDescriber(track.language, is_default=track.is_default))
+        return self._tracks[-1].push
+
+    def finish(self) -> tuple[tuple[SoundFeatures, ...], str]:
+        """Landmarks of all tracks, and one line about parts that could not be decoded, else empty."""
+        failures = 0 if self._video is None else self._video.sound_failures
+        return tuple(track.finish() for track in self._tracks), describe_failures(failures)
+
+
+def describe_failures(failures: int) -> str:
+    """One line about packets of sound that could not be decoded; empty for none."""
+    if not failures:
+        return ""
+    return f"its sound is damaged: {failures} packet{'' if failures == 1 else 's'} skipped"
+
+
+def describe_sound(
+    path: PathLike,
+    *,
+    start: float = 0.0,
+    end: float | None = None,
+    on_read: Callable[[], None] = lambda: None,
+) -> tuple[SoundFeatures, ...]:
+    """Landmarks of the sound tracks of a video or of an audio file; times count from its first picture, without
+    pictures from its first sample.
+
+    Args:
+        path: The file.
+        start, end: Stretch, seconds; default whole.
+        on_read: Callback for every packet read.
+
+    Raises:
+        MediaError: It cannot be read, or has no sound.
+    """
+    hearing = Hearing()
+    iter_sound(path, hearing.open_listener, end=None if end is None else end + 1.0, on_read=on_read)
+    tracks, _ = hearing.finish()
+    if start > 0 or end is not None:
+        last = float("inf") if end is None else end
+        return tuple(track.between(start, min(last, track.length)) for track in tracks)
+    return tracks
+
+
+# Landmarks of samples.
+
+
+class SoundDescriber:
+    """Finds the landmarks of a track whose samples come piece by piece.
+
+    Landmarks depend on the sound around them only, not on where it was cut: memory does not grow with the length.
+    """
+
+    def __init__(self, language: str = "", *, is_default: bool = True) -> None:
+        self._language, self._is_default = language, is_default
+        self._pieces: list[NDArray[np.float32]] = []
+        # Number of the first sample that is held, and of the sample after the last one.
+        self._first = 0
+        self._end = 0
+        self._begun = False
+        self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
+
+    def push(self, first: int, samples: NDArray[np.float32]) -> None:
+        """Take samples [S] at 8,000 a second, in [-1, 1], of which the first has this number from time 0."""
+        if self._begun and first - self._end > _BLOCK:
+            self._describe(is_last=True)  # a hole as long as a block: what is before it is done
+            self._begun = False
+        if not self._begun:
+            # On the grid of steps, with zeros up to the first sample.
+            self._first = self._end = max(0, first // STEP * STEP - _WINDOW)
+            self._pieces, self._begun = [], True
+        if first > self._end:
+            self._pieces.append(np.zeros(first - self._end, np.float32))
+        self._pieces.append(samples)
+        self._end = first + len(samples)
+        if self._end - self._first >= 2 * _BLOCK:
+            self._describe(is_last=False)
+
+    def finish(self) -> SoundFeatures:
+        """The landmarks of all that came."""
+        if self._begun:
+            self._describe(is_last=True)
+        length = self._end / RATE
+        if not self._found:
+            none = np.zeros(0, np.int32)
+            return SoundFeatures(
+                none, none.astype(np.uint8), none.astype(np.bool_), length, self._language, self._is_default
+            )
+        times, pitches, values = (np.concatenate(column) for column in zip(*self._found, strict=True))
+        order = np.lexsort((pitches, times))
+        times, pitches, values = times[order], pitches[order], values[order]
+        ranks = _ranks(times, values, round(STEPS_A_SECOND / 2))
+        kept = ranks < _MOST
+        return SoundFeatures(
+            times[kept].astype(np.int32),
+            pitches[kept].astype(np.uint8),
+            ranks[kept] < _STRONG,
+            length,
+            self._language,
+            self._is_default,
+        )
+
+    def _describe(self, *, is_last: bool) -> None:
+        """Find the landmarks of what is held, but those whose neighborhood is not complete; keep what they need."""
+        samples = np.concatenate(self._pieces)
+        margin = _AROUND + _NEAR_TIME
+        if is_last:
+            samples = np.concatenate([samples, np.zeros(_WINDOW + STEP, np.float32)])
+        times, pitches, values = _landmarks(samples)
+        steps = (len(samples) - _WINDOW) // STEP + 1
+        start = self._first // STEP
+        # Those before the margin were found with the block before.
+        least = margin if self._found_before else 0
+        most = steps if is_last else steps - margin
+        inside = (times >= least) & (times < most)
+        # The time of a landmark is the middle of its window.
+        middle = _WINDOW // STEP // 2
+        self._found.append((times[inside] + start + middle, pitches[inside], values[inside]))
+        if is_last:
+            self._found_before = False
+            return
+        self._found_before = True
+        kept = (steps - 2 * margin) * STEP
+        self._pieces, self._first = [samples[kept:].copy()], self._first + kept
+
+    _found_before = False
+
+
+@cache
+def _bank() -> tuple[tuple[slice, slice, NDArray[np.float32]], ...]:
+    """How much of each bin of a spectrum a pitch takes, which sums to 1 for a pitch, octave by octave: the bins that an
+    octave takes, its pitches, and weights [bins, pitches]."""
+    bins = np.arange(_WINDOW // 2 + 1) * RATE / _WINDOW
+    middles = _LOWEST * 2.0 ** (np.arange(PITCHES) / STEPS_AN_OCTAVE)
+    widths = np.maximum(middles * (2 ** (1 / STEPS_AN_OCTAVE) - 1), RATE / _WINDOW)
+    weights = np.maximum(1 - np.abs(bins[:, None] - middles) / widths, 0.0)
+    bank = (weights / weights.sum(axis=0)).astype(np.float32)
+    octaves = []
+    for first in range(0, PITCHES, STEPS_AN_OCTAVE):
+        pitches = slice(first, min(first + STEPS_AN_OCTAVE, PITCHES))
+        used = np.flatnonzero(bank[:, pitches].any(axis=1))
+        taken = slice(int(used[0]), int(used[-1]) + 1)
+        octaves.append((taken, pitches, np.ascontiguousarray(bank[taken, pitches])))
+    return tuple(octaves)
+
+
+def _spectrum(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Natural logarithm [T, pitches] of the power at each step, of a full sine 0, at least that of silence."""
+    window = np.hanning(_WINDOW + 1)[:-1].astype(np.float32)
+    frames = np.lib.stride_tricks.sliding_window_view(samples, _WINDOW)[::STEP]
+    result = np.empty((len(frames), PITCHES), np.float32)
+    scale = np.float32((_WINDOW / 4) ** -2)
+    for first in range(0, len(frames), 512):
+        part = np.fft.rfft(frames[first : first + 512] * window, axis=1)
+        for bins, pitches, weights in _bank():
+            taken = part[:, bins]
+            power = (taken.real**2 + taken.imag**2).astype(np.float32, copy=False)
+            result[first : first + 512, pitches] = power @ weights
+    result *= scale
+    result += np.float32(_FLOOR)
+    return np.log(result, out=result)
+
+
+def _landmarks(
+    samples: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Step and pitch of every landmark, and how far it stands out."""
+    if len(samples) < _WINDOW:
+        none = np.zeros(0, np.int64)
+        return none, none, none.astype(np.float32)
+    levels = _spectrum(samples)
+    around = _box_mean(levels, _AROUND)
+    outstanding = levels - around
+    highest = _window_max(_window_max(outstanding, _NEAR_TIME, 0), _NEAR_PITCH, 1)
+    is_landmark = (outstanding == highest) & (outstanding >= _LEAST_PROMINENCE)
+    is_landmark[:, [0, -1]] = False
+    times, pitches = np.nonzero(is_landmark)
+    return times, pitches, outstanding[times, pitches]
+
+
+def _box_mean(values: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
+    """Mean over so many rows before and after each row, as far as there are any."""
+    sums = np.zeros((len(values) + 1, values.shape[1]), np.float64)
+    np.cumsum(values, axis=0, out=sums[1:])
+    rows = np.arange(len(values))
+    first, last = np.maximum(rows - reach, 0), np.minimum(rows + reach + 1, len(values))
+    mean: NDArray[np.float32] = ((sums[last] - sums[first]) / (last - first)[:, None]).astype(np.float32)
+    return mean
+
+
+def _window_max(values: NDArray[np.float32], reach: int, axis: int) -> NDArray[np.float32]:
+    """Largest value within so many places before and after each."""
+    result = values.copy()
+    moved, target = np.moveaxis(values, axis, 0), np.moveaxis(result, axis, 0)
+    for lag in range(1, min(reach, len(moved) - 1) + 1):
+        np.maximum(target[lag:], moved[:-lag], out=target[lag:])
+        np.maximum(target[:-lag], moved[lag:], out=target[:-lag])
+    return result
+
+
+def _ranks(times: NDArray[np.int64], values: NDArray[np.float32], reach: int) -> NDArray[np.int64]:
+    """How many landmarks within so many steps of each stand out more."""
+    ranks = np.zeros(len(times), np.int64)
+    for lag in range(1, len(times)):
+        near = times[lag:] - times[:-lag] <= reach
+        if not near.any():
+            break
+        earlier_wins = values[:-lag] >= values[lag:]
+        ranks[lag:] += near & earlier_wins
+        ranks[:-lag] += near & ~earlier_wins
+    return ranks

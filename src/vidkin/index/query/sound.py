@@ -1,0 +1,351 @@
+"""Searches by sound: a second witness beside the picture, which never changes the picture's score.
+
+A score of sound is 1 for the same sound, from about .7 on for the same recording, and below .2 for unrelated ones, as
+that of the picture is. Two videos with one song are a match of sound, and no copies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, get_args
+
+from vidkin._base.blas import one_blas_thread
+from vidkin._base.values import Result
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.features import open_extractor
+from vidkin.features.describe import HANG_TIMEOUT
+from vidkin.features.sound import describe_sound
+from vidkin.index.query.common import Calibration, CommonFrames
+from vidkin.index.query.query import HangError, Query, SearchParts, describe_query, run_watched
+from vidkin.index.query.stages import (
+    SURE_SOUND,
+    Comparison,
+    Match,
+    Ranker,
+    compare_pair,
+    find_identical,
+    find_matches,
+    put_identical_first,
+    score_candidates,
+)
+from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.records import VideoRecord
+from vidkin.media.sound import open_sound
+from vidkin.similarity import scorer_of
+from vidkin.similarity.sound import SoundFeatures, SoundScore, compare_sounds
+
+By = Literal["picture", "sound", "either", "both"]
+"""What a score is made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``)."""
+
+ADD_SOUND = "`vidkin index PATH --sound` adds it"
+"""What to do where the sound of an index is not known."""
+
+# Matches of the picture that the sound is asked about where both count.
+_CANDIDATES = 30
+
+
+def check_by(by: str) -> By:
+    """Check the name of a rule.
+
+    Raises:
+        InvalidArgumentError: There is no such rule.
+    """
+    if by not in get_args(By):
+        raise InvalidArgumentError(f"by must be picture, sound, either or both, got {by!r}")
+    rule: By = by  # type: ignore[assignment]
+    return rule
+
+
+def hear(
+    path: str | os.PathLike[str], *, start: float | None = None, end: float | None = None
+) -> tuple[SoundFeatures, ...]:
+    """Landmarks of the sound tracks of a file, read in a thread that can be abandoned; none if it has no sound, or none
+    that can be read.
+
+    Args:
+        path: A video or an audio file.
+        start, end: Stretch, seconds.
+    """
+    try:
+        return run_watched(
+            lambda beat: describe_sound(path, start=start or 0.0, end=end, on_read=lambda: beat("decoding")),
+            hang_timeout=HANG_TIMEOUT,
+        )
+    except (MediaError, HangError):
+        return ()
+
+
+def has_only_sound(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has sound and no pictures, or a cover only."""
+    try:
+        with open_sound(path) as (container, _):
+            import av
+
+            return all(s.disposition & av.stream.Disposition.attached_pic for s in container.streams.video)
+    except MediaError:
+        return False
+
+
+def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeatures]) -> SoundScore | None:
+    """The best score of any track of one with any of the other; None if one of them has no sound."""
+    if not (first and second):
+        return None
+    scores = [compare_sounds(one, other) for one in first for other in second]
+    return max(scores, key=lambda score: score.score)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """What of a query is searched for, and how much is answered.
+
+    Attributes:
+        start, end: Stretch of the query, seconds.
+        most: Number of matches.
+        threshold: Leave out scores below this.
+        candidates: Number of videos compared exactly.
+    """
+
+    start: float | None
+    end: float | None
+    most: int
+    threshold: float
+    candidates: int
+
+
+def search_file(
+    path: str | os.PathLike[str],
+    describe: Callable[[], Query],
+    parts: SearchParts,
+    manifest: Manifest,
+    limits: SearchLimits,
+    by: str,
+    rank: Ranker | None,
+) -> list[Match]:
+    """Search by both witnesses; the sound is decoded while the picture is described.
+
+    Args:
+        path: The query.
+        describe: Describes its pictures.
+        parts: What all searches of the index share.
+        manifest: That of the index, as it is now.
+        limits: What is asked for.
+        by: The rule, see :data:`By`.
+        rank: Scores the candidates, as for :func:`vidkin.index.query.stages.find_matches`.
+
+    Raises:
+        MediaError: The query cannot be read, or has only sound and the index none.
+        InvalidArgumentError: There is no such rule, or it needs sound that the index does not have.
+    """
+    rule, sound = check_by(by), parts.sound(manifest)
+    if sound is None and rule != "picture":
+        raise InvalidArgumentError(f"by is {by!r}, but the sound of the index is not known; {ADD_SOUND}")
+    find = partial(
+        find_matches,
+        parts.store,
+        common=parts.common,
+        scorer=parts.scorer,
+        limit=limits.most,
+        threshold=limits.threshold,
+        candidates=limits.candidates,
+        read=parts.readings().stretch,
+        rank=rank,
+        weighed=parts.weighed,
+    )
+    is_whole = limits.start is None and limits.end is None
+    if sound is None or not sound.has_tracks:
+        found, records = find(describe()), parts.records()
+        return put_identical_first(found, find_identical(records, path) if is_whole else [], limits.most)
+    with ThreadPoolExecutor(1, thread_name_prefix="vidkin sound") as pool:
+        hearing = pool.submit(hear, path, start=limits.start, end=limits.end)
+        query: Query | None = None
+        try:
+            query = describe()
+        except MediaError:
+            if not has_only_sound(path):
+                raise
+            rule = "sound"
+        tracks = hearing.result()
+    records = parts.records()
+    matches: list[Match] = []
+    if query is not None:
+        least = limits.threshold if rule == "picture" else 0.0
+        most = limits.most if rule == "picture" else max(limits.most, _CANDIDATES)
+        found = find(query, limit=most, threshold=least)
+        matches = put_identical_first(found, find_identical(records, path) if is_whole else [], most)
+
+    def pictures(ids: Sequence[int]) -> dict[int, Match]:
+        if query is None or not ids:
+            return {}
+        scored = score_candidates(parts.store, query.as_it_is, ids, parts.common, parts.scorer)
+        paths = {record.id: record.path for record in records}
+        return {number: Match(paths[number], pair.score, pair.segments, number) for number, pair in scored}
+
+    has_landmarks = sound.is_heard if tracks else (lambda content: False)
+    joined = join_witnesses(matches, sound.find(tracks), records, has_landmarks, rule, pictures)
+    if query is None:
+        joined = [replace(match, picture=None) for match in joined]
+    return [match for match in joined if match.score > 0 and match.score >= limits.threshold][: limits.most]
+
+
+def add_sound(
+    comparison: Comparison,
+    query: str | os.PathLike[str],
+    target: Sequence[SoundFeatures] | str | os.PathLike[str] | None,
+    start: float | None = None,
+    end: float | None = None,
+) -> Comparison:
+    """A comparison of pictures with what the sound says: landmarks of the target, or its file."""
+    known = hear(target) if isinstance(target, str | os.PathLike) else target
+    score = best_of_tracks(hear(query, start=start, end=end), known) if known else None
+    if score is None:
+        return comparison
+    return replace(comparison, sound=score.score, sound_segments=score.segments)
+
+
+def join_witnesses(
+    matches: Iterable[Match],
+    heard: Mapping[str, SoundScore],
+    records: Iterable[VideoRecord],
+    has_landmarks: Callable[[str], bool],
+    by: By,
+    pictures: Callable[[Sequence[int]], Mapping[int, Match]],
+) -> list[Match]:
+    """Matches with what picture and sound say, scored and ordered by a rule; the picture's score stays what it was.
+
+    Args:
+        matches: Those of the picture.
+        heard: Scores of sound by content.
+        records: All records of the index.
+        has_landmarks: Whether a content's sound is known, and is not silence.
+        by: The rule.
+        pictures: Matches of the picture of videos that only the sound found, by their ids.
+    """
+    by_id = {record.id: record for record in records if record.status == "ok"}
+    found = {match.video_id: match for match in matches if match.video_id in by_id}
+    if by != "picture":
+        others = [
+            record.id
+            for record in by_id.values()
+            if record.id not in found and record.content_hash in heard and heard[record.content_hash].score > 0
+        ]
+        found |= pictures(others)
+        for video_id in others:
+            found.setdefault(video_id, Match(by_id[video_id].path, 0.0, (), video_id))
+    joined = []
+    for video_id, match in found.items():
+        content = by_id[video_id].content_hash
+        sound = heard.get(content)
+        if sound is None and has_landmarks(content):
+            sound = SoundScore(0.0)
+        joined.append(
+            replace(
+                match,
+                picture=match.score,
+                sound=None if sound is None else sound.score,
+                sound_segments=() if sound is None else sound.segments,
+                score=score_by(by, match.score, None if sound is None else sound.score),
+            )
+        )
+    return sorted(joined, key=lambda match: (-match.score, match.path))
+
+
+def score_by(by: By, picture: float | None, sound: float | None) -> float:
+    """The score of a rule; a witness that says nothing counts as 0."""
+    seen, heard = picture or 0.0, sound or 0.0
+    if by == "either":
+        return max(seen, heard)
+    if by == "both":
+        return min(seen, heard)
+    return seen if by == "picture" else heard
+
+
+# Two recordings of one event, such as those of several cameras.
+
+
+@dataclass(frozen=True, slots=True)
+class SoundOffset(Result):
+    """How two recordings lie in time.
+
+    Attributes:
+        query, target: The files.
+        offset: Seconds by which a moment is later in the target than in the query: at time t of the query, the
+            target is at ``speed * t + offset``. None if they have nothing in common that is surely the same.
+        speed: Seconds of the target per second of the query; 1 for two cameras.
+        score: What the sound says, in [0, 1].
+        start, end: The longest stretch of the query that the sound confirms, seconds.
+        query_length, target_length: Lengths of the sound of both, seconds.
+        query_track, target_track: Which sound tracks were matched, from 0.
+    """
+
+    query: str
+    target: str
+    offset: float | None
+    speed: float
+    score: float
+    start: float
+    end: float
+    query_length: float
+    target_length: float
+    query_track: int = 0
+    target_track: int = 0
+
+
+def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -> SoundOffset:
+    """Find by their sound how two recordings of one event lie in time.
+
+    Args:
+        query, target: Videos or audio files. Times count from the first picture of a video.
+
+    Raises:
+        MediaError: One of them cannot be read, or has no sound.
+    """
+    first, second = describe_sound(query), describe_sound(target)
+    scored = [
+        (compare_sounds(one, other), number, place)
+        for number, one in enumerate(first)
+        for place, other in enumerate(second)
+    ]
+    best, query_track, target_track = max(scored, key=lambda item: item[0].score)
+    lengths = first[query_track].length, second[target_track].length
+    names = os.fspath(query), os.fspath(target)
+    if best.score < SURE_SOUND or not best.segments:
+        return SoundOffset(*names, None, 1.0, best.score, 0.0, 0.0, *lengths, query_track, target_track)
+    segment = max(best.segments, key=lambda item: item.query_end - item.query_start)
+    offset = segment.target_start - segment.speed * segment.query_start
+    stretch = segment.query_start, segment.query_end
+    return SoundOffset(*names, offset, segment.speed, best.score, *stretch, *lengths, query_track, target_track)
+
+
+# Compare two files without an index.
+
+
+@one_blas_thread()
+def compare(
+    query: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    extractor: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    whitening: str | os.PathLike[str] | None = None,
+    mirrored: bool = True,
+    rate: float = 1.0,
+) -> Comparison:
+    """Score, matching segments and frame map of two video files; the same score if they are exchanged.
+
+    Args:
+        query, target: Video files.
+        extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
+        mirrored: Also compare either one flipped left to right; default True, about half the time without.
+        rate: Frames per second; videos of a few seconds are sampled more densely.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    maker = open_extractor(extractor, weights=weights, whitening=whitening)
+    parts = (maker, Calibration.of_extractor(maker), CommonFrames())
+    first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (query, target))
+    return add_sound(compare_pair(first, second, scorer_of(maker)), query, target)

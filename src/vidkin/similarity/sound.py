@@ -1,0 +1,553 @@
+"""Fingerprints of sound, and where two sounds are the same recording: landmarks of the spectrum and their offsets.
+
+A landmark is a moment and a pitch at which the spectrum stands out from its neighborhood (Wang, An industrial-strength
+audio search algorithm, 2003). Two sounds are the same recording where many landmarks of one lie on one line of time in
+the other: target time = speed * query time + offset, with pitches shifted by nothing (speed changed, pitch kept) or by
+as much as the speed says (tape or sample rate). Pairs of landmarks find candidate lines, all landmarks decide.
+
+Pitches are steps of 1/32 octave from 250 Hz on, times are steps of 16 ms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.frame_features import Segment
+
+SOUND_REVISION = 1
+"""Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
+
+RATE = 8000
+"""Samples per second of what is described."""
+
+STEP = 128
+"""Samples from one step of time to the next."""
+
+STEPS_A_SECOND = RATE / STEP
+
+STEPS_AN_OCTAVE, PITCHES = 32, 126
+"""Steps of pitch in an octave, and in all."""
+
+# Pairs of strong landmarks: the next so many within these steps of time and of pitch.
+_FAN, _NEAREST, _FARTHEST, _WIDEST = 4, 2, 48, 32
+_TIMES_OF_PAIRS = (_FARTHEST + 2) // 2
+_KEYS = PITCHES * (2 * _WIDEST + 1) * _TIMES_OF_PAIRS
+
+
+@dataclass(frozen=True, slots=True)
+class SoundFeatures:
+    """The landmarks of one sound track.
+
+    Attributes:
+        times: [N] int32, in steps of 16 ms, not decreasing.
+        pitches: [N] uint8, in steps of 1/32 octave.
+        strong: [N] bool, whether pairs are made of it.
+        length: Seconds that the track lasts.
+        language: As the file states it; empty if unknown.
+        is_default: Whether a player plays this track unless told otherwise.
+    """
+
+    times: NDArray[np.int32]
+    pitches: NDArray[np.uint8]
+    strong: NDArray[np.bool_]
+    length: float = 0.0
+    language: str = ""
+    is_default: bool = True
+    _codes: list[NDArray[np.int64]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (self.times.ndim == 1 and self.times.shape == self.pitches.shape == self.strong.shape):
+            raise InvalidArgumentError(
+                f"times, pitches and strong must be one each for N landmarks, got {list(self.times.shape)}, "
+                f"{list(self.pitches.shape)} and {list(self.strong.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """[N] increasing: 128 * time + pitch."""
+        if not self._codes:
+            self._codes.append(np.sort(128 * self.times.astype(np.int64) + self.pitches))
+        return self._codes[0]
+
+    def between(self, start: float, end: float) -> SoundFeatures:
+        """The landmarks from one time to another, seconds; times stay."""
+        first, last = np.searchsorted(self.times, [start * STEPS_A_SECOND, end * STEPS_A_SECOND])
+        return SoundFeatures(
+            self.times[first:last],
+            self.pitches[first:last],
+            self.strong[first:last],
+            min(self.length, end),
+            self.language,
+            self.is_default,
+        )
+
+
+# Pairs of landmarks, by which lines are found.
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """How the target may differ from the query.
+
+    Attributes:
+        speed: Seconds of the target per second of the query.
+        shift: What has to be added to pitches of the query.
+    """
+
+    speed: float
+    shift: int
+
+
+@cache
+def hypotheses() -> tuple[Hypothesis, ...]:
+    """All that are tried, those without a change first: speeds from 1/2 to 2, with the pitch kept and changed."""
+    count = round(math.log(2.0) / math.log(_SPEED_STEP))
+    speeds = [_SPEED_STEP**step for step in range(-count, count + 1) if step]
+    changed = [Hypothesis(speed, -round(math.log2(speed) * STEPS_AN_OCTAVE)) for speed in speeds]
+    return (Hypothesis(1.0, 0), *(Hypothesis(speed, 0) for speed in speeds), *changed)
+
+
+_SPEED_STEP = 2 ** (1 / 20)
+
+
+def pair_keys(
+    sound: SoundFeatures, *, hypothesis: Hypothesis | None = None, fan: int = _FAN
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Key of each pair of strong landmarks, and the step of its first one; with a hypothesis, as the target has them.
+
+    A key says both pitches and, in steps of 32 ms, how far apart they are.
+    """
+    times, pitches = sound.times[sound.strong].astype(np.int64), sound.pitches[sound.strong].astype(np.int64)
+    speed, shift = (1.0, 0) if hypothesis is None else (hypothesis.speed, hypothesis.shift)
+    keys, firsts = [], []
+    used = np.zeros(len(times), np.int64)
+    for lag in range(1, len(times)):
+        apart = np.rint((times[lag:] - times[:-lag]) * speed).astype(np.int64)
+        if apart.min(initial=_FARTHEST + 1) > _FARTHEST:
+            break
+        wide = pitches[lag:] - pitches[:-lag]
+        low = pitches[:-lag] + shift
+        fits = (
+            (apart >= _NEAREST)
+            & (apart <= _FARTHEST)
+            & (np.abs(wide) <= _WIDEST)
+            & (used[:-lag] < fan)
+            & (low >= 0)
+            & (low < PITCHES)
+        )
+        used[:-lag] += fits
+        keys.append(((low * (2 * _WIDEST + 1) + wide + _WIDEST) * _TIMES_OF_PAIRS + apart // 2)[fits])
+        firsts.append(times[:-lag][fits])
+    if not keys:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(keys), np.concatenate(firsts)
+
+
+# Lines: where the landmarks of one sound are those of another.
+
+
+@dataclass(frozen=True, slots=True)
+class SoundScore:
+    """How far two sounds are one recording.
+
+    Attributes:
+        score: In [0, 1] with the meaning of the picture's score: 1 the same, .7 surely the same recording, below .2
+            unrelated.
+        segments: Where they are, the most certain first; of speed and times alone, boxes are whole.
+    """
+
+    score: float
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SoundSettings:
+    """Constants of the score.
+
+    Attributes:
+        near_time, near_pitch: Landmarks within so many steps of a line count.
+        agreement: Share of the landmarks that fit in a copy of middling quality.
+        least_chance: Share that fits by chance, at least.
+        longest_gap: Seconds within a segment in which nothing fits.
+        shortest: Seconds of a segment at least.
+        unrelated, same: Evidence (natural logarithm of odds) at which the score is .2 and .7.
+        lines: Lines that are followed for a pair.
+        votes: Pairs of landmarks on a line at least.
+    """
+
+    near_time: int = 2
+    near_pitch: int = 1
+    agreement: float = 0.35
+    least_chance: float = 0.08
+    longest_gap: float = 3.0
+    shortest: float = 1.5
+    unrelated: float = 32.0
+    same: float = 48.0
+    lines: int = 6
+    votes: int = 3
+
+
+SETTINGS = SoundSettings()
+
+
+def fingerprint_of_sound(settings: SoundSettings = SETTINGS) -> str:
+    """Identifies what scores depend on besides the landmarks of two sounds."""
+    return repr((SOUND_REVISION, _FAN, _NEAREST, _FARTHEST, _WIDEST, settings))
+
+
+@dataclass(frozen=True, slots=True)
+class SoundLine:
+    """A line on which landmarks may fit.
+
+    Attributes:
+        hypothesis: About how the speed and the pitch differ.
+        middle: Step of the query at which ``target`` is known.
+        target: The step of the target there.
+        votes: Number of pairs of landmarks on it.
+    """
+
+    hypothesis: Hypothesis
+    middle: float
+    target: float
+    votes: int
+
+
+# Votes are counted over this many steps of the query, so that a speed between two hypotheses drifts little, and for
+# offsets within so many steps.
+_SPAN, _BIN = 16 * 62, 16
+
+
+def find_lines(query: SoundFeatures, target: SoundFeatures, settings: SoundSettings = SETTINGS) -> list[SoundLine]:
+    """Lines on which most pairs of landmarks of two sounds agree, the most promising first."""
+    return PairTable.of([target]).lines(query, limit=1, settings=settings).get(0, [])
+
+
+def expand(first: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every place of stretches that begin at ``first`` and have so many places each: number of the stretch, place."""
+    rows = np.repeat(np.arange(len(first)), counts)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, np.arange(len(rows)) - before + np.repeat(first, counts)
+
+
+def vote(
+    times: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    hypothesis: Hypothesis,
+    least: int,
+    *,
+    most: int | None = None,
+) -> list[SoundLine]:
+    """Lines that at least so many pairs [N] support: query step and target step of each; at most the best ``most``."""
+    if len(times) < least:
+        return []
+    spans = times // _SPAN
+    offsets = positions - hypothesis.speed * (times - (spans + 0.5) * _SPAN)
+    lines = []
+    # Two grids, so that no line falls between two places.
+    for grid in (0.0, 0.5):
+        code = spans * (1 << 40) + np.floor(offsets / _BIN + grid).astype(np.int64) + (1 << 38)
+        order = np.argsort(code, kind="stable")
+        code = code[order]
+        begins = np.flatnonzero(np.diff(code, prepend=-1))
+        counts = np.diff(begins, append=len(code))
+        chosen = np.flatnonzero(counts >= least)
+        if most is not None and len(chosen) > most:
+            chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:most]]
+        for place in chosen.tolist():
+            of_line = order[begins[place] : begins[place] + counts[place]]
+            middle = (int(spans[of_line[0]]) + 0.5) * _SPAN
+            # Where the votes are, so that an error of the speed matters least.
+            at = float(times[of_line].mean())
+            target = float(np.median(offsets[of_line])) + hypothesis.speed * (at - middle)
+            lines.append(SoundLine(hypothesis, at, target, int(counts[place])))
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The pairs of landmarks of many tracks, by their keys.
+
+    Attributes:
+        offsets: [KEYS + 1] uint32: where the places of each key begin and end.
+        positions: [P] uint32: step of the first landmark of each pair; tracks lie one after the other.
+        starts: [tracks] int64 increasing, the step at which each track lies.
+    """
+
+    offsets: NDArray[np.uint32]
+    positions: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+
+    def check(self) -> None:
+        """ValueError unless the offsets are those of a table: a search would look beyond its end."""
+        if len(self.offsets) != _KEYS + 1 or int(self.offsets[-1]) != len(self.positions) or self.offsets[0]:
+            raise ValueError("its offsets are not what was written")
+        if (self.offsets[1:] < self.offsets[:-1]).any() or (np.diff(self.starts) < 0).any():
+            raise ValueError("its offsets are not what was written")
+
+    @classmethod
+    def of(cls, tracks: Sequence[SoundFeatures]) -> PairTable:
+        """The table of these tracks."""
+        lengths = np.array([int(track.times[-1]) + 1 if len(track) else 0 for track in tracks], np.int64)
+        # Room between tracks, so that no line leads from one into another.
+        starts = np.cumsum(lengths + _ROOM) - lengths - _ROOM
+        pairs = [pair_keys(track) for track in tracks]
+        keys = np.concatenate([each[0] for each in pairs]) if pairs else np.zeros(0, np.int64)
+        places = [each[1] + start for each, start in zip(pairs, starts.tolist(), strict=True)]
+        positions = np.concatenate(places).astype(np.uint32) if places else np.zeros(0, np.uint32)
+        order = np.argsort(keys, kind="stable")
+        counts = np.bincount(keys, minlength=_KEYS)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+        return cls(offsets, positions[order], starts)
+
+    def lines(
+        self, query: SoundFeatures, *, limit: int, settings: SoundSettings = SETTINGS
+    ) -> dict[int, list[SoundLine]]:
+        """The most promising lines of the tracks that have any, at most so many: number of the track, lines."""
+        found: list[SoundLine] = []
+        spans = 1 + (int(query.times[-1]) // _SPAN if len(query) else 0)
+        for number, hypothesis in enumerate(hypotheses()):
+            keys, times = pair_keys(query, hypothesis=hypothesis)
+            first = self.offsets[keys].astype(np.int64)
+            counts = self.offsets[keys + 1].astype(np.int64) - first
+            # Rare pairs say most, and common ones cost most.
+            order = np.argsort(counts, kind="stable")
+            most = spans * (_HITS if number == 0 else _HITS_CHANGED)
+            order = order[np.cumsum(counts[order]) <= most]
+            rows, places = expand(first[order], counts[order])
+            positions = self.positions[places].astype(np.int64)
+            least = settings.votes if len(self.starts) == 1 else settings.votes + (1 if number == 0 else 2)
+            found += vote(times[order][rows], positions, hypothesis, least, most=_LINES)
+        found.sort(key=lambda line: -line.votes)
+        lines: dict[int, list[SoundLine]] = {}
+        for line in found:
+            track = int(np.searchsorted(self.starts, line.target, side="right")) - 1
+            if track < 0 or (track not in lines and len(lines) >= limit):
+                continue
+            moved = replace(line, target=line.target - float(self.starts[track]))
+            lines.setdefault(track, []).append(moved)
+        return lines
+
+
+# Steps between tracks, and pairs that are looked at for a span of the query.
+_ROOM, _HITS, _HITS_CHANGED, _LINES = 2 * _SPAN, 20_000, 4_000, 64
+
+
+def compare_sounds(
+    query: SoundFeatures,
+    target: SoundFeatures,
+    lines: Sequence[SoundLine] | None = None,
+    settings: SoundSettings = SETTINGS,
+) -> SoundScore:
+    """Score and segments of two sounds; the score is the same if they are exchanged, up to the landmarks' rounding.
+
+    Args:
+        query, target: The two.
+        lines: Lines to follow; None finds them.
+        settings: Constants.
+    """
+    if min(len(query), len(target)) == 0:
+        return SoundScore(0.0)
+    promising = find_lines(query, target, settings) if lines is None else lines
+    best: list[_HeardPart] = []
+    tried = 0
+    for line in promising:
+        if any(stretch.explains(line) for stretch in best):
+            continue
+        tried += 1
+        if tried > settings.lines:
+            break
+        best += _follow(query, target, line, settings)
+    stretches = _without_overlaps(best)
+    if not stretches:
+        return SoundScore(0.0)
+    evidence = max(stretch.evidence for stretch in stretches)
+    evidence += sum(s.evidence for s in stretches if s.evidence > settings.unrelated) - (
+        evidence if evidence > settings.unrelated else 0.0
+    )
+    segments = tuple(s.segment(settings) for s in stretches if s.evidence >= settings.unrelated / 2)
+    return SoundScore(_score(evidence, settings), segments)
+
+
+def _score(evidence: float, settings: SoundSettings) -> float:
+    """Logistic curve through .2 and .7; 0 without evidence."""
+    low, high = math.log(0.2 / 0.8), math.log(0.7 / 0.3)
+    slope = (high - low) / (settings.same - settings.unrelated)
+    return round(1 / (1 + math.exp(-min(low + slope * (evidence - settings.unrelated), 50.0))), 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _HeardPart:
+    """Part of a line on which landmarks fit: steps of the query, and what they are in the target."""
+
+    start: float
+    end: float
+    speed: float
+    offset: float
+    shift: int
+    evidence: float
+
+    def explains(self, line: SoundLine) -> bool:
+        """Whether a line is this one, about."""
+        return (
+            self.start - _SPAN / 4 <= line.middle <= self.end + _SPAN / 4
+            and abs(self.speed * line.middle + self.offset - line.target) <= 2 * _BIN
+        )
+
+    def segment(self, settings: SoundSettings) -> Segment:
+        start, end = self.start / STEPS_A_SECOND, self.end / STEPS_A_SECOND
+        offset = self.offset / STEPS_A_SECOND
+        return Segment(
+            start,
+            end,
+            max(0.0, self.speed * start + offset),
+            max(0.0, self.speed * end + offset),
+            _score(self.evidence, settings),
+            self.speed,
+        )
+
+
+def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settings: SoundSettings) -> list[_HeardPart]:
+    """Stretches along a line, whose speed and offset are fitted to the landmarks from its middle outwards."""
+    speed, shift = line.hypothesis.speed, line.hypothesis.shift
+    offset = line.target - speed * line.middle
+    reach = _SPAN / 3
+    end = float(query.times[-1])
+    near = 2 * settings.near_time + 2
+    # First loosely, near the votes; then more closely, as far as the fit can be trusted.
+    while True:
+        inside = np.abs(query.times - line.middle) <= reach
+        rows, errors = _fits(query, target, inside, speed, offset, shift, near, settings.near_pitch)
+        if len(rows) < 6:
+            return []
+        times = query.times[rows].astype(np.float64)
+        # The mean of what fits, weighted towards the line, by a robust fit of a straight line.
+        weights = np.maximum(1 - (errors / (near + 1)) ** 2, 0.05)
+        shiftless = times - line.middle
+        spread = float((weights * shiftless**2).sum())
+        mean = float((weights * errors).sum() / weights.sum())
+        centered = shiftless - (weights * shiftless).sum() / weights.sum()
+        slope = float((weights * centered * errors).sum() / max((weights * centered**2).sum(), 1e-9))
+        if spread <= 0 or abs(slope) > 0.03:
+            slope = 0.0
+        at = float((weights * times).sum() / weights.sum())
+        speed += slope
+        offset += mean - slope * at
+        if near <= settings.near_time and reach >= max(line.middle, end - line.middle):
+            break
+        if near <= settings.near_time:
+            reach *= 2
+        near = max(settings.near_time, near - 2)
+    if abs(speed - 1) < _SAME_SPEED and shift == 0:
+        offset += (speed - 1) * line.middle
+        speed = 1.0
+    return _stretches(query, target, speed, offset, shift, settings)
+
+
+# Speeds this near to 1 are 1.
+_SAME_SPEED = 0.0015
+
+
+def _fits(
+    query: SoundFeatures,
+    target: SoundFeatures,
+    inside: NDArray[np.bool_],
+    speed: float,
+    offset: float,
+    shift: int,
+    near_time: int,
+    near_pitch: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Landmarks of the query that the target has on a line, and how many steps later than the line."""
+    rows = np.flatnonzero(inside)
+    expected = speed * query.times[rows] + offset
+    at = np.rint(expected).astype(np.int64)
+    pitch = query.pitches[rows].astype(np.int64) + shift
+    codes = target.codes
+    found = np.full(len(rows), np.inf)
+    for lag in sorted(range(-near_time, near_time + 1), key=abs):
+        low = 128 * (at + lag) + np.clip(pitch - near_pitch, 0, 127)
+        high = 128 * (at + lag) + np.clip(pitch + near_pitch, 0, 127)
+        has = np.searchsorted(codes, high, side="right") > np.searchsorted(codes, low)
+        has &= np.isinf(found) & (pitch >= 0) & (pitch < PITCHES) & (at + lag >= 0)
+        found[has] = (at + lag - expected)[has]
+    fits = np.isfinite(found)
+    return rows[fits], found[fits]
+
+
+# Offsets in steps at which chance is measured, besides those of neighbors of a line.
+_ELSEWHERE = (-187, -131, -89, -53, 59, 97, 139, 191)
+
+
+def _stretches(
+    query: SoundFeatures, target: SoundFeatures, speed: float, offset: float, shift: int, settings: SoundSettings
+) -> list[_HeardPart]:
+    """Where the landmarks fit a line better than neighbors of the line do."""
+    everything = (query.pitches.astype(np.int64) + shift >= 0) & (query.pitches.astype(np.int64) + shift < PITCHES)
+    expected = speed * query.times + offset
+    inside = everything & (expected >= 0) & (expected <= (target.times[-1] + settings.near_time))
+    count = int(inside.sum())
+    if count < 6:
+        return []
+    near = settings.near_time, settings.near_pitch
+    rows, _ = _fits(query, target, inside, speed, offset, shift, *near)
+    fits = np.zeros(len(query), np.bool_)
+    fits[rows] = True
+    shares = sorted(
+        len(_fits(query, target, inside, speed, offset + lag, shift, *near)[0]) / count for lag in _ELSEWHERE
+    )
+    # The highest but one: rhythms and held tones fit at many offsets.
+    chance = min(max(settings.least_chance, shares[-2]), 0.6)
+    fitting = max(settings.agreement, chance + 0.15)
+    gain, loss = math.log(fitting / chance), math.log((1 - fitting) / (1 - chance))
+    values = np.where(fits, gain, loss)[inside]
+    times = query.times[inside].astype(np.float64)
+    gaps = np.diff(times, prepend=times[:1]) > settings.longest_gap * STEPS_A_SECOND
+    result = []
+    for first, last in _runs(values, gaps, settings.unrelated / 3):
+        start, end = times[first], times[last]
+        if end - start >= settings.shortest * STEPS_A_SECOND:
+            # Where nothing lies before the first landmark, it begins where both sounds do.
+            begin = max(0.0, -offset / speed)
+            stop = min(query.length * STEPS_A_SECOND, (target.length * STEPS_A_SECOND - offset) / speed)
+            if first == 0 and start - begin <= STEPS_A_SECOND:
+                start = max(begin, 0.0)
+            if last == len(times) - 1 and stop - end <= STEPS_A_SECOND:
+                end = max(stop, end)
+            evidence = float(values[first : last + 1].sum())
+            result.append(_HeardPart(float(start), float(end), speed, offset, shift, evidence))
+    return result
+
+
+def _runs(values: NDArray[np.float64], breaks: NDArray[np.bool_], least: float) -> Iterator[tuple[int, int]]:
+    """Stretches of the largest sums, apart from each other: first and last place of each."""
+    best, total, start, peak = 0.0, 0.0, 0, -1
+    for place, (value, is_break) in enumerate(zip(values.tolist(), breaks.tolist(), strict=True)):
+        if total <= 0.0 or best - total > least or is_break:
+            if best >= least and peak >= start:
+                yield start, peak
+            best, total, start, peak = 0.0, 0.0, place, -1
+        total += value
+        if total > best:
+            best, peak = total, place
+    if best >= least and peak >= start:
+        yield start, peak
+
+
+def _without_overlaps(stretches: Sequence[_HeardPart]) -> list[_HeardPart]:
+    """The stretches with the most evidence first, without those that are mostly in one of these."""
+    kept: list[_HeardPart] = []
+    for stretch in sorted(stretches, key=lambda item: -item.evidence):
+        length = stretch.end - stretch.start
+        if all(min(stretch.end, other.end) - max(stretch.start, other.start) <= length / 2 for other in kept):
+            kept.append(stretch)
+    return kept

@@ -1,0 +1,188 @@
+"""Sound as a second witness of an index: stored beside the features, shown beside the picture."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.sounds import tune, write_sounds
+from vidkin import Index, compare
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError
+from vidkin.index.damage import repair
+from vidkin.index.query.sound import find_offset, score_by
+from vidkin.index.storage.sound_files import SoundFiles, SoundTable
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two videos with one tune, one of them with another, and a silent one; and an index of them."""
+    folder = tmp_path_factory.mktemp("sounds")
+    one, other = tune(8, seed=1), tune(8, seed=2)
+    write_sounds(folder / "rocket.mp4", [one], pictures="rocket")
+    write_sounds(folder / "coffee with its sound.mkv", [one], pictures="coffee")
+    write_sounds(folder / "coffee.mp4", [other], pictures="coffee")
+    write_sounds(folder / "quiet.mp4", [], pictures="chelsea")
+    with Index.open(folder / "library.vidkin", create=True) as index:
+        index.add([folder], workers=1)
+    return folder
+
+
+def by_name(index: Index, query: Path, **options: str) -> dict[str, tuple[float | None, float | None, float]]:
+    """Picture, sound and score of each match."""
+    found = index.search(query, **options)  # type: ignore[arg-type]
+    return {Path(match.path).name: (match.picture, match.sound, match.score) for match in found}
+
+
+def test_a_search_shows_what_picture_and_sound_say(library: Path) -> None:
+    with Index.open(library / "library.vidkin") as index:
+        found = by_name(index, library / "rocket.mp4")
+    assert found["rocket.mp4"] == (1.0, pytest.approx(1.0, abs=0.01), 1.0)
+    # The score is the picture's, whatever is heard.
+    assert all(score == picture for picture, _, score in found.values())
+
+
+@pytest.mark.parametrize(("by", "expected"), [("sound", 1.0), ("either", 1.0), ("both", 0.0)])
+def test_the_rule_decides_about_the_same_sound_over_another_picture(library: Path, by: str, expected: float) -> None:
+    with Index.open(library / "library.vidkin") as index:
+        found = by_name(index, library / "rocket.mp4", by=by)
+    if by == "both":
+        assert found.get("coffee with its sound.mkv", (0, 0, 0.0))[2] < 0.2
+        return
+    assert found["coffee with its sound.mkv"][2] == pytest.approx(expected, abs=0.02)
+    assert by == "either" or "coffee.mp4" not in found or found["coffee.mp4"][2] < 0.2
+
+
+def test_words_say_what_agrees(library: Path) -> None:
+    with Index.open(library / "library.vidkin") as index:
+        found = {Path(match.path).name: match for match in index.search(library / "rocket.mp4", by="either")}
+    assert found["rocket.mp4"].witnesses.endswith(": both")
+    assert found["coffee with its sound.mkv"].witnesses.endswith(": same sound over another picture")
+    with Index.open(library / "library.vidkin") as index:
+        found = {Path(match.path).name: match for match in index.search(library / "coffee.mp4")}
+    assert found["coffee with its sound.mkv"].witnesses.endswith(": picture only")
+
+
+def test_a_song_is_searched_for_by_its_sound(library: Path, tmp_path: Path) -> None:
+    song = write_sounds(tmp_path / "song.mp3", [tune(8, seed=1)[32_000:96_000]], codec="libmp3lame")
+    with Index.open(library / "library.vidkin") as index:
+        found = index.search(song)
+        assert {Path(match.path).name for match in found if match.score > 0.7} == {
+            "rocket.mp4",
+            "coffee with its sound.mkv",
+        }
+        assert all(match.picture is None and match.sound == match.score for match in found)
+        segment = found[0].sound_segments[0]
+        assert segment.target_start - segment.query_start == pytest.approx(2.0, abs=0.05)
+        # A stretch of it.
+        part = index.search(song, start=1.0, end=3.5)
+        assert part[0].score > 0.7
+
+
+def test_a_video_without_sound_is_compared_by_its_picture_alone(library: Path) -> None:
+    with Index.open(library / "library.vidkin") as index:
+        found = index.search(library / "quiet.mp4")
+    assert Path(found[0].path).name == "quiet.mp4"
+    assert all(match.sound is None and match.witnesses == "" for match in found)
+
+
+def test_an_index_without_sound_is_as_it_was_until_sound_is_asked_for(library: Path, tmp_path: Path) -> None:
+    for name in ("rocket.mp4", "quiet.mp4"):
+        shutil.copy(library / name, tmp_path / name)
+    song = write_sounds(tmp_path / "song.mp3", [tune(5, seed=1)], codec="libmp3lame")
+    with Index.open(tmp_path / "old.vidkin", create=True) as index:
+        index.use_sound(False)
+        index.add([tmp_path], workers=1)
+        assert index.search(tmp_path / "rocket.mp4")[0].sound is None
+        with pytest.raises(InvalidArgumentError, match="sound of the index is not known; `vidkin index PATH --sound`"):
+            index.search(tmp_path / "rocket.mp4", by="sound")
+        with pytest.raises(MediaError, match="only sound"):
+            index.search(song)
+        index.use_sound(True)
+        report = index.add([tmp_path], workers=1)
+        # Only the file with sound is read again.
+        assert [Path(outcome.path).name for outcome in report.added] == ["rocket.mp4"]
+        assert Path(index.search(song)[0].path).name == "rocket.mp4"
+        assert not index.add([tmp_path], workers=1).added
+
+
+def test_a_rule_that_does_not_exist_is_refused(library: Path) -> None:
+    with (
+        Index.open(library / "library.vidkin") as index,
+        pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"),
+    ):
+        index.search(library / "rocket.mp4", by="smell")  # type: ignore[arg-type]
+
+
+def test_landmarks_of_removed_videos_are_deleted_and_those_of_copies_stay(library: Path, tmp_path: Path) -> None:
+    shutil.copy(library / "rocket.mp4", tmp_path / "one.mp4")
+    shutil.copy(library / "rocket.mp4", tmp_path / "two.mp4")
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+        (content,) = SoundFiles(index.place).contents()
+        index.remove(tmp_path / "one.mp4")
+        assert SoundFiles(index.place).contents() == {content}
+        assert index.search(tmp_path / "two.mp4", by="sound")[0].score > 0.9
+        index.remove(tmp_path / "two.mp4")
+        assert SoundFiles(index.place).contents() == set()
+
+
+def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp_path: Path) -> None:
+    shutil.copy(library / "rocket.mp4", tmp_path / "rocket.mp4")
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+    (file,) = (tmp_path / "library.vidkin" / "sound").rglob("*.landmarks")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-7] + bytes(7))
+    with Index.open(tmp_path / "library.vidkin") as index:
+        with pytest.raises(CollectionDamagedError, match="its checksum is wrong"):
+            SoundFiles(index.place).read(file.name.removesuffix(".landmarks"))
+        # What is damaged says nothing, and the picture is as before.
+        assert index.search(tmp_path / "rocket.mp4")[0].score == 1.0
+    (part,) = repair(tmp_path / "library.vidkin")
+    assert part.part == str(tmp_path / "rocket.mp4")
+    assert not file.exists()
+    with Index.open(tmp_path / "library.vidkin") as index:
+        index.add([tmp_path], workers=1)
+        assert file.read_bytes() == whole
+        assert index.search(tmp_path / "rocket.mp4")[0].sound == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_cut_off_table_is_noticed_and_made_again(library: Path, tmp_path: Path) -> None:
+    shutil.copytree(library / "library.vidkin", tmp_path / "library.vidkin")
+    table = tmp_path / "library.vidkin" / SoundTable.FILE
+    table.write_bytes(table.read_bytes()[:-100])
+    with Index.open(tmp_path / "library.vidkin") as index:
+        with pytest.raises(CollectionDamagedError, match="its tables are not what was written"):
+            index.search(library / "rocket.mp4", by="sound")
+        index.add([library], workers=1)
+        assert index.search(library / "rocket.mp4", by="sound")[0].score > 0.9
+
+
+def test_match_and_compare_say_what_the_sound_says(library: Path) -> None:
+    first, second = library / "rocket.mp4", library / "coffee with its sound.mkv"
+    comparison = compare(first, second)
+    assert comparison.score < 0.2
+    assert comparison.sound is not None
+    assert comparison.sound > 0.9
+    with Index.open(library / "library.vidkin") as index:
+        assert index.match(first, second).sound == pytest.approx(comparison.sound, abs=0.05)
+    assert compare(first, library / "quiet.mp4").sound is None
+
+
+def test_two_recordings_of_one_event_are_placed_to_a_fiftieth_of_a_second(tmp_path: Path) -> None:
+    event = tune(14, seed=3)
+    first = write_sounds(tmp_path / "first.mkv", [event[: 10 * 16_000]], pictures="rocket")
+    second = write_sounds(tmp_path / "second.mkv", [event[round(3.21 * 16_000) :]], pictures="coffee", bit_rate=32_000)
+    found = find_offset(first, second)
+    assert found.offset == pytest.approx(-3.21, abs=0.02)
+    assert found.speed == 1.0
+    assert find_offset(second, first).offset == pytest.approx(3.21, abs=0.02)
+    other = write_sounds(tmp_path / "other.wav", [tune(9, seed=4)], codec="pcm_s16le")
+    assert find_offset(first, other).offset is None
+
+
+def test_scores_of_rules_are_the_higher_the_lower_or_one_of_two() -> None:
+    assert [score_by(rule, 0.3, 0.9) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.9, 0.9, 0.3]
+    assert [score_by(rule, 0.3, None) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.0, 0.3, 0.0]

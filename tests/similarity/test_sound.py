@@ -1,0 +1,143 @@
+"""Fingerprints of sound: what is the same recording, where, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.sounds import Samples, noise, tune
+from vidkin.errors import InvalidArgumentError
+from vidkin.features.sound import SoundDescriber
+from vidkin.similarity.sound import (
+    RATE,
+    STEPS_A_SECOND,
+    PairTable,
+    SoundFeatures,
+    SoundSettings,
+    compare_sounds,
+    fingerprint_of_sound,
+    pair_keys,
+)
+
+
+def described(samples: Samples, *, first: int = 0, pieces: int = 1) -> SoundFeatures:
+    """The landmarks of samples, pushed in so many pieces."""
+    describer = SoundDescriber()
+    for part in np.array_split(samples, pieces):
+        describer.push(first, part)
+        first += len(part)
+    return describer.finish()
+
+
+def heard(seconds: float, seed: int) -> Samples:
+    return tune(seconds, seed=seed, rate=RATE)
+
+
+def test_the_same_sound_has_a_score_of_1_over_all_of_its_length() -> None:
+    sound = described(heard(12, 1))
+    result = compare_sounds(sound, sound)
+    assert result.score == pytest.approx(1.0, abs=0.001)
+    (segment,) = result.segments
+    assert (segment.query_start, segment.target_start, segment.speed) == (0.0, 0.0, 1.0)
+    assert segment.query_end == pytest.approx(12.0, abs=0.1)
+
+
+def test_two_tunes_have_nothing_in_common() -> None:
+    assert compare_sounds(described(heard(20, 1)), described(heard(20, 2))).score < 0.2
+
+
+def test_an_excerpt_is_found_at_its_place_under_noise_to_a_fiftieth_of_a_second() -> None:
+    whole = heard(30, 3)
+    excerpt = whole[round(11.37 * RATE) : round(17.37 * RATE)]
+    noisy = excerpt + noise(6, seed=1, level=0.3 * float(excerpt.std()), rate=RATE)
+    result = compare_sounds(described(noisy), described(whole))
+    assert result.score >= 0.7
+    assert result.segments[0].target_start - result.segments[0].query_start == pytest.approx(11.37, abs=0.02)
+
+
+@pytest.mark.parametrize("speed", [0.8, 1.1, 1.25, 1.5, 2.0])
+def test_a_tape_that_runs_faster_is_found_with_its_speed(speed: float) -> None:
+    whole = heard(24, 4)
+    places = np.arange(0, len(whole) - 1, speed)
+    faster = np.interp(places, np.arange(len(whole)), whole).astype(np.float32)
+    result = compare_sounds(described(faster), described(whole))
+    assert result.score >= 0.7
+    assert result.segments[0].speed == pytest.approx(speed, rel=0.003)
+
+
+def test_two_sounds_at_once_are_both_found() -> None:
+    one, other = heard(15, 5), heard(15, 6)
+    both = described(one + other)
+    assert compare_sounds(described(one), both).score >= 0.7
+    assert compare_sounds(described(other), both).score >= 0.7
+
+
+def test_silence_has_no_landmarks_and_matches_nothing() -> None:
+    silence = described(np.zeros(5 * RATE, np.float32))
+    assert len(silence) == 0
+    assert silence.length == 5.0
+    assert compare_sounds(silence, described(heard(5, 1))).score == 0.0
+
+
+def test_landmarks_do_not_depend_on_how_samples_come() -> None:
+    samples = heard(75, 7)
+    whole, pieces = described(samples), described(samples, pieces=97)
+    assert np.array_equal(whole.times, pieces.times)
+    assert np.array_equal(whole.pitches, pieces.pitches)
+
+
+def test_landmarks_of_a_block_boundary_are_those_of_any_other_place() -> None:
+    samples = heard(90, 8)
+    moved = described(np.concatenate([np.zeros(10 * RATE, np.float32), samples]))
+    plain = described(samples)
+    shifted = plain.codes + 128 * round(10 * STEPS_A_SECOND)
+    assert np.isin(shifted, moved.codes).mean() > 0.98
+
+
+def test_a_late_beginning_and_a_hole_stay_in_the_times() -> None:
+    describer, samples = SoundDescriber(), heard(10, 9)
+    describer.push(5 * RATE, samples[: 4 * RATE])
+    describer.push(200 * RATE, samples[4 * RATE :])
+    sound = describer.finish()
+    seconds = sound.times / STEPS_A_SECOND
+    assert 4.9 <= seconds.min() < 6
+    assert not ((seconds > 9.2) & (seconds < 199.8)).any()
+    assert 200 < seconds.max() <= 206
+    assert sound.length == 206.0
+
+
+def test_there_are_few_enough_landmarks_for_3_mb_an_hour() -> None:
+    sound = described(heard(60, 10))
+    assert len(sound) * 4 * 60 < 500_000
+    assert len(pair_keys(sound)[0]) * 4 * 60 < 1_000_000
+
+
+def test_a_table_finds_the_track_that_a_sound_is_from_among_others() -> None:
+    tracks = [described(heard(20, seed)) for seed in range(20, 30)]
+    table = PairTable.of(tracks)
+    lines = table.lines(tracks[6].between(8, 14), limit=5)
+    scores = {
+        number: compare_sounds(tracks[6].between(8, 14), tracks[number], found).score for number, found in lines.items()
+    }
+    assert max(scores, key=lambda number: scores[number]) == 6
+    assert scores[6] >= 0.7
+    assert all(score < 0.2 for number, score in scores.items() if number != 6)
+
+
+def test_a_table_with_wrong_offsets_is_refused() -> None:
+    table = PairTable.of([described(heard(5, 1))])
+    table.check()
+    offsets = table.offsets.copy()
+    offsets[100] = 2**31
+    with pytest.raises(ValueError, match="its offsets are not what was written"):
+        PairTable(offsets, table.positions, table.starts).check()
+
+
+def test_landmarks_that_do_not_fit_together_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"one each for N landmarks, got \[2\], \[1\] and \[2\]"):
+        SoundFeatures(np.zeros(2, np.int32), np.zeros(1, np.uint8), np.zeros(2, np.bool_))
+
+
+def test_other_constants_are_another_score_of_the_same_landmarks() -> None:
+    assert fingerprint_of_sound() != fingerprint_of_sound(SoundSettings(same=50.0))
+    assert fingerprint_of_sound() == fingerprint_of_sound(SoundSettings())

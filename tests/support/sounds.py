@@ -1,0 +1,80 @@
+"""Sounds for tests, made on the spot: tunes of random notes, alone in a file or below pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.support.videos import pan
+
+Samples = NDArray[np.float32]
+RATE = 16_000
+
+
+def tune(seconds: float, *, seed: int, rate: int = RATE) -> Samples:
+    """Notes of random pitch and length with overtones and sharp beginnings, two at a time; other seeds, other tunes."""
+    random = np.random.default_rng(seed)
+    samples = np.zeros(round(seconds * rate) + rate, np.float32)
+    for _ in range(2):
+        at = 0.0
+        while at < seconds:
+            length, pitch = random.uniform(0.12, 0.5), 220 * 2 ** (random.integers(0, 36) / 12)
+            times = np.arange(round(length * rate)) / rate
+            note = sum(np.sin(2 * np.pi * pitch * k * times) / k for k in (1, 2, 3) if pitch * k < rate / 2)
+            first = round(at * rate)
+            samples[first : first + len(times)] += 0.15 * note * np.exp(-4 * times)
+            at += length * random.uniform(0.6, 1.0)
+    return samples[: round(seconds * rate)]
+
+
+def noise(seconds: float, *, seed: int, level: float, rate: int = RATE) -> Samples:
+    """White noise of this standard deviation."""
+    return (level * np.random.default_rng(seed).standard_normal(round(seconds * rate))).astype(np.float32)
+
+
+def write_sounds(
+    path: Path,
+    tracks: Sequence[Samples],
+    *,
+    rate: int = RATE,
+    pictures: str | None = None,
+    codec: str = "aac",
+    languages: Iterable[str] = (),
+    delay: float = 0.0,
+    bit_rate: int = 96_000,
+) -> Path:
+    """Write sound tracks [S] each, with pictures of a photograph (by its name) or without; the sound may be late."""
+    with av.open(str(path), "w") as container:
+        video = None
+        if pictures is not None:
+            video = container.add_stream("libx264", rate=10, options={"preset": "ultrafast"})
+            video.width, video.height, video.pix_fmt = 192, 128, "yuv420p"
+        streams = [container.add_stream(codec, rate=rate, layout="mono") for _ in tracks]
+        for stream, language in zip(streams, languages, strict=False):
+            stream.metadata["language"] = language
+        for stream in streams:
+            stream.bit_rate = bit_rate
+        seconds = max((len(samples) / rate for samples in tracks), default=2.0)
+        if video is not None:
+            for number, image in enumerate(pan(pictures or "", round(seconds * 10))):
+                frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+                frame.pts = number
+                frame.time_base = Fraction(1, 10)
+                container.mux(video.encode(frame))
+            container.mux(video.encode(None))
+        for stream, samples in zip(streams, tracks, strict=True):
+            for first in range(0, len(samples), 1024):
+                part = np.clip(samples[first : first + 1024], -1, 1)
+                form = "s16" if codec.startswith("pcm") else "fltp"
+                values = (part * 32767).astype(np.int16) if form == "s16" else part
+                sound = av.AudioFrame.from_ndarray(values[None], format=form, layout="mono")
+                sound.sample_rate, sound.pts = rate, first + round(delay * rate)
+                sound.time_base = Fraction(1, rate)
+                container.mux(stream.encode(sound))
+            container.mux(stream.encode(None))
+    return path
