@@ -9,7 +9,10 @@ A season ``12x40`` has 12 episodes and an opening of 40 s. Everything is made fr
 used, and a recap has no shot of a camera that stands still. In each episode the opening stands at another time and may
 have a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at
 the speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
-times. Printed are the stretches found, false ones an episode, the errors of ends, and processor time.
+times. The season ``fades`` has five files that end with the first 11 s of a trailer, which come up from black in 4 s
+and go down to it: as they are, of few bits, at 24 frames per second under a title, brighter, and without the sides; the
+part begins where a brightness of 3 of 255 can be seen. Printed are the stretches found, false ones an episode, the
+errors of ends, and processor time.
 """
 
 from __future__ import annotations
@@ -42,6 +45,17 @@ Picture = NDArray[np.uint8]
 RATE, WIDTH, HEIGHT = 25, 320, 180
 SEASONS = ("2x5", "2x30", "3x10", "3x90", "12x40")
 FADE = 12  # frames
+FADES = "fades"
+SLOW_FADE = "shots/sintel_trailer.mp4"
+# Excerpts of other files, with the edits of the trailer behind them: quality, rate, title, gain, offset, sides.
+HEADS = (
+    ("videos/intel/bottle-detection.mp4", 2.0, 23, 25, "", 1.0, 0, 0),
+    ("videos/mdn/crystal.mp4", 0.0, 36, 25, "", 1.0, 0, 0),
+    ("shots/big_buck_bunny_0_30.webm", 8.0, 34, 24, "Episode 2: the long way home", 1.0, 0, 0),
+    ("videos/mdn/frog.mp4", 0.0, 23, 25, "", 1.1, 8, 0),
+    ("videos/mdn/pig.mp4", 0.0, 28, 25, "", 1.0, 0, 40),
+)
+SEEN = 3.0  # mean gray level
 # Correlation of small pictures from which two excerpts are of one scene.
 MOST_ALIKE = 0.9
 DARKEST = 48.0  # gray level of the brightest pixel
@@ -318,6 +332,26 @@ def make_season(data: Path, half: str, season: str, folder: Path) -> None:
     (folder / "truth.json").write_text(json.dumps(truth, indent=1))
 
 
+def make_fades(data: Path, folder: Path) -> None:
+    """Write five files that share a slow fade, and `truth.json` beside them, unless they are there."""
+    if (folder / "truth.json").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    trailer = list(Shot(data / SLOW_FADE, 0.0, 11.0).pictures())
+    seen = next(number for number, image in enumerate(trailer) if image.mean() > SEEN)
+    truth: dict[str, Any] = {}
+    for number, (path, start, quality, rate, title, gain, offset, sides) in enumerate(HEADS):
+        head = list(Shot(data / path, start, 6.0).pictures())
+        edited = [(image * gain + offset).clip(0, 255).astype(np.uint8) for image in trailer]
+        pictures = head + [with_title(image, title) if title else image for image in edited]
+        narrow = (image[:, sides : WIDTH - sides] for image in pictures)
+        name = f"fade-{number + 1}.mp4"
+        write_video(folder / name, narrow, rate=rate, crf=quality, preset="ultrafast", threads=1)
+        times = (len(head) + seen) / rate, len(pictures) / rate
+        truth[name] = {"rate": rate, "parts": [("closing", *times)], "sources": []}
+    (folder / "truth.json").write_text(json.dumps(truth, indent=1))
+
+
 # What was found against what is there.
 
 
@@ -379,7 +413,10 @@ def main() -> None:
     rows: dict[str, dict[str, Any]] = {}
     for season in given.seasons:
         folder = work / given.half / season
-        make_season(given.data, given.half, season, folder)
+        if season == FADES:
+            make_fades(given.data, folder)
+        else:
+            make_season(given.data, given.half, season, folder)
         truth = json.loads((folder / "truth.json").read_text())
         with Index.open(folder / "index.vidkin", create=True) as index:
             index.add(folder, workers=1)
@@ -423,7 +460,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
     parser.add_argument("--half", choices=HALVES, default=HALVES[0], help="of the sources")
-    parser.add_argument("--seasons", nargs="+", default=SEASONS, metavar="EPISODESxSECONDS")
+    parser.add_argument("--seasons", nargs="+", default=SEASONS, metavar="EPISODESxSECONDS", help="or fades")
     parser.add_argument("--work", type=Path, help="folder for the seasons and their indexes; kept")
     parser.add_argument("--tell", action="store_true", help="print what was missed, off by more than .1 s, or false")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")

@@ -65,6 +65,15 @@ def test_what_shows_other_titles_than_most_is_said_to() -> None:
     assert [one.titled for one in group.occurrences] == [False, True]  # of two the later one differs from the first
 
 
+def test_the_speed_of_a_part_with_ends_in_fades_is_that_of_its_pictures() -> None:
+    """10.3 and 10.4 s long: ends that are off by .3 s hide that one runs at 24 in place of 25 frames a second."""
+    both = FittedStretch(20, 30.3, 20, 30.45, 0.9, 1.0, 0.0, 25 / 24)
+    (group,) = build_groups([SharedByFiles("e1", "e2", both)], LENGTHS)
+    assert [one.speed for one in group.occurrences] == [1.0, 0.96]
+    (group,) = build_groups([SharedByFiles("e1", "e2", both._replace(speed=0.0))], LENGTHS)
+    assert group.occurrences[1].speed == pytest.approx(10.3 / 10.45, abs=1e-3)
+
+
 def test_two_parts_that_overlap_at_the_same_moments_of_both_files_are_one() -> None:
     links = [link("e1", 20, "e2", 40, 30), link("e1", 46, "e2", 66, 24)]
     (group,) = build_groups(links, LENGTHS)

@@ -88,6 +88,7 @@ class FittedStretch(NamedTuple):
         match: How similar its pictures are at the ends, in [0, 1].
         covered: Share of the pictures over which only one of both shows something, such as a title; 0 unless it does at
             both ends.
+        speed: Seconds of the second video per second of the first at which most pictures agree; 0 if it is not known.
     """
 
     first_start: float
@@ -97,11 +98,13 @@ class FittedStretch(NamedTuple):
     score: float
     match: float
     covered: float = 0.0
+    speed: float = 0.0
 
     def swapped(self) -> FittedStretch:
         """The same with the second video first."""
         first, second = (self.first_start, self.first_end), (self.second_start, self.second_end)
-        return FittedStretch(*second, *first, self.score, self.match, self.covered)
+        speed = 1 / self.speed if self.speed else 0.0
+        return FittedStretch(*second, *first, self.score, self.match, self.covered, speed)
 
 
 # What moves must move in the same way; where nothing moves, the shared frames must follow each other in the same order.
@@ -161,7 +164,7 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         return None
     times = starts.first, ends.first, starts.second, ends.second
     covered = min(map(share_covered, _pictures_inside(clips, (first, second), starts, ends)), default=0.0)
-    return FittedStretch(*times, stretch.score, max(0.0, match), covered)
+    return FittedStretch(*times, stretch.score, max(0.0, match), covered, line.speed)
 
 
 _MomentPairs = list[tuple[NDArray[np.float32], NDArray[np.float32]]]

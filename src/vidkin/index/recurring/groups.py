@@ -33,6 +33,7 @@ _RECAP_STARTS = 0.3
 _MOST_REPEATED = 0.2  # share of the files that may show an opening twice
 _APART = 0.15  # share of the files by which places of a recap and of its source differ
 _AGREE = 0.1  # seconds
+_IN_FADES = 0.5  # seconds by which both ends together may be off in fades
 _OVERLAP = 0.5  # seconds that two stretches of two files have in common if they are one
 _LACKING = 0.25  # seconds: less is the accuracy of fades
 _KNOWN_SPEEDS = (24 / 25, 1.0, 25 / 24)
@@ -204,6 +205,7 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
                 whole = FittedStretch(
                     one.first_start, other.first_end, one.second_start, other.second_end,
                     min(one.score, other.score), max(one.match, other.match), min(one.covered, other.covered),
+                    one.speed,
                 )  # fmt: skip
                 joined[place] = replace(each, link=whole)
                 break
@@ -316,7 +318,7 @@ def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
     for each in links:
         link = each.link
         length = link.first_end - link.first_start
-        speed = _known_speed(length, link.second_end - link.second_start)
+        speed = _known_speed(length, link.second_end - link.second_start, link.speed)
         partners.setdefault(each.first, []).append((-length, speed, each.second))
         partners.setdefault(each.second, []).append((-length, 1 / speed, each.first))
     for path in sorted(partners, key=natural_order):
@@ -335,13 +337,15 @@ def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
     return speeds
 
 
-def _known_speed(length: float, other: float) -> float:
+def _known_speed(length: float, other: float, seen: float) -> float:
     """How fast something runs that takes ``other`` seconds instead of ``length``: that of film on television, or the
-    same, where the difference is within the accuracy of ends."""
+    same, where the difference is within the accuracy of ends; of ends in fades where its pictures run so, too."""
     nearest = min(_KNOWN_SPEEDS, key=lambda known: abs(known * other - length))
     if abs(other - length) <= _AGREE:
         return 1.0
-    return nearest if abs(nearest * other - length) <= max(_AGREE, 0.005 * length) else length / other
+    if abs(nearest * other - length) <= max(_AGREE, 0.005 * length):
+        return nearest
+    return 1 / seen if seen and abs(other / seen - length) <= _IN_FADES else length / other
 
 
 def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
