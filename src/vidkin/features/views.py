@@ -335,21 +335,31 @@ def find_content_boxes(
     sides = [_coverage(across, columns[:, end], rows) for end in (0, 1)]
     sides += [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
     least = np.minimum(np.minimum(sides[0], sides[1]), np.minimum(sides[2], sides[3]))
-    boxes = []
-    for column, row in np.argwhere((least >= _LEAST_COVERAGE) & (least < np.inf)).tolist():
-        (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
-        inner = sum(math.isfinite(side[column, row]) for side in sides)
-        certainty = least[column, row] + 0.1 * inner
-        if inner == 4:
-            certainty += _OF_LARGE * math.sqrt((right - left) * (bottom - top)) / _SIDE
-        boxes.append((certainty, (left, top, right, bottom)))
-    if not only_lines:
-        boxes += _changing_boxes(small)
-    distinct = [(0, 0, _SIDE, _SIDE)]
-    for _, box in sorted(boxes, reverse=True):
-        if len(distinct) <= MOST_BOXES and all(overlap(box, other) < _SAME_BOX for other in distinct):
-            distinct.append(box)
-    return np.array(distinct[1:], dtype=np.float32).reshape(-1, 4) / np.float32(_SIDE)
+    column, row = np.nonzero((least >= _LEAST_COVERAGE) & (least < np.inf))
+    inner = np.sum([np.isfinite(side[column, row]) for side in sides], axis=0)
+    boxes = np.stack([columns[column, 0], rows[row, 0], columns[column, 1], rows[row, 1]], axis=1)
+    size = np.sqrt((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
+    certainty = least[column, row] + 0.1 * inner + np.where(inner == 4, _OF_LARGE * size / _SIDE, 0.0)
+    for sure, box in [] if only_lines else _changing_boxes(small):
+        boxes, certainty = np.concatenate([boxes, [box]]), np.append(certainty, sure)
+    # The most certain first; of equally certain ones the one farthest to the right.
+    boxes = boxes[np.lexsort((*boxes.T[::-1], certainty))[::-1]]
+    boxes = boxes[_overlaps(boxes, (0, 0, _SIDE, _SIDE)) < _SAME_BOX]
+    distinct: list[tuple[int, ...]] = []
+    while len(boxes) and len(distinct) < MOST_BOXES:
+        distinct.append(tuple(boxes[0].tolist()))
+        boxes = boxes[_overlaps(boxes, distinct[-1]) < _SAME_BOX]
+    return np.array(distinct, dtype=np.float32).reshape(-1, 4) / np.float32(_SIDE)
+
+
+def _overlaps(boxes: NDArray[np.int64], other: tuple[int, ...]) -> NDArray[np.float64]:
+    """:func:`overlap` of each of the boxes [N, 4] with another one, [N]."""
+    left, top, right, bottom = boxes.T
+    width = np.minimum(right, other[2]) - np.maximum(left, other[0])
+    height = np.minimum(bottom, other[3]) - np.maximum(top, other[1])
+    both = np.maximum(width, 0) * np.maximum(height, 0)
+    areas = (right - left) * (bottom - top) + (other[2] - other[0]) * (other[3] - other[1])
+    return np.asarray(both / (areas - both))
 
 
 def _changing_boxes(luma: NDArray[np.float32]) -> list[tuple[float, tuple[int, int, int, int]]]:
