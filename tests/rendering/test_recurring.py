@@ -41,6 +41,7 @@ def test_groups_and_differences_are_said_in_words() -> None:
     assert describe_group(2, RECAP) == "C: recap, 0:09.0 long, of footage in 1 earlier file"
     assert describe_difference(OPENING.occurrences[1]) == "0:08.0 shorter, 0.96x"
     assert describe_difference(replace(OPENING.occurrences[1], titled=True)) == "0:08.0 shorter, 0.96x, other titles"
+    assert describe_difference(replace(CLOSING.occurrences[1], other_sound=True)) == "other sound"
     assert describe_difference(RECAP.occurrences[1]) == "shown again by the recap"
 
 
@@ -87,6 +88,7 @@ def test_rows_name_every_occurrence() -> None:
         "speed": "0.9600",
         "shorter": "8.000",
         "titled": "no",
+        "other_sound": "no",
         "source": "no",
         "files": "12",
         "name": "",

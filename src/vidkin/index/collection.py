@@ -484,9 +484,8 @@ class Index:
     ) -> list[RecurringGroup]:
         """Find stretches that several videos share: openings, recaps, bumpers, closings; and where they begin and end.
 
-        Stored features are compared; only the ends are decoded, and given to the frame. What was found is remembered
-        in the folder, also when this is interrupted: of a new video only its own stretches are looked for. Whole copies
-        of a video are the last groups, of kind ``copy``; nothing else is looked for in them but in the first.
+        Stored features are compared; only the ends are decoded. What was found is remembered, also when interrupted.
+        Whole copies of a video are the last groups, of kind ``copy``; only the first of them is compared with others.
 
         Args:
             paths: Only look at these files and at the files in these folders; default all of the index.
@@ -502,7 +501,7 @@ class Index:
             CollectionMismatchError: The index ranks by kind, and its features do not tell copies from other videos.
         """
         from vidkin.index.recurring.decided import apply_decisions, paths_by_content
-        from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
+        from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring, with_other_sounds
 
         options = RecurringOptions(least, shortest, longest, inside)
         self._require_segments()
@@ -518,7 +517,8 @@ class Index:
         groups = find_recurring(present, self.store, findings, options, on_progress=on_progress)
         said = [each for each in Decisions.open(self.place).recurring if each.is_inside == inside]
         decided = apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
-        return [group for group in decided if group.kind == "copy" or options.accepts(group)]
+        heard = with_other_sounds(decided, present, self._parts.sound(self.manifest))
+        return [group for group in heard if group.kind == "copy" or options.accepts(group)]
 
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0

@@ -29,7 +29,10 @@ KIND_NAMES = {
 }
 """Name of each kind of group, as chapters have it."""
 
-_HEADINGS = ("group", "kind", "path", "start", "end", "score", "speed", "shorter", "titled", "source", "files", "name")
+_HEADINGS = (
+    *("group", "kind", "path", "start", "end", "score", "speed", "shorter"),
+    *("titled", "other_sound", "source", "files", "name"),
+)
 _USUAL_SPEED = 0.005
 _LONGEST_NAME = 240  # bytes of a name without its ending
 _LEAST_PART = 0.5  # seconds of a chapter between two others
@@ -79,6 +82,8 @@ def describe_difference(occurrence: Occurrence) -> str:
         words.append(f"{occurrence.speed:.2f}x")
     if occurrence.titled:
         words.append("other titles")
+    if occurrence.other_sound:
+        words.append("other sound")
     return ", ".join(words)
 
 
@@ -91,7 +96,7 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
             yield (
                 *(group_name(position), group.kind, replace_controls(one.path), f"{one.start:.3f}", f"{one.end:.3f}"),
                 *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}"),
-                *("yes" if said else "no" for said in (one.titled, one.source)),
+                *("yes" if said else "no" for said in (one.titled, one.other_sound, one.source)),
                 *(str(group.files), replace_controls(group.name)),
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,17 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.seasons import OPENING, RATE, black, shots, still, write_season
+from tests.support.sounds import tune, write_sounds
 from tests.support.videos import Image, encode
 from vidkin.errors import InvalidArgumentError, NotIndexedError
-from vidkin.index import Index, RecurringGroup, SerialExecutor
+from vidkin.features.sound import describe_sound
+from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor
 from vidkin.index.recurring import find
-from vidkin.index.recurring.find import Findings, RecurringOptions
+from vidkin.index.recurring.find import Findings, RecurringOptions, with_other_sounds
 from vidkin.index.recurring.stretches import RoughStretch, Track
 from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.records import VideoRecord
+from vidkin.similarity.sound import SoundFeatures
 
 
 def open_filled(path: Path, folder: Path) -> Index:
@@ -257,3 +262,27 @@ def test_sets_of_compared_videos_grow_together(tmp_path: Path) -> None:
 
 def test_options_count_places_inside_and_files_otherwise() -> None:
     assert RecurringOptions(inside=True).least == 2
+
+
+def test_an_occurrence_with_other_sound_than_most_is_said_to_have_it(tmp_path: Path) -> None:
+    """The same 8 s of a tune in two files, another tune in the third; nothing is said of a stretch of 3 s."""
+    same, other = tune(8, seed=1), tune(8, seed=2)
+    tracks = {
+        str(number): describe_sound(write_sounds(tmp_path / f"{number}.m4a", [np.concatenate([before, part])]))
+        for number, (before, part) in enumerate(
+            [(tune(6, seed=3), same), (tune(9, seed=4), same), (tune(6, seed=3), other)]
+        )
+    }
+
+    class Sound:
+        def tracks(self, content: str) -> tuple[SoundFeatures, ...]:
+            return tracks[content]
+
+    spans = {"0": (6.0, 14.0), "1": (9.0, 17.0), "2": (6.0, 14.0)}
+    records = [VideoRecord(path=f"e{number}", size=1, mtime_ns=1, content_hash=number) for number in spans]
+    opening = RecurringGroup(tuple(Occurrence(f"e{n}", *times, 0.9) for n, times in spans.items()), "opening", 3)
+    (heard,) = with_other_sounds([opening], records, Sound())  # type: ignore[arg-type]
+    assert [one.other_sound for one in heard.occurrences] == [False, False, True]
+    short = replace(opening, occurrences=tuple(replace(one, end=one.start + 3) for one in opening.occurrences))
+    assert with_other_sounds([short], records, Sound()) == [short]  # type: ignore[arg-type]
+    assert with_other_sounds([opening], records, None) == [opening]

@@ -51,6 +51,8 @@ class Occurrence(Result):
             per second.
         shorter: Seconds by which it is shorter than the longest of its group, at the same speed: what was left out.
         titled: It shows other titles, or something else over the picture, than most of its group.
+        other_sound: It has other sound than most of its group, such as another language; only where the index knows the
+            sound.
         source: It is the footage that a recap shows again, not the recap.
     """
 
@@ -62,6 +64,7 @@ class Occurrence(Result):
     shorter: float = 0.0
     source: bool = False
     titled: bool = False
+    other_sound: bool = False
 
     def __post_init__(self) -> None:
         check_not_negative(start=self.start, shorter=self.shorter)
