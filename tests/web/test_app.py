@@ -30,7 +30,7 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
         assert 'href="/">Go to the library</a>' in page.text
         assert "detail" in client.get(address).json()
     assert "detail" in client.get("/api/videos/999", headers=person).json()
-    assert "there is no page at /&lt;b&gt;; go to the library" in client.get("/<b>", headers=person).text
+    assert "There is no page at /&lt;b&gt;; go to the library" in client.get("/<b>", headers=person).text
 
 
 @pytest.mark.parametrize(

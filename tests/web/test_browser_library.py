@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library, make_library
+from vidkin.index import Index, SerialExecutor
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -23,7 +24,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """A library that these tests write to; ``rocket`` is in a folder of its own."""
+    """A library that these tests write to."""
     root = tmp_path_factory.mktemp("shelf")
     return make_library(root)
 
@@ -60,6 +61,34 @@ def test_filters_follow_the_typing_and_the_address(page: Page) -> None:
     expect(page.locator(".chips")).to_contain_text("In ")
     page.get_by_role("link", name="All folders").first.click()
     expect(page.locator(".chips")).to_have_count(0)
+
+
+def test_unfolded_folders_stay_open_while_the_library_is_filtered(browser: Browser, tmp_path: Path) -> None:
+    library = make_library(tmp_path)
+    inner = library.folder / "season_1" / "part_1"
+    inner.mkdir(parents=True)
+    library.clip.rename(inner / "a_name_with_2_lines.mp4")
+    with Index.open(library.index) as index:
+        index.add(library.folder, executor=SerialExecutor(index.worker_spec))
+    with served(library.index) as address, new_page(browser, width=400, height=800) as page:
+        page.goto(address)
+        page.get_by_text("Folders", exact=True).click()
+        page.get_by_role("button", name="Folders in season_1").press("Enter")
+        part = page.get_by_role("navigation", name="Folders").get_by_role("link", name="part_1")
+        expect(part).to_be_visible()
+        page.get_by_label("Name", exact=True).fill("coffee")
+        expect(page.locator(".card")).to_have_count(1)
+        expect(part).to_be_visible()
+        part.click()
+        expect(page).to_have_url(re.compile("q=coffee&.*folder=.*part_1"))  # the filter stays
+        page.get_by_label("Name", exact=True).fill("")
+        name = page.locator(".card .name")
+        expect(name).to_have_text("a_name_with_2_lines.mp4")
+        assert name.evaluate("name => name.querySelectorAll('wbr').length") == 4
+        facts = page.locator(".card .facts").last.inner_text()
+        assert re.search("[0-9]\N{NO-BREAK SPACE}kB", facts), facts  # no line begins with a unit
+        page.get_by_role("button", name="Folders in season_1").click()
+        expect(part).to_be_hidden()
 
 
 def test_videos_are_selected_by_mouse_and_by_key(page: Page) -> None:

@@ -52,10 +52,10 @@ def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, c
     assert review["measure_in_use"] is False
     assert review["runs"][0]["kind"] == "measure"
     assert review["runs"][0]["judgment"] == state["result"]["judgment"]
-    assert "Use the trained measure" in client.get("/review").text
+    assert "Use the trained scorer" in client.get("/review").text
     used = client.post("/api/review/use", json={"what": "measure", "use": True}).json()
     assert used["measure_in_use"] is True
-    assert "Searches use the trained measure." in client.get("/review").text
+    assert "Searches use the trained scorer." in client.get("/review").text
     assert client.post("/api/review/use", json={"what": "measure", "use": False}).json() == review
 
 
@@ -119,7 +119,7 @@ def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect
     [
         (
             {"kind": "measure", "before": 0.84, "after": 0.91, "held_back": 12, "judgment": "better"},
-            "The trained measure puts 91 % of pairs of verdicts in the right order, 84 % before, on 12 verdicts that "
+            "The trained scorer puts 91 % of pairs of verdicts in the right order, 84 % before, on 12 verdicts that "
             "it did not see: it is better.",
         ),
         (

@@ -155,6 +155,8 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     message = printable(message)
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
         site: Site = request.app.state.site
+        if message.split(" ")[0].isalpha():  # a sentence, not the name of a file
+            message = message[0].upper() + message[1:]
         answer = site.page(
             "error.html", request, {"title": _TITLES.get(status, "That did not work"), "message": message}
         )

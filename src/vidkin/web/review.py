@@ -221,7 +221,7 @@ def describe_run(run: Mapping[str, Any]) -> str:
         what = f"reaches an F1 of {after:.0f} % on cuts, {before:.0f} % before"
     words = {"better": "it is better", "worse": "it is worse: keep what you have"}
     judgment = words.get(run["judgment"], "that may be chance")
-    trained = "measure" if run["kind"] == "measure" else "threshold"
+    trained = "scorer" if run["kind"] == "measure" else "threshold"
     return f"The trained {trained} {what}, on {number(run['held_back'], 'verdict')} that it did not see: {judgment}."
 
 

@@ -40,8 +40,8 @@ function accept(list) {
 }
 
 function draw() {
-  const whose = changed ? "not saved yet" : shown.corrected ? "as you corrected them" : `found by detector ${shown.detector}`;
-  byId("facts").textContent = `${cuts.length} ${cuts.length === 1 ? "cut" : "cuts"} (${whose}), ${clock(shown.duration)}, ${shown.frame_rate.toFixed(3)} frames a second`;
+  const whose = changed ? "not saved yet" : shown.corrected ? "as you corrected them" : shown.detector === "default" ? "found by the default detector" : `found by detector ${shown.detector}`;
+  byId("facts").textContent = `${cuts.length === 1 ? "1 cut" : cuts.length ? `${cuts.length} cuts` : "One shot, no cut"} (${whose}), ${clock(shown.duration)}, ${Number(shown.frame_rate.toFixed(3))} frames a second`;
   const edges = [0, ...cuts.map((cut) => cut.time), shown.duration];
   byId("bands").replaceChildren(
     ...edges.slice(1).map((end, index) => {
