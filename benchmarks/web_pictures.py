@@ -1,6 +1,6 @@
 """Pictures of every page of `vidkin serve`, at three widths, light and dark, to be looked at.
 
-    python benchmarks/web_pictures.py INDEX [--output build/pages] [--only library map] [--docs docs/pictures]
+    python benchmarks/web_pictures.py INDEX [--only library] [--widths 400] [--schemes dark] [--docs docs/pictures]
 
 Takes an index of real videos whose duplicates were found; shots and both maps are computed if nobody did. Besides the
 pictures it prints what is wider than its screen. With --docs the light pictures at 1400 pixels are stored there, too,
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.web.browser import new_page, open_browser, served
 
 WIDTHS = {1400: 900, 768: 1024, 400: 800}
+_SCHEMES = ("light", "dark")
 _QUALITY, _WIDTH_IN_DOCS = 70, 1000
 # Milliseconds for what comes by itself: pictures, maps, comparisons.
 _SETTLE, _PATIENCE = 800, 30_000
@@ -38,6 +39,8 @@ def main() -> None:
     parser.add_argument("index", type=Path)
     parser.add_argument("--output", type=Path, default=Path("build/pages"))
     parser.add_argument("--only", nargs="*", default=None, help="names of pages")
+    parser.add_argument("--widths", nargs="*", type=int, choices=tuple(WIDTHS), default=tuple(WIDTHS))
+    parser.add_argument("--schemes", nargs="*", choices=_SCHEMES, default=_SCHEMES)
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
@@ -46,9 +49,9 @@ def main() -> None:
         for name, path, act in pages(videos):
             if options.only is not None and name not in options.only:
                 continue
-            for width, height in WIDTHS.items():
-                for scheme in ("light", "dark"):
-                    picture = take(browser, address + path, act, (width, height), scheme)
+            for width in options.widths:
+                for scheme in options.schemes:
+                    picture = take(browser, address + path, act, (width, WIDTHS[width]), scheme)
                     (options.output / f"{name}-{width}-{scheme}.png").write_bytes(picture)
                     if options.docs is not None and (width, scheme) == (1400, "light"):
                         store_small(picture, options.docs / f"web-{name}.webp")
@@ -74,21 +77,23 @@ def prepare(browser: Browser, address: str) -> dict[str, Any]:
         finish(ask("api/recurring", {"least": 2}))
         if ask("api/map?of=shots") is None:
             finish(ask("api/map", {"of": "shots"}))
-        return {"first": first, "second": second}
+        known = ask("api/videos?shots=yes&limit=50")["videos"]
+        film = max(known, key=lambda video: len(ask(f"api/videos/{video['id']}/shots")["cuts"]))
+        return {"first": first, "second": second, "film": film["id"]}
 
 
 def pages(videos: dict[str, Any]) -> Iterator[tuple[str, str, Callable[[Page], None]]]:
     """Name, address and what to do there of every page."""
-    first, second = videos["first"], videos["second"]
+    first, second, film = videos["first"], videos["second"], videos["film"]
     yield "library", "", nothing
     yield "library-selected", "", select_some
     yield "video", f"videos/{first}", nothing
-    yield "search", f"search?video={first}", wait_for(".match")
+    yield "search", f"search?video={first}", play_a_match
     yield "match", f"match?video={first}&target={second}", wait_for("#segments li")
     yield "duplicates", "duplicates", wait_for(".member")
     yield "recurring", "recurring", nothing
     yield "shots-list", "shots", nothing
-    yield "shots", f"videos/{first}/shots", wait_for("#list .card")
+    yield "shots", f"videos/{film}/shots", wait_for("#list .card")
     yield "map", "map", wait_for("#clusters li")
     yield "map-shots", "map?of=shots", nothing
     yield "review", "review", wait_for("#pair figure")
@@ -109,6 +114,14 @@ def wait_for(place: str) -> Callable[[Page], None]:
             page.locator(place).first.wait_for(timeout=_PATIENCE)
 
     return act
+
+
+def play_a_match(page: Page) -> None:
+    """The second match beside the query."""
+    wait_for(".match")(page)
+    page.locator(".match button.picture").nth(1).click()
+    wait_for("#target video")(page)
+    page.wait_for_timeout(3 * _SETTLE)
 
 
 def select_some(page: Page) -> None:

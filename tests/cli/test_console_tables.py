@@ -18,13 +18,18 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return int(request.param)
 
 
-def test_times_lose_their_tenths_in_narrow_tables(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_have_tenths_in_narrow_tables_unless_there_are_hours(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     segment = Segment(0.4, 5.2, 60.6, 65.4, 0.9, 1.5, mirrored=True)
     console.print_segments([segment])
     captured = capsys.readouterr()
     out, notes = captured.out, " ".join(captured.err.split())
-    times = {200: "0:00.4 - 0:05.2", 75: "0:00.4-0:05.2", 50: "0:00-0:06"}[width]
+    times = {200: "0:00.4 - 0:05.2", 75: "0:00.4-0:05.2", 50: "0:00.4-0:05.2"}[width]
     assert times in out
+    hours = {200: "1:00:00.4 - 1:00:03.6", 75: "1:00:00.4-1:00:03.6", 50: "1:00:00-1:00:04"}[width]
+    console.print_segments([Segment(3600.4, 3603.6, 0.0, 3.2, 0.9)])
+    assert hours in capsys.readouterr().out
     assert ("↔: mirrored" in notes) == (width != 200)  # the sign is explained
     assert ("↔" in out) == (width != 200)
     assert "Speed 1.50x: the query runs 1.50 times as fast" in notes

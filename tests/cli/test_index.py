@@ -254,3 +254,9 @@ def test_views_are_chosen_for_a_new_index_and_kept(library: Library, tmp_path: P
     assert "views must be one of none, query, both, got 'some'" in run(
         "index", video, "--index", tmp_path / "new", "--views", "some", status=2
     ).err.replace("\n", " ")
+
+
+def test_a_wrong_name_makes_no_index(tmp_path: Path) -> None:
+    outcome = run("index", tmp_path / "Vidoes", "--index", tmp_path / "i.vidkin", status=3)
+    assert "Vidoes: there is no such file or folder; name a folder with videos" in outcome.err
+    assert not (tmp_path / "i.vidkin").exists()

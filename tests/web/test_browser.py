@@ -57,6 +57,22 @@ def test_the_library_follows_the_filter_and_the_keyboard(page: Page, address: st
     expect(cards.nth(1).locator("a")).to_be_focused()
 
 
+def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: str) -> None:
+    pages = {"": "Library", "search": "Search", "map": "Map", "duplicates": "Duplicates", "recurring": "What recurs"}
+    pages |= {"shots": "Shots", "review": "Review", "experiments": "Experiments", "api": "API"}
+    pages |= {"videos/1": "Library", "videos/1/shots": "Shots", "match?video=1&target=2": "Search"}
+    for path, section in pages.items():
+        page.goto(f"{address}{path}", wait_until="load")
+        expect(page.locator("nav [aria-current=page]").first).to_have_text(section)
+        page.keyboard.press("?")
+        keys = page.get_by_role("dialog", name="Keys")
+        expect(keys).to_contain_text("G, then a letter")
+        page.keyboard.press("Escape")
+        expect(keys).to_be_hidden()
+        page.get_by_role("button", name="Keys").click()
+        keys.get_by_role("button", name="Close").click()
+
+
 def test_the_page_that_open_shows_leads_to_the_index_and_the_token_leaves_the_address(
     browser: Browser, library: Library, tmp_path: Path
 ) -> None:

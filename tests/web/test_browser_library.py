@@ -63,6 +63,17 @@ def test_filters_follow_the_typing_and_the_address(page: Page) -> None:
     expect(page.locator(".chips")).to_have_count(0)
 
 
+def test_moving_over_a_picture_shows_other_moments(page: Page) -> None:
+    image = page.get_by_role("link", name="coffee.mp4").locator("img")
+    box = image.bounding_box()
+    assert box is not None
+    for share in (0.25, 0.85):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        expect(image).to_have_attribute("src", re.compile(f"&time={12 * (share - 0.05):.1f}$"))
+    page.mouse.move(0, 0)
+    expect(image).not_to_have_attribute("src", re.compile("time="))
+
+
 def test_unfolded_folders_stay_open_while_the_library_is_filtered(browser: Browser, tmp_path: Path) -> None:
     library = make_library(tmp_path)
     inner = library.folder / "season_1" / "part_1"

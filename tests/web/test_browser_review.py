@@ -117,6 +117,8 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
 
         page.goto(f"{address}review")
         expect(page.locator("#pair figure")).to_have_count(2)
+        expect(page.get_by_role("button", name="Train on the verdicts")).to_be_disabled()
+        expect(page.get_by_text("0 of 30 verdicts; needed: verdicts of at least two kinds.")).to_be_visible()
         page.keyboard.press("2")
         expect(page.get_by_text("1 verdict: 0 same, 1 same kind, 0 different.")).to_be_visible()
         expect(page.get_by_text("No pair is left to judge.")).to_be_visible()

@@ -136,7 +136,14 @@ def test_a_segment_repeats_and_lies_over_the_other_as_wipe_and_difference(
 ) -> None:
     address, ids = numbers
     with new_page(browser) as page:
+        page.route("**/api/match", lambda route: (page.wait_for_timeout(1500), route.continue_()))
+        page.goto(f"{address}match?video={ids['later']}&target={ids['film']}")
+        expect(page.locator("#elapsed")).to_contain_text("s so far")  # a sign of life
+        expect(page.locator("#busy")).to_be_hidden(timeout=60_000)
+        page.unroute("**/api/match")
         open_match(page, address, ids, "later")
+        # It begins where the segment does, in the film 2 s after its beginning.
+        assert [abs(number - 2 * RATE) <= 1 for number in page.evaluate(NUMBERS)] == [True, True]
         under = page.locator("#query .screen").bounding_box()
         view = page.get_by_label("View")
         view.select_option("wipe")

@@ -39,13 +39,17 @@ def test_what_is_known_of_a_video_is_found_with_one_click_each(browser: Browser,
     with new_page(browser) as page:
         page.goto(address)
         page.goto(f"{address.rstrip('/')}{page.get_by_role('link', name='coffee.mp4').get_attribute('href')}")
+        page.route("**/open", lambda route: route.fulfill(json={"player": "mpv"}))
+        page.keyboard.press("v")
+        page.get_by_role("button", name="Open in the player").click()
+        expect(page.get_by_text("Opened in mpv.")).to_have_count(2)
         similar = page.get_by_role("region", name="Similar videos")
         similar.get_by_role("button").click()
-        expect(similar.locator(".card").first).to_contain_text("copy.mp4")
+        expect(similar.locator(".card").first).to_contain_text("copy.mp4", timeout=60_000)
         coverage = page.get_by_role("region", name="Coverage")
         coverage.get_by_role("button").focus()
         page.keyboard.press("Enter")
-        expect(coverage.locator(".cover-strip")).to_be_visible()
+        expect(coverage.locator(".cover-strip")).to_be_visible(timeout=60_000)
         expect(coverage).to_contain_text("copy.mp4")
         recurring = page.get_by_role("region", name="What recurs")
         recurring.get_by_role("button").click()
@@ -81,6 +85,10 @@ def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, plac
         with page.expect_download() as download:
             link.click()
         assert download.value.suggested_filename == "film-shots.mp4"
+        for name, file in (("Chapters", "film.chapters.txt"), ("Contact sheet", "film.html")):
+            with page.expect_download() as download:
+                page.get_by_role("link", name=name).click()
+            assert download.value.suggested_filename == file
         page.get_by_role("button", name="Split into files...").click()
         page.get_by_label("New or empty folder").fill(str(folder.parent / "shots"))
         page.get_by_role("button", name="Split", exact=True).click()

@@ -554,7 +554,8 @@ _SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right")
 # Speeds this close to 1 are not shown.
 _USUAL_SPEED = 0.03
 
-# Columns of a terminal from which times have tenths.
+# From this many seconds on times have hours.
+_HOUR = 3600.0
 
 # In a narrow terminal.
 _MIRRORED, _TURNED = "↔", "↻"
@@ -654,10 +655,10 @@ def _is_usual(segment: Segment) -> bool:
 
 
 def _range(start: float, end: float) -> str:
-    """From when to when; in a narrow terminal without spaces, in a very narrow one in whole seconds."""
+    """From when to when, to a tenth of a second; in a narrow terminal without spaces."""
     if is_roomy() or end <= start:
         return clock_range(start, end)
-    if (terminal_width() or 0) >= _NARROW:
+    if (terminal_width() or 0) >= _NARROW or end < _HOUR:
         return f"{clock(start)}-{clock(end)}"
-    # clock() has one decimal.
+    # No place for hours and tenths of both videos and the name; clock() has one decimal.
     return f"{clock(math.floor(start))[:-2]}-{clock(math.ceil(end))[:-2]}"

@@ -21,7 +21,7 @@ from vidkin.cli.options import (
     ModelOption,
     extractor_name,
 )
-from vidkin.cli.paths import open_index_for_writing
+from vidkin.cli.paths import check_some_exist, open_index_for_writing
 from vidkin.rendering.text import number, print_json, printable
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def index(
     the configuration file.
     """
     name = extractor_name(extractor, model, views)
+    if not watch and not os.path.exists(index) and "://" not in os.fspath(index):
+        check_some_exist(paths)  # a wrong name makes no index
     with open_index_for_writing(
         index, extractor=name, weights=weights, whitening=whitening, rate=rate, shards=shards, create=True
     ) as collection:

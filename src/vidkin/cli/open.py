@@ -29,8 +29,15 @@ from vidkin.rendering.text import clock, command_line, print_json
 def open_match(
     query: Annotated[Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")],
     rank: Annotated[
-        int, typer.Option("--rank", "-n", min=1, help="Which match: 1 is the best, as in `vidkin search`.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--rank",
+            "-n",
+            min=1,
+            help="Which match: 1 is the best, as in `vidkin search`.",
+            show_default="the best that is not QUERY itself",
+        ),
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option(
@@ -66,10 +73,13 @@ def open_match(
         start = time_in(path, at)
     else:
         with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
-            matches = collection.search(path, limit=rank, mirrored=mirror)
+            matches = collection.search(path, limit=rank or 2, mirrored=mirror)
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
-        if len(matches) < rank:
+        if rank is None:
+            others = [match for match in matches if match.path != path]
+            matches = (others or list(matches))[:1]
+        elif len(matches) < rank:
             raise NotIndexedError(f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them")
         path = matches[-1].path
         start = matches[-1].segments[0].target_start if matches[-1].segments else 0.0

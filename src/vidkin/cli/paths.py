@@ -148,6 +148,17 @@ def check_inputs(*paths: PathLike) -> None:
             raise MediaError(os.fspath(path), "there is no such file", temporary=True)
 
 
+def check_some_exist(paths: Iterable[Path]) -> None:
+    """Raise an error if none of these files and folders is there.
+
+    Raises:
+        MediaError: There is no such file or folder; names the first.
+    """
+    names = [os.path.expanduser(path) for path in paths]
+    if names and not any(map(os.path.lexists, names)):
+        raise MediaError(names[0], "there is no such file or folder; name a folder with videos", temporary=True)
+
+
 def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:
     """Raise an error before any work if an output file cannot be written or is one of the inputs.
 
