@@ -71,6 +71,12 @@ def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: st
         expect(keys).to_be_hidden()
         page.get_by_role("button", name="Keys").click()
         keys.get_by_role("button", name="Close").click()
+    # A letter for each section, no two the same: Search is S, Shots H.
+    for letter, section in (("s", "Search"), ("h", "Shots")):
+        page.locator("h1").first.click()
+        page.keyboard.press("g")
+        page.keyboard.press(letter)
+        expect(page.locator("nav [aria-current=page]").first).to_have_text(section)
 
 
 def test_the_page_that_open_shows_leads_to_the_index_and_the_token_leaves_the_address(

@@ -106,9 +106,11 @@ class Site:
             folder=lambda path: base_name(os.path.dirname(path)),
             plain=lambda value: "" if value is None else f"{value:g}",
         )
+        shown = [page for page in pages if page.title]
         self._templates.globals.update(
             version=__version__,
-            navigation=[page for page in pages if page.title],
+            navigation=shown,
+            page_keys=_letters([page.title for page in shown]),
             index_name=base_name(self.index.location),
             read_only=settings.read_only,
             thumbnail_address=thumbnail_address,
@@ -174,6 +176,14 @@ def shorten_name(name: str, most: int = 36) -> str:
         return name
     end = most // 2
     return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
+
+
+def _letters(titles: Sequence[str]) -> dict[str, str]:
+    """A letter for each title that no earlier one has: the first that is free."""
+    chosen: dict[str, str] = {}
+    for title in titles:
+        chosen[title] = next(letter for letter in title.upper() if letter.isalpha() and letter not in chosen.values())
+    return chosen
 
 
 def _breakable(name: str) -> Markup:

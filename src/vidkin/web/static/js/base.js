@@ -216,7 +216,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "g") going = performance.now();
   else if (performance.now() - going < 1500) {
     going = -Infinity;
-    const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.textContent[0].toLowerCase() === event.key.toLowerCase());
+    const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.dataset.key === event.key.toUpperCase());
     if (link === undefined) return;
     event.stopImmediatePropagation(); // the same letter means something else on the page
     link.click();

@@ -6,14 +6,16 @@ import { QueryPanel } from "./query.js";
 import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
 import { Timeline } from "./timeline.js";
 
-// Matches whose parts are drawn below the timeline of the query.
+// Lines below the timeline.
 const MOST_LINES = 8;
 const find = (id) => document.getElementById(id);
 let panel = null;
 let inStep = null;
 let running = null;
+let found = []; // matches whose parts are drawn below the timeline of the query
 
 function showQuery(source) {
+  found = [];
   endStep();
   find("refused").hidden = true;
   panel = new QueryPanel(source);
@@ -49,7 +51,8 @@ async function search({ push = true } = {}) {
       ? `${count} ${count === 1 ? "video matches" : "videos match"}, best first (${result.seconds.toFixed(1)} s)`
       : `Nothing has a score of at least ${threshold} (${result.seconds.toFixed(1)} s).`;
     find("matches").replaceChildren(...result.matches.map((match) => showMatch(match, query)));
-    if (!query.box) panel.timeline?.showLines(result.matches.slice(0, MOST_LINES).map(({ segments }) => segments.map((each) => ({ start: each.query_start, end: each.query_end, mirrored: each.mirrored }))));
+    found = query.box ? [] : result.matches.slice(0, MOST_LINES);
+    showLines();
     if (count === 0) offerRectangles(query).catch((error) => say(error.message));
   } catch (error) {
     if (error.name !== "AbortError") refuse(error.message);
@@ -62,10 +65,15 @@ async function search({ push = true } = {}) {
   }
 }
 
+/** Below the timeline of the query: which parts of it each of the best matches shares. */
+function showLines() {
+  panel?.timeline?.showLines(found.map(({ segments }) => segments.map((each) => ({ start: each.query_start, end: each.query_end, mirrored: each.mirrored }))));
+}
+
 /** No answer of an earlier search stays beside another query. */
 function clear() {
+  found = [];
   endStep();
-  panel?.timeline?.showLines([]);
   find("matches").replaceChildren();
   find("rectangles").hidden = find("refused").hidden = true;
   find("summary").textContent = "";
@@ -157,6 +165,7 @@ function endStep() {
   inStep = null;
   find("target-panel").hidden = true;
   find("target").replaceChildren();
+  showLines();
 }
 
 async function showStep(match, segment, query) {
@@ -223,7 +232,7 @@ function send(file) {
       find("actions").hidden = true;
       find("what").textContent = "";
       history.replaceState(null, "", "/search");
-      refuse(`${file.name}: ${answer.detail}`);
+      refuse(answer.detail.startsWith(file.name) ? answer.detail : `${file.name}: ${answer.detail}`);
       return;
     }
     showQuery(answer);
@@ -244,6 +253,7 @@ for (const name of ["dragover", "dragleave", "drop"]) {
   });
 }
 find("search").addEventListener("click", () => search());
+find("close").addEventListener("click", endStep);
 find("stop").addEventListener("click", () => running?.abort());
 document.addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -122,17 +122,18 @@ export class Sync extends EventTarget {
 
   /** A frame of a player that plays is kept, and the newest frames that belong together are shown. */
   #keep(kept) {
-    if (this.stopped || this.holding !== null || this.leader.paused) return;
+    if (this.stopped || (this.holding === null && this.leader.paused)) return;
     kept.keep();
+    if (this.holding !== null) return;
     const [leader, ...others] = this.kept;
-    const late = performance.now() - this.paired > 1000 * PATIENCE;
+    const late = (performance.now() - this.paired) / 1000 / PATIENCE;
     let best = null;
     for (const frame of [...leader.frames].reverse()) {
       const shown = [frame];
       let away = 0;
       others.forEach((other, index) => {
         const part = this.#part(this.followers[index], frame.time);
-        if (part === null || other.player.video === null) return;
+        if (part === null || !other.player.video?.readyState) return; // nothing to show
         const goal = part.at + (frame.time - part.start) * part.rate;
         const far = ({ time }) => Math.abs(time - goal) / Math.max(other.player.frameSeconds, part.rate * leader.player.frameSeconds);
         const nearest = other.frames.reduce((one, two) => (one === null || far(two) < far(one) ? two : one), null);
@@ -142,7 +143,10 @@ export class Sync extends EventTarget {
       if (away < (best?.away ?? Infinity)) best = { away, shown };
       if (away <= 1) break;
     }
-    if (best === null || (best.away > 1 && !late)) return;
+    if (best === null || best.away > (late > 1 ? 2 : 1)) {
+      if (late > 4) this.#gather(); // one side shows too few frames: both begin again at the same one
+      return;
+    }
     if (best.shown[0].time === leader.on?.time) return;
     this.paired = performance.now();
     this.kept.forEach((one, index) => one.show(best.shown[index] ?? null));
@@ -169,11 +173,11 @@ export class Sync extends EventTarget {
     const mine = (this.holding = {});
     this.leader.pause();
     for (const { player } of this.followers) player.pause();
+    for (const kept of this.kept) kept.forget();
     await this.leader.settled();
     this.#place();
     await Promise.all(this.followers.map(({ player }) => player.settled()));
     if (this.holding !== mine || this.stopped) return;
-    for (const kept of this.kept) kept.forget();
     this.paired = performance.now();
     this.leader.play();
     for (const follower of this.followers) {

@@ -51,7 +51,7 @@ export class Timeline extends EventTarget {
     this.clear = button("Clear", "Escape", () => this.mark(null, null));
     this.marking = make(
       "div",
-      { class: "tools" },
+      { class: "tools marking" },
       button("Start here", "I", () => this.markStart()),
       button("End here", "O", () => this.markEnd()),
       this.clear,
