@@ -70,7 +70,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
 
 def open_match(page: Page, address: str, ids: dict[str, int], other: str) -> None:
     page.goto(f"{address}match?video={ids[other]}&target={ids['film']}")
-    expect(page.locator("#sync[data-exact]")).to_be_attached(timeout=60_000)
+    expect(page.locator("#sync[data-exact]")).to_be_attached(timeout=120_000)
     page.wait_for_function(
         "() => [...document.querySelectorAll('video')].every(video => video.readyState >= 2 && !video.seeking)"
     )

@@ -76,13 +76,11 @@ def open_match(
             matches = collection.search(path, limit=rank or 2, mirrored=mirror)
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
-        if rank is None:
-            others = [match for match in matches if match.path != path]
-            matches = (others or list(matches))[:1]
-        elif len(matches) < rank:
+        if rank is not None and len(matches) < rank:
             raise NotIndexedError(f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them")
-        path = matches[-1].path
-        start = matches[-1].segments[0].target_start if matches[-1].segments else 0.0
+        own = path
+        match = matches[-1] if rank is not None else next((each for each in matches if each.path != own), matches[0])
+        path, start = match.path, match.segments[0].target_start if match.segments else 0.0
     if not os.path.exists(path):
         raise MediaError(path, "the file is gone; if it was moved, index the folder it is in now")
     command = program.command(path, start)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi import Path as PathPart
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -154,13 +154,16 @@ async def search(site: CurrentSite, query: Search, request: Request, caller: Cal
     return ResultResponse(await _in_line(site, request, caller, partial(_search, site, query)))
 
 
-@router.get("/api/searches/{ticket}", response_model=PlaceInLine)
-async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_TICKET)]) -> PlaceInLine:
+@router.get(
+    "/api/searches/{ticket}",
+    response_model=PlaceInLine,
+    responses={204: {"description": "It has not begun, or ended."}},
+)
+async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_TICKET)]) -> Response:
     """Where a search or a match is in the line: the one that was sent with this ``X-Vidkin-Ticket``."""
     position = site.searches.position(ticket)
-    if position is None:
-        raise HTTPException(404, "there is no such search (any more)")
-    return PlaceInLine(position=position)
+    # A page that asks when the search has just ended did nothing wrong.
+    return Response(status_code=204) if position is None else JSONResponse({"position": position})
 
 
 async def _in_line(site: Site, request: Request, caller: _Caller, work: Callable[[], _Answer]) -> _Answer:

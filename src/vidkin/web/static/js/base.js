@@ -15,7 +15,7 @@ export async function api(path, { method = "GET", body, signal, onWait } = {}) {
     Object.assign(options.headers, { "X-Vidkin-Tab": tab, "X-Vidkin-Ticket": ticket });
     const timer = setInterval(async () => {
       const answer = await fetch(`/api/searches/${ticket}`, { signal }).catch(() => null);
-      if (answer?.ok) onWait((await answer.json()).position);
+      if (answer?.status === 200) onWait((await answer.json()).position);
     }, 1000);
     return send(path, options, body).finally(() => clearInterval(timer));
   }

@@ -204,7 +204,9 @@ async function showStep(match, segment, query) {
         for (const [index, part] of parts.entries()) if (sync.followers[0].only === part) sync.followers[0].only = exact[index];
       }, (error) => say(error.message));
     }
-    find("target-panel").scrollIntoView({ block: "nearest" });
+    // Both pictures on the screen, also where one is below the other.
+    if (matchMedia("(max-width: 40rem)").matches) find("query").scrollIntoView();
+    else find("target-panel").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say(error.message);
   }
