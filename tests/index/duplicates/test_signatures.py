@@ -151,3 +151,24 @@ def test_candidates_are_compared_by_stretches_only_while_these_fit_into_memory(
     # Six scenes of 64 numbers in bytes for each of four videos.
     monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_HELD", 4 * 6 * 64 - 1)
     assert Signatures.of(store, ids, measure=lambda vectors: measure(len(vectors), np.float32)).windows is None
+
+
+@pytest.mark.parametrize("added", [4, 5])
+def test_five_videos_added_to_many_are_compared_at_once_and_fewer_by_a_search_each(
+    monkeypatch: pytest.MonkeyPatch, added: int
+) -> None:
+    monkeypatch.setattr(pairing, "_FEWEST_JOINED", 20)
+    generator = np.random.default_rng(6)
+    store = MemoryStore()
+    films = [scenes(generator) for _ in range(24)]
+    store.append_many([described(f"film {n}", film) for n, film in enumerate(films)])
+    known = Comparisons()
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    store.append_many([described(f"copy {n}", films[n][1:]) for n in range(added)])
+    searches = []
+    nearest = store.nearest
+    monkeypatch.setattr(store, "nearest", lambda *arguments: searches.append(arguments) or nearest(*arguments))
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    copies = {(first, second) for first, second, result in known.pairs() if result.score >= 0.7}
+    assert copies == {(f"copy {n}", f"film {n}") for n in range(added)}
+    assert len(searches) == (4 if added == 4 else 0)
