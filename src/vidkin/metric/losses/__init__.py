@@ -3,14 +3,15 @@
 from vidkin.metric.losses.all_quadlets import AllQuadletsLoss, all_quadlets_loss, all_quadlets_radial_loss
 from vidkin.metric.losses.angular import AngularLoss, angular_loss, angular_quadlet_loss
 from vidkin.metric.losses.average_precision import (
+    BlackBoxAPLoss,
     HierarchicalAPLoss,
     SmoothAPLoss,
     SupAPLoss,
+    blackbox_ap_loss,
     hierarchical_ap_loss,
     smooth_ap_loss,
     sup_ap_loss,
 )
-from vidkin.metric.losses.blackbox import BlackBoxAPLoss, blackbox_ap_loss
 from vidkin.metric.losses.centers import (
     CenterLoss,
     TripletCenterLoss,

@@ -12,7 +12,7 @@ from tests.metric.losses.score_cases import (
 from tests.metric.losses.test_average_precision import exact_risk
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import BlackBoxAPLoss, blackbox_ap_loss
-from vidkin.metric.losses.blackbox import descending_rank
+from vidkin.metric.losses.average_precision import descending_rank
 
 
 def ranks_of(row: dict[int, float]) -> dict[int, int]:
