@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import repeat
 from pathlib import Path
 
 import av
@@ -43,6 +44,7 @@ def write_sounds(
     *,
     rate: int = RATE,
     pictures: str | None = None,
+    is_still: bool = False,
     codec: str = "aac",
     languages: Iterable[str] = (),
     delay: float = 0.0,
@@ -61,7 +63,8 @@ def write_sounds(
             stream.bit_rate = bit_rate
         seconds = max((len(samples) / rate for samples in tracks), default=2.0)
         if video is not None:
-            for number, image in enumerate(pan(pictures or "", round(seconds * 10))):
+            moving = pan(pictures or "", 1 if is_still else round(seconds * 10))
+            for number, image in enumerate(repeat(next(moving), round(seconds * 10)) if is_still else moving):
                 frame = av.VideoFrame.from_ndarray(image, format="rgb24")
                 frame.pts = number
                 frame.time_base = Fraction(1, 10)

@@ -420,14 +420,8 @@ class Index:
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         if not read_files:
             known.place = None  # a preview writes nothing over what a search stores at the same time
-        search = PairSearch(
-            self.store,
-            self._parts.common,
-            self.scorer,
-            known,
-            self._parts.readings(),
-            mirrored=mirrored,
-        )
+        parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
+        search = PairSearch(*parts_of_pairs, mirrored=mirrored, sound=self._parts.sound(self.manifest))
         groups = find_duplicates(
             files,
             search,

@@ -227,11 +227,6 @@ class SoundLine:
 _SPAN, _BIN = 16 * 62, 16
 
 
-def find_lines(query: SoundFeatures, target: SoundFeatures, settings: SoundSettings = SETTINGS) -> list[SoundLine]:
-    """Lines on which most pairs of landmarks of two sounds agree, the most promising first."""
-    return PairTable.of([target]).lines(query, limit=1, settings=settings).get(0, [])
-
-
 def expand(first: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every place of stretches that begin at ``first`` and have so many places each: number of the stretch, place."""
     rows = np.repeat(np.arange(len(first)), counts)
@@ -310,12 +305,24 @@ class PairTable:
         return cls(offsets, positions[order], starts)
 
     def lines(
-        self, query: SoundFeatures, *, limit: int, settings: SoundSettings = SETTINGS
+        self,
+        query: SoundFeatures,
+        *,
+        limit: int,
+        settings: SoundSettings = SETTINGS,
+        tried: Sequence[Hypothesis] | None = None,
     ) -> dict[int, list[SoundLine]]:
-        """The most promising lines of the tracks that have any, at most so many: number of the track, lines."""
+        """The most promising lines of the tracks that have any, at most so many: number of the track, lines.
+
+        Args:
+            query: The sound that is looked for.
+            limit: Number of tracks, at most.
+            settings: Constants.
+            tried: How the tracks may differ; None tries all hypotheses.
+        """
         found: list[SoundLine] = []
         spans = 1 + (int(query.times[-1]) // _SPAN if len(query) else 0)
-        for number, hypothesis in enumerate(hypotheses()):
+        for number, hypothesis in enumerate(hypotheses() if tried is None else tried):
             keys, times = pair_keys(query, hypothesis=hypothesis)
             first = self.offsets[keys].astype(np.int64)
             counts = self.offsets[keys + 1].astype(np.int64) - first
@@ -357,10 +364,17 @@ def compare_sounds(
     """
     if min(len(query), len(target)) == 0:
         return SoundScore(0.0)
-    promising = find_lines(query, target, settings) if lines is None else lines
+    if lines is None:
+        table = PairTable.of([target])
+        # Most recordings are found at their own speed, which takes a fraction of the time.
+        usual = table.lines(query, limit=1, settings=settings, tried=hypotheses()[:1]).get(0, [])
+        result = compare_sounds(query, target, usual, settings)
+        if result.score >= _SURE:
+            return result
+        lines = table.lines(query, limit=1, settings=settings).get(0, [])
     best: list[_HeardPart] = []
     tried = 0
-    for line in promising:
+    for line in lines:
         if any(stretch.explains(line) for stretch in best):
             continue
         tried += 1
@@ -376,6 +390,14 @@ def compare_sounds(
     )
     segments = tuple(s.segment(settings) for s in stretches if s.evidence >= settings.unrelated / 2)
     return SoundScore(_score(evidence, settings), segments)
+
+
+def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeatures]) -> SoundScore | None:
+    """The best score of any track of one with any of the other; None if one of them has no sound."""
+    if not (first and second):
+        return None
+    scores = [compare_sounds(one, other) for one in first for other in second]
+    return max(scores, key=lambda score: score.score)
 
 
 def _score(evidence: float, settings: SoundSettings) -> float:
@@ -453,6 +475,8 @@ def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settin
     return _stretches(query, target, speed, offset, shift, settings)
 
 
+# Score from which on no other speed is tried.
+_SURE = 0.9
 # Speeds this near to 1 are 1.
 _SAME_SPEED = 0.0015
 

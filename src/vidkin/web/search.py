@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
@@ -96,11 +96,18 @@ class Search(SearchQuery):
     offset: int = Field(0, ge=0, le=10_000, description="Skip this many matches before the first one shown.")
     threshold: float = Field(0.0, ge=0, le=1, description="Lowest score.")
     mirrored: bool = Field(True, description="Also find copies that are flipped left to right.")
+    by: Literal["picture", "sound", "either", "both"] = Field("picture", description="What the score is made of.")
 
 
 SegmentModel: Any = result_model(Segment, part=str)
 MatchModel: Any = result_model(
-    Match, rank=int, mirrored=bool, turned=int, segments=list[SegmentModel], video=VideoModel
+    Match,
+    rank=int,
+    mirrored=bool,
+    turned=int,
+    segments=list[SegmentModel],
+    sound_segments=list[SegmentModel],
+    video=VideoModel,
 )
 SearchResult: Any = answer_model(
     "SearchResult",
@@ -192,6 +199,7 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
             limit=last + 1,
             threshold=query.threshold,
             mirrored=query.mirrored,
+            by=query.by,
         )
     others = [match for match in matches if match.video_id != query.video]
     records = site.index.listing().by_id
@@ -213,6 +221,7 @@ def _match_values(match: Match, rank: int, record: VideoRecord, query: SearchQue
     return {
         **match_as_json(match, rank),
         "segments": [segment_values(segment) for segment in segments],
+        "sound_segments": [segment_values(segment) for segment in match.sound_segments],
         "video": video_values(record),
     }
 

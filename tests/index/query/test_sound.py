@@ -11,6 +11,7 @@ from tests.support.sounds import tune, write_sounds
 from vidkin import Index, compare
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError
 from vidkin.index.damage import repair
+from vidkin.index.duplicates.find import DIFFERENT_SOUND
 from vidkin.index.query.sound import find_offset, score_by
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 
@@ -186,3 +187,17 @@ def test_two_recordings_of_one_event_are_placed_to_a_fiftieth_of_a_second(tmp_pa
 def test_scores_of_rules_are_the_higher_the_lower_or_one_of_two() -> None:
     assert [score_by(rule, 0.3, 0.9) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.9, 0.9, 0.3]
     assert [score_by(rule, 0.3, None) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.0, 0.3, 0.0]
+
+
+def test_two_takes_that_look_alike_are_told_apart_by_their_sound(tmp_path: Path) -> None:
+    """The pictures of a still card are the same; a different sound says that the videos are not."""
+    for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
+        write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)
+    write_sounds(tmp_path / "three.mkv", [tune(8, seed=1)], pictures="rocket", is_still=True, bit_rate=48_000)
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+        (group,) = index.duplicates()
+    doubts = {Path(member.path).name: member.doubt for member in group.members if not member.best}
+    different = {name for name, doubt in doubts.items() if doubt == DIFFERENT_SOUND}
+    assert different == ({"two.mkv"} if "two.mkv" in doubts else {"one.mkv", "three.mkv"})
+    assert not any(member.is_spare for member in group.members if Path(member.path).name in different)

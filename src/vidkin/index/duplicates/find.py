@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from vidkin._base.blas import processor_count
 from vidkin._base.values import Result, fields_as_json
-from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
 from vidkin.index.duplicates.differences import Difference, look_closely
@@ -25,7 +25,8 @@ from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.similarity import Segment
+from vidkin.similarity import UNRELATED, Segment
+from vidkin.similarity.sound import best_of_tracks
 
 _logger = logging.getLogger(__name__)
 
@@ -299,6 +300,12 @@ _LACKING_SHARE = 0.05
 
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 
+DIFFERENT_SOUND = "different sound"
+"""Doubt about two files that look alike, as two takes of one scene do, and two talks over one still card."""
+
+# Landmarks that a sound has at least to be different: about three seconds of it.
+_LEAST_LANDMARKS = 60
+
 # Doubt in a pair of which no file was read yet.
 _NOT_CHECKED = "not checked yet"
 
@@ -465,6 +472,21 @@ class _Pairs:
             return error.cause
         self._remember(first, second, replace(result, doubt=doubt))
         return doubt
+
+    def different_sound(self, first: FileRecord, second: FileRecord) -> str:
+        """A doubt where the sound of two files has nothing in common; empty otherwise. The same sound lifts no doubt, as
+        one song under two takes makes them no copies."""
+        one, other = content_of(first.record), content_of(second.record)
+        if self.search.sound is None or one == other or self.decisions.verdict(one, other) == "match":
+            return ""
+        try:
+            tracks = [self.search.sound.tracks(content) or () for content in (one, other)]
+        except CollectionDamagedError:
+            return ""  # `vidkin doctor` says so
+        if min((len(track) for each in tracks for track in each), default=0) < _LEAST_LANDMARKS:
+            return ""
+        score = best_of_tracks(*tracks)
+        return DIFFERENT_SOUND if score is not None and score.score < UNRELATED else ""
 
     def _is_confirmed(self, first: FileRecord, second: FileRecord, result: PairResult) -> bool:
         """Whether stored features leave no doubt, so that the files need not be read for it."""
@@ -638,7 +660,7 @@ def _member(
 
 def _doubt(file: FileRecord, reference: FileRecord, relation: Relation, pairs: _Pairs) -> str:
     """Why a file is not removed; what stays anyway need not be read for it."""
-    doubt = pairs.doubt(file, reference) or pairs.missing(file, reference)
+    doubt = pairs.different_sound(file, reference) or pairs.doubt(file, reference) or pairs.missing(file, reference)
     # It may be in the group because it is a copy of a copy, or because the user said so.
     return doubt or (NOT_WHOLE if relation == "excerpt" and not pairs.parts else "")
 

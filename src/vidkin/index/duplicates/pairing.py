@@ -20,6 +20,7 @@ from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
 from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, say_turned
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 from vidkin.similarity.scorer import PromisingScorer
 
@@ -101,6 +102,7 @@ class PairSearch:
         parts: Also look for excerpts, and for videos that share a part.
         neighbors: Number of videos that each one is compared with.
         pairs: Which pairs are compared.
+        sound: Sound of the files; None where it is not known.
     """
 
     store: VectorStore
@@ -112,6 +114,7 @@ class PairSearch:
     parts: bool = False
     neighbors: int = 20
     pairs: PairScope = field(default_factory=PairScope)
+    sound: SoundSearch | None = None
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
     _flips: dict[tuple[str, str], float] = field(default_factory=dict, init=False)

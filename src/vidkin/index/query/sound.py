@@ -36,7 +36,7 @@ from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media.sound import open_sound
 from vidkin.similarity import scorer_of
-from vidkin.similarity.sound import SoundFeatures, SoundScore, compare_sounds
+from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks, compare_sounds
 
 By = Literal["picture", "sound", "either", "both"]
 """What a score is made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``)."""
@@ -88,14 +88,6 @@ def has_only_sound(path: str | os.PathLike[str]) -> bool:
             return all(s.disposition & av.stream.Disposition.attached_pic for s in container.streams.video)
     except MediaError:
         return False
-
-
-def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeatures]) -> SoundScore | None:
-    """The best score of any track of one with any of the other; None if one of them has no sound."""
-    if not (first and second):
-        return None
-    scores = [compare_sounds(one, other) for one in first for other in second]
-    return max(scores, key=lambda score: score.score)
 
 
 @dataclass(frozen=True, slots=True)

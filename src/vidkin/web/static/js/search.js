@@ -112,6 +112,11 @@ function kindsOf(segment) {
   ].filter(Boolean);
 }
 
+function heard(match) {
+  if (match.picture === null || match.sound < 0.7) return "What the sound alone says.";
+  return match.picture < 0.2 ? "The same sound over another picture." : "Picture and sound agree.";
+}
+
 function showMatch(match, query) {
   const { video, segments } = match;
   const still = panel.source.still || query.box;
@@ -155,6 +160,7 @@ function showMatch(match, query) {
     picture,
     make("div", { class: "about" },
       make("div", { class: "title" }, make("a", { href: `/videos/${video.id}` }, ...breakable(video.name)), meter, make("strong", {}, match.score.toFixed(2)),
+        match.sound === null ? "" : make("span", { class: "tag", title: heard(match) }, `sound ${match.sound.toFixed(2)}`),
         match.mirrored ? make("span", { class: "tag" }, "mirrored") : "", video.missing ? make("span", { class: "error" }, "file is gone") : ""),
       lines,
       make("p", { class: "facts" }, first ? label(first) : `${clock(video.duration)}, similar as a whole`)));
