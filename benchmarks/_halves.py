@@ -17,11 +17,21 @@ _SHORTEST = 3.5
 
 def parse_arguments(description: str | None) -> argparse.Namespace:
     """``--data``, ``--half``, ``--work`` and ``--output``."""
+    return resolve_data(data_parser(description))
+
+
+def data_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser of these options, for scripts that have more."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
     parser.add_argument("--half", choices=("develop", "held-out"), default="held-out", help="which sources")
     parser.add_argument("--work", type=Path, help="folder for what is made; kept")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    return parser
+
+
+def resolve_data(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options that were given; an error where nobody says where the measurement data are."""
     given = parser.parse_args()
     if given.data is None:
         parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")

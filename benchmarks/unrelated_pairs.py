@@ -5,6 +5,16 @@
 
 The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass), plain and
 mirrored. The work folder keeps the index and what was searched, so that a run that was killed goes on.
+
+    python benchmarks/unrelated_pairs.py --groups FOLDER... [--pages 60] [--photographs FOLDER] --work FOLDER \
+        [--seconds 900] [--output docs/results/unrelated_groups.json]
+
+Hundreds of thousands of pairs: every video of a folder with every one of the other folders, by what an index stores of
+both, as `duplicates` compares them first. Each is described once; parts are compared with parts for the fifth of the
+videos that is most promising, as in a search. --pages draws clips of web pages with a player, dark and light, of slides
+and of menus, no two with the same picture in them, and compares these with each other, too. --photographs makes a clip
+of a camera that moves over each of so many photographs. The run ends after --seconds of processor time and says how far
+it went; queries are taken in a random order (seed 0).
 """
 
 from __future__ import annotations
@@ -14,14 +24,26 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.index import Index
+from vidkin.index.query.query import weigh_features
+from vidkin.media import write_video
 from vidkin.rendering.machine import describe_machine
+from vidkin.similarity import CopyScorer, FrameFeatures
 
 # A match is believed from this score on.
 BELIEVED = 0.2
 STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 LISTED = 10
+# Clips that are drawn: seconds, frames a second, size. Slides and menus change every so many seconds.
+SECONDS, RATE, WIDTH, HEIGHT, SLIDE = 9, 4, 480, 270, 3
+Picture = NDArray[np.uint8]
+Scored = tuple[float, str, str]
 
 
 def videos_in(folders: list[Path]) -> list[Path]:
@@ -47,15 +69,200 @@ def search_all(index: Index, queries: list[Path], log: Path) -> list[dict[str, o
     return rows
 
 
+def write_lines(
+    pen: ImageDraw.ImageDraw, box: tuple[int, int, int, int], ink: int, random: np.random.Generator
+) -> None:
+    """Words as bars of random lengths, as small writing looks to an encoder."""
+    left, top, right, bottom = box
+    for row in range(top, bottom, 9):
+        at = left
+        while at < right - 6:
+            word = int(random.integers(6, 30))
+            pen.rectangle((at, row, min(at + word, right), row + 4), fill=(ink,) * 3)
+            at += word + 4
+
+
+def page(shown: Picture | None, random: np.random.Generator, *, dark: bool) -> Picture:
+    """A page with a heading, writing, a column of thumbnails of one color, and a player with a picture in it."""
+    ground, ink = (24, 200) if dark else (250, 40)
+    picture = Image.new("RGB", (WIDTH, HEIGHT), (ground,) * 3)
+    pen = ImageDraw.Draw(picture)
+    pen.rectangle((0, 0, WIDTH, 22), fill=tuple(int(v) for v in random.integers(0, 255, 3)))
+    for number in range(4):
+        top = 34 + 56 * number
+        pen.rectangle((372, top, 466, top + 46), fill=tuple(int(v) for v in random.integers(0, 255, 3)))
+    write_lines(pen, (16, 212, 350, 264), ink, random)
+    pen.rectangle((16, 34, 350, 202), fill=(0, 0, 0))
+    if shown is not None:
+        share = float(random.uniform(0.5, 1.0))
+        size = int(334 * share), int(160 * share)
+        small = Image.fromarray(shown).resize(size)
+        picture.paste(small, (16 + (334 - size[0]) // 2, 34 + (160 - size[1]) // 2))
+    pen.rectangle((20, 196, 20 + int(random.integers(10, 320)), 199), fill=(220, 30, 30))
+    return np.asarray(picture)
+
+
+def slide(random: np.random.Generator, *, dark: bool) -> Picture:
+    """A heading and lines of writing, some beside a chart; a menu is dark."""
+    ground, ink = (30, 220) if dark else (245, 30)
+    picture = Image.new("RGB", (WIDTH, HEIGHT), (ground,) * 3)
+    pen = ImageDraw.Draw(picture)
+    pen.rectangle((30, 20, int(random.integers(200, 440)), 44), fill=(ink,) * 3)
+    for number in range(int(random.integers(2, 6))):
+        top = 66 + 34 * number
+        write_lines(pen, (40, top, int(random.integers(160, 300)), top + 18), ink, random)
+    for number in range(int(random.integers(0, 6))):
+        left, height = 310 + 24 * number, int(random.integers(20, 150))
+        pen.rectangle((left, 230 - height, left + 16, 230), fill=tuple(int(v) for v in random.integers(0, 255, 3)))
+    return np.asarray(picture)
+
+
+def flight(photograph: Path, random: np.random.Generator) -> list[Picture]:
+    """A camera that moves over a photograph."""
+    image = Image.open(photograph).convert("RGB")
+    width, height = image.size
+    first, last = random.uniform(0.55, 0.9, 2)
+    starts, ends = random.uniform(0, 1, 2), random.uniform(0, 1, 2)
+    frames = []
+    for share in np.linspace(0, 1, SECONDS * RATE):
+        side, place = first + (last - first) * share, starts + (ends - starts) * share
+        left, top = place * (1 - side) * [width, height]
+        box = (left, top, left + side * width, top + side * height)
+        frames.append(np.asarray(image.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=box)))
+    return frames
+
+
+def draw_clips(pages: int, photographs: list[Path], folder: Path) -> None:
+    """Write clips of pages, slides and menus, and flights over the photographs, unless an earlier run did."""
+    shown, left = photographs[:pages], photographs[pages:]
+    for number in range(pages):
+        target = folder / "pages" / f"{number:04d}.mp4"
+        random = np.random.default_rng([1, number])
+        dark = number % 2 == 1
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        count = SECONDS * RATE
+        if number % 3 == 2 or number >= len(shown):
+            kinds = [slide(random, dark=dark) for _ in range(SECONDS // SLIDE)]
+            frames = [kinds[at // (SLIDE * RATE)] for at in range(count)]
+        else:
+            # The same page around every frame of the player.
+            state = random.bit_generator.state
+            frames = []
+            for inner in flight(shown[number], random):
+                again = np.random.default_rng()
+                again.bit_generator.state = state
+                frames.append(page(inner, again, dark=dark))
+        write_video(target, iter(frames), rate=RATE, preset="ultrafast", threads=1)
+    for number, photograph in enumerate(left):
+        target = folder / "flights" / f"{number:04d}.mp4"
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            frames = flight(photograph, np.random.default_rng([2, number]))
+            write_video(target, iter(frames), rate=RATE, preset="ultrafast", threads=1)
+
+
+@one_blas_thread()
+def score_groups(index: Index, groups: list[tuple[list[Path], bool]], seconds: float) -> tuple[list[Scored], int, int]:
+    """Scores above 0 of the pairs of videos of different groups, and within those that say so, until the processor
+    time is over; the number of pairs that were scored, and of all."""
+    records = {record.path: record for record in index.store.videos() if record.frames > 0}
+    listed = [
+        (str(path.absolute()), group, apart)
+        for group, (paths, apart) in enumerate(groups)
+        for path in paths
+        if str(path.absolute()) in records
+    ]
+    ids = [records[path].id for path, _, _ in listed]
+    common = index._parts.common
+    features = [
+        weigh_features(each, common, records[path].duration)
+        for each, (path, _, _) in zip(index.store.read_many(ids), listed, strict=True)
+    ]
+    scorer = index.scorer
+    assert isinstance(scorer, CopyScorer)
+    means = np.stack([mean_of(each) for each in features])
+    numbers = np.array([group for _, group, _ in listed])
+    scored: list[Scored] = []
+    done, whole = 0, 0
+    started = time.process_time()
+    for place in np.random.default_rng(0).permutation(len(listed)).tolist():
+        path, group, apart = listed[place]
+        others = np.flatnonzero((numbers != group) | (apart & (np.arange(len(listed)) != place)))
+        whole += len(others)
+        if time.process_time() - started > seconds:
+            continue
+        others = others[np.argsort(-(means[others] @ means[place]), kind="stable")]
+        targets = [features[other] for other in others]
+        best = np.array([pair.score for pair in scorer.score(features[place], targets)])
+        most = max(16, len(targets) // 5)
+        for at, pair in enumerate(scorer.score_parts(features[place], targets[:most])):
+            best[at] = max(best[at], pair.score if pair is not None else 0.0)
+        for at, pair in enumerate(scorer.score_changes(features[place], targets)):
+            best[at] = max(best[at], pair.score if pair is not None else 0.0)
+        done += len(targets)
+        scored += [
+            (float(score), "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]))
+            for score, other in zip(best, others, strict=True)
+            if score > 0
+        ]
+    return scored, done, whole
+
+
+def mean_of(features: FrameFeatures) -> NDArray[np.float32]:
+    """What a video shows on average, of unit length."""
+    mean = features.whole.reshape(len(features), -1).mean(axis=0)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
+
+
+def measure_groups(given: argparse.Namespace) -> dict[str, object]:
+    """Draw, describe once, score."""
+    photographs = sorted(given.photographs.rglob("*.jpg"))[:: given.every] if given.photographs else []
+    draw_clips(given.pages, photographs, given.work / "drawn")
+    folders = [
+        *given.groups,
+        *(each for name in ("pages", "flights") if (each := given.work / "drawn" / name).exists()),
+    ]
+    # Of pages and flights, no two show the same; a folder of recordings has several of one place.
+    groups = [(videos_in([folder]), folder.parent == given.work / "drawn") for folder in folders]
+    with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
+        index.add([path for paths, _ in groups for path in paths])
+        described = time.process_time()
+        scored, done, whole = score_groups(index, groups, given.seconds)
+        minutes = (time.process_time() - described) / 60
+    scored.sort(reverse=True)
+    return {
+        "machine": describe_machine(),
+        "extractor": given.extractor,
+        "videos": {folder.name: len(paths) for folder, (paths, _) in zip(folders, groups, strict=True)},
+        "pairs": done,
+        "pairs of all": whole,
+        "at or above": {str(step): sum(score >= step for score, _, _ in scored) for step in STEPS},
+        "highest": [{"score": round(score, 3), "query": one, "video": two} for score, one, two in scored[:LISTED]],
+        "processor minutes of scoring": round(minutes, 1),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=Path, nargs="+", required=True)
-    parser.add_argument("--videos", type=Path, nargs="+", required=True)
+    parser.add_argument("--queries", type=Path, nargs="+", default=[])
+    parser.add_argument("--videos", type=Path, nargs="+", default=[])
+    parser.add_argument("--groups", type=Path, nargs="+", default=[])
+    parser.add_argument("--pages", type=int, default=0)
+    parser.add_argument("--photographs", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="take every so many of the photographs")
+    parser.add_argument("--seconds", type=float, default=900.0, help="processor time of scoring")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--extractor", default="vidkin")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
+    if given.groups:
+        write_report(given, measure_groups(given))
+        return
+    if not given.queries or not given.videos:
+        parser.error("name the folders of --queries and --videos, or --groups")
     queries, videos = videos_in(given.queries), videos_in(given.videos)
     with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
         index.add(videos)
@@ -76,6 +283,11 @@ def main() -> None:
         "highest": [{"score": score, "query": query, "video": video} for score, query, video in scored[:LISTED]],
         "seconds a query": sorted(row["seconds"] for row in rows)[len(rows) // 2],
     }
+    write_report(given, report)
+
+
+def write_report(given: argparse.Namespace, report: dict[str, object]) -> None:
+    """Print the figures, and write them where --output says."""
     print(json.dumps(report, indent=1))
     if given.output:
         given.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -6,7 +6,7 @@ Shapes: Tq, Tt frames of query and target; n frames whose parts were described; 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -25,6 +25,7 @@ from vidkin.similarity.evidence import (
     compare_views,
     compare_whole,
     count_different,
+    count_moving,
     find_news,
     match_frames,
     most_similar,
@@ -180,6 +181,8 @@ class CopyScorer:
             covering=self.settings.covering_of_part_pairs,
             doubt=self.settings.doubt_of_part_pairs,
             doubt_of_plain=self.settings.doubt_of_plain_part_pairs,
+            unconfirmed=self.settings.unconfirmed_of_part_pairs,
+            fewest_moving=self.settings.fewest_moving_of_part_pairs,
         )
 
     def _compare_parts(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore | None:
@@ -396,12 +399,7 @@ def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) ->
     return pairs
 
 
-# What changes at once in the same regions of both pictures.
-#
-# A video that is covered, or that another one is blended over, looks like neither of the two; but where it is seen, it
-# changes when the source changes, and in the same direction. Chance hardly does that in several regions at once.
-#
-# Shapes: K regions that both videos have, n and m frames, D values of a region.
+# What changes at once in the same regions of both pictures: K regions that both videos have, n and m frames.
 
 
 def _score_changes(
@@ -461,19 +459,50 @@ def _certainty(
     settings: ScoreSettings,
 ) -> float:
     """How certain it is that a stretch shows the same, in [0, 1], from described frames of both that match."""
-    frames = count_different(matched[1])
+    first, second = (
+        values - values.mean(0)
+        for values in (
+            _region_values(side)[places][:, views] for side, places in zip((query, target), matched, strict=True)
+        )
+    )
+    frames = min(count_different(matched[1]), count_moving(first), count_moving(second))
     if frames < _FEWEST_FRAMES:
         return 0.0
-    changes = []
-    for side, places in zip((query, target), matched, strict=True):
-        values = _region_values(side)[places][:, views]
-        changes.append(values - values.mean(0))
-    energies = [np.einsum("nkd,nkd->k", change, change) for change in changes]
-    least = np.minimum(*energies) / len(matched[0])
-    correlations = np.einsum("nkd,nkd->k", *changes) / np.sqrt(energies[0] * energies[1] + 1e-9)
-    correlations *= least**2 / (least**2 + settings.region_energy**2)
+    correlations = _correlations(first, second, settings)
+    for here, there in _mirror_images(query, views):
+        # What is alike on both sides agrees in a mirror image, too; but the left side agrees more with the right one.
+        if correlations[here].mean() < _correlations(first[:, here], second[:, there], settings).mean():
+            return 0.0
     rho = float(np.sort(correlations)[-_REGIONS_COUNTED:].mean())
     return min(1.0, max(0.0, (rho - settings.region_chance / math.sqrt(frames - 1)) / settings.region_full))
+
+
+def _correlations(
+    first: NDArray[np.float32], second: NDArray[np.float32], settings: ScoreSettings
+) -> NDArray[np.float32]:
+    """Correlations [K] of changes [n, K, D], less where hardly anything changes."""
+    energies = [np.einsum("nkd,nkd->k", change, change) for change in (first, second)]
+    least = np.minimum(*energies) / len(first)
+    correlations = np.einsum("nkd,nkd->k", first, second) / np.sqrt(energies[0] * energies[1] + 1e-9)
+    return np.asarray(correlations * (least**2 / (least**2 + settings.region_energy**2)))
+
+
+def _mirror_images(
+    side: ComparedVideo, views: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """For each way to flip a picture, places in ``views`` of regions that this moves, and of those it moves them to."""
+    assert side.features.boxes is not None
+    boxes = side.features.boxes[side.described[0]].astype(np.float32)
+    whole, boxes = boxes[0], boxes[views]
+    for axes in ((0,), (1,), (0, 1)):
+        flipped = boxes.copy()
+        for axis in axes:
+            flipped[:, [axis, axis + 2]] = whole[axis] + whole[axis + 2] - boxes[:, [axis + 2, axis]]
+        same = np.abs(boxes[:, None] - flipped).max(axis=2) < _SAME_REGION
+        np.fill_diagonal(same, False)
+        here, there = np.nonzero(same)
+        if len(here):
+            yield here, there
 
 
 def _region_values(side: ComparedVideo) -> NDArray[np.float32]:

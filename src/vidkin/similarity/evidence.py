@@ -106,6 +106,7 @@ class Evidence:
         doubt += settings.doubt_of_short * (1.0 - min(1.0, self.matched / _LONG))
         doubt = min((1.0 - confirmation) * doubt, _MOST_DOUBT)
         similarity = max(0.0, (self.similarity / self.seconds - doubt) / (1.0 - doubt))
+        similarity *= confirmation + (1.0 - confirmation) * settings.unconfirmed
         return replace(self, similarity=similarity * self.seconds)
 
     def plus(self, other: Evidence, agreement: float) -> Evidence:
@@ -214,6 +215,9 @@ _PIECE_ENERGY = 4.0
 
 _PIECE_THRESHOLD = 0.5
 
+# Distance of two descriptors that is more than noise.
+_LEAST_STEP = 0.1
+
 # Least number of frames of a segment that is divided, and cells above which a segment is not examined.
 _FEWEST_FRAMES = 5
 
@@ -261,7 +265,18 @@ def compare_changes(
     related = (correlation - settings.change_least) / (settings.change_full - settings.change_least)
     related = min(1.0, max(0.0, related))
     trust = energy**2 / (energy**2 + settings.change_energy**2)
-    return Changes(1.0 - settings.change_share * trust * (1.0 - related), trust * related)
+    confirmation = trust * related
+    if settings.fewest_moving > 0:
+        moving = min(count_moving(query.whole[rows]), count_moving(target.whole[columns]))
+        confirmation *= min(1.0, (moving - 1) / settings.fewest_moving)
+    return Changes(1.0 - settings.change_share * trust * (1.0 - related), confirmation)
+
+
+def count_moving(values: NDArray[np.floating]) -> int:
+    """Number of frames [n, R, D] that differ from the one before by more than noise, and the first: slides that change
+    three times are three frames, however long each stays."""
+    steps = np.square(np.diff(values.astype(np.float32, copy=False), axis=0)).sum(2).mean(1)
+    return 1 + int(np.count_nonzero(steps > _LEAST_STEP**2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -636,6 +651,10 @@ class ScoreSettings:
             unrelated changes reach by chance; it is subtracted.
         doubt: Similarity of two stretches, in [0, 1), that means nothing if no change confirms it.
         doubt_of_plain: Similarity, in [0, 1), that in addition means nothing in pictures without detail.
+        unconfirmed: Share of the similarity that is left where no change confirms it.
+        unconfirmed_of_part_pairs: The same for pairs of parts: the same plain strip is in many web pages.
+        fewest_moving, fewest_moving_of_part_pairs: Frames that must differ from the one before for changes to confirm
+            fully; 0 asks for none.
         doubt_of_short: Similarity, in [0, 1), that in addition means nothing in a match of a moment, and less in one
             of up to 4 s.
         doubt_of_short_parts: The same for a part of one picture.
@@ -665,6 +684,10 @@ class ScoreSettings:
     change_chance: float = 0.2
     doubt: float = 0.4
     doubt_of_plain: float = 0.4
+    unconfirmed: float = 1.0
+    unconfirmed_of_part_pairs: float = 0.1
+    fewest_moving: float = 0.0
+    fewest_moving_of_part_pairs: float = 4.0
     doubt_of_short: float = 0.0
     doubt_of_short_parts: float = 0.4
     region_threshold: float = 0.2

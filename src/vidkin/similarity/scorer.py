@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vidkin.similarity.frame_features import FrameFeatures, Segment
 
-SCORE_REVISION = 7
+SCORE_REVISION = 8
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""
 

@@ -29,7 +29,7 @@ _MOST_SPEED, _SPEEDS = 0.02, 9
 # speed 1, or else the best of those near its own, where that explains nearly as much as any other.
 USUAL_SPEEDS = (0.5, 0.8, 5 / 6, 24 / 25, 1.0, 25 / 24, 1.2, 1.25, 1.5, 2.0)
 _FARTHEST_SPEED = 0.3
-_LIKE_ANY, _LIKE_SIMPLE = 0.985, 0.99
+_LIKE_ANY, _LIKE_SIMPLE = 0.97, 0.99
 # Pixels of a side of the gray pictures that are compared.
 _SIDE = 24
 # Another speed than that of the segment must explain the frames better by this share.
