@@ -107,7 +107,7 @@ def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Te
             within = torch.arange(signal.shape[axis], device=signal.device) < valid[:, None]
             within = within[:, None, :, None] if axis == 2 else within[:, None, None, :]
             inside = within if inside is None else inside & within
-    # A product: filling by a mask takes a third of a training step on a CPU, and its gradient as long again.
+    # A product: filling by a mask, and the gradient of that, are slow on a CPU.
     return signal if inside is None else signal * inside.to(signal.dtype)
 
 
