@@ -60,7 +60,10 @@ def test_the_library_follows_the_filter_and_the_keyboard(page: Page, address: st
 def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: str) -> None:
     pages = {"": "Library", "search": "Search", "map": "Map", "duplicates": "Duplicates", "recurring": "What recurs"}
     pages |= {"shots": "Shots", "review": "Review", "experiments": "Experiments", "api": "API"}
-    pages |= {"videos/1": "Library", "videos/1/shots": "Shots", "match?video=1&target=2": "Search"}
+    videos = page.request.get(f"{address}api/videos").json()["videos"]
+    first, second = (next(each["id"] for each in videos if each["name"] == name) for name in ("coffee.mp4", "copy.mp4"))
+    pages |= {f"videos/{first}": "Library", f"videos/{first}/shots": "Shots"}
+    pages |= {f"match?video={first}&target={second}": "Search"}
     for path, section in pages.items():
         page.goto(f"{address}{path}", wait_until="load")
         expect(page.locator("nav [aria-current=page]").first).to_have_text(section)
