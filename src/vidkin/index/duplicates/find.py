@@ -474,7 +474,7 @@ class _Pairs:
         return doubt
 
     def different_sound(self, first: FileRecord, second: FileRecord) -> str:
-        """A doubt where the sound of two files has nothing in common; empty otherwise. The same sound lifts no doubt, as
+        """A doubt where the sound of two files has nothing in common; empty otherwise. The same sound lifts no doubt:
         one song under two takes makes them no copies."""
         one, other = content_of(first.record), content_of(second.record)
         if self.search.sound is None or one == other or self.decisions.verdict(one, other) == "match":
