@@ -306,6 +306,9 @@ DIFFERENT_SOUND = "different sound"
 # Landmarks that a sound has at least to be different: about three seconds of it.
 _LEAST_LANDMARKS = 60
 
+# By how much a flipped or turned copy must score more than another one as it is.
+_CLEARLY_BETTER = 0.15
+
 # Doubt in a pair of which no file was read yet.
 _NOT_CHECKED = "not checked yet"
 
@@ -612,13 +615,16 @@ def _member(
 ) -> DuplicateMember:
     is_pair = pairs.scope.has_pair(file, best)
     record, reference, result = file.record, best, pairs(file, best) if is_pair else PairResult(0.0)
-    if result.score < pairs.threshold:
+    if result.score < pairs.threshold or _is_better_flipped(file, files, result, pairs):
         others = [other for other in files if other is not file and pairs.scope.has_pair(file, other)]
         reference = max(others, key=lambda other: pairs(file, other).score)
         result = pairs(file, reference)
         # A flipped or turned copy was found by one of the others; whether it is one of the best, nobody has looked.
-        if is_pair and not result.is_upright and pairs.finest(file, best, like=result).score >= pairs.threshold:
-            reference, result = best, pairs(file, best)
+        if is_pair and not result.is_upright:
+            found = pairs.finest(file, best, like=result)
+            least = result.score - _CLEARLY_BETTER if found.is_upright else 0.0
+            if found.score >= pairs.threshold and found.score > least:
+                reference, result = best, found
     lengths = record.duration, reference.record.duration
     if relation_of(result, lengths) != "whole" or _unseen(result, record.duration):
         # Stored features may miss ends that a finer reading shows.
@@ -655,6 +661,17 @@ def _member(
         stays=stays,
         differences=differences,
         segments=result.segments,
+    )
+
+
+def _is_better_flipped(file: FileRecord, files: Sequence[FileRecord], result: PairResult, pairs: _Pairs) -> bool:
+    """Whether another file of the group is known to show this one flipped or turned, clearly better than the best one
+    shows it as it is: a picture may look like its own mirror image upside down."""
+    if not result.is_upright:
+        return False
+    known = (pairs.search.known.get(content_of(file.record), content_of(other.record)) for other in files)
+    return any(
+        other is not None and not other.is_upright and other.score >= result.score + _CLEARLY_BETTER for other in known
     )
 
 
