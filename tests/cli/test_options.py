@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import typer
 
-from vidkin.cli.options import mark_optional_value, parse_moment, parse_time
+from tests.support.detections import cut_video
+from vidkin.cli.options import check_stretch, mark_optional_value, moment_text, parse_moment, parse_time
+from vidkin.errors import InvalidArgumentError
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,35 @@ def test_a_frame_number_stays_one_until_its_file_is_known() -> None:
     assert [parse_moment(text) for text in ("250f", "0:01.5", 12.5)] == ["250f", 1.5, 12.5]
     with pytest.raises(typer.BadParameter, match=r"invalid time 'soon'; .*, or a frame number \(250f\)"):
         parse_moment("soon")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "given"),
+    [
+        ("0:04", "0:02", "--start 0:04 and --end 0:02"),
+        ("4", "0:04.0", "--start 4 and --end 0:04.0"),
+        ("100f", "50f", "--start 100f and --end 50f"),
+        (None, "0:00", "--end 0:00"),
+    ],
+)
+def test_an_end_before_its_start_is_refused_with_both_as_typed(start: str | None, end: str, given: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^--end must be after --start, got {given}$"):
+        check_stretch(start, end)
+
+
+def test_a_time_and_a_frame_are_compared_once_the_video_is_known(tmp_path: Path) -> None:
+    film = cut_video(tmp_path / "film.mp4", rate=10)
+    check_stretch("20f", "0:03")
+    check_stretch("20f", "0:03", film)  # frame 20 is at 2 s
+    check_stretch("40f", "0:03")
+    with pytest.raises(InvalidArgumentError, match=r"got --start 40f and --end 0:03$"):
+        check_stretch("40f", "0:03", film)
+
+
+def test_a_moment_stays_as_typed_and_anything_else_is_refused() -> None:
+    assert [moment_text(text) for text in ("0:04", " 250f", 4.5)] == ["0:04", "250f", "4.5"]
+    with pytest.raises(typer.BadParameter, match="invalid time 'soon'"):
+        moment_text("soon")
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1:75", "1.5:30", "1:2:3:4", "nan", "inf", "1:nan", "1:-5"])

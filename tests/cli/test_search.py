@@ -162,6 +162,8 @@ def test_an_index_without_videos_is_not_taken_for_one_without_matches(library: L
     ("words", "status", "message"),
     [
         (("--start", "1:75"), 2, "invalid time '1:75'; use seconds"),
+        (("--start", "0:04", "--end", "0:02"), 2, "--end must be after --start, got --start 0:04 and --end 0:02"),
+        (("--start", "0:04", "--end", "10f"), 2, "got --start 0:04 and --end 10f"),
         (("--limit", "0"), 2, "limit"),
         (("--threshold", "2"), 2, "threshold"),
         (("--start", "1:00:00"), 3, "coffee.mp4"),

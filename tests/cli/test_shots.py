@@ -462,7 +462,8 @@ def test_options_that_mean_nothing(film: Path) -> None:
     assert "template has no field 'foo'; choose from name" in run(film, "--template", "{foo}", status=2).err
     wrong = run(film, "--image-format", "tiff", status=2)
     assert "image format must be one of 'jpg', 'png', 'webp', got 'tiff'" in wrong.err
-    assert "end must be after start" in run(film, "--start", "3", "--end", "2", status=2).err
+    assert "got --start 0:03 and --end 0:02" in run(film, "--start", "0:03", "--end", "0:02", status=2).err
+    assert "got 0:03 and 10f" in run(film, "--start", "0:03", "--end", "10f", status=2).err
     assert "invalid time 'x'" in run(film, "--start", "x", status=2).err
     assert "has no threshold" in run(film, "--threshold", "3", detector="svd", status=2).err
     assert run(film, "--threshold", "400", "--json").json["videos"][0]["cuts"] == []

@@ -103,6 +103,44 @@ def parse_moment(text: str | float) -> float | str:
     return text if isinstance(text, str) and is_frame_number(text) else seconds
 
 
+def moment_text(text: str | float) -> str:
+    """The text of a moment as it was typed, once it is known to be one.
+
+    Raises:
+        typer.BadParameter: It is neither a time nor the number of a frame.
+    """
+    parse_moment(text)
+    return str(text).strip()
+
+
+def check_stretch(start: str | None, end: str | None, path: str | os.PathLike[str] | None = None) -> None:
+    """Raise unless --end is after --start, with both as they were typed.
+
+    Args:
+        start, end: Moments from `moment_text`; None is the beginning or the end of the video.
+        path: The video. Without it, a time and the number of a frame are not compared.
+
+    Raises:
+        InvalidArgumentError: ``end`` is not after ``start``.
+        MediaError: One of them is the number of a frame, and the video cannot be read.
+    """
+    if end is None:
+        return
+    from vidkin.media import time_in
+    from vidkin.media.frames import is_frame_number
+
+    typed = ["0" if start is None else start, end]
+    if path is not None:
+        first, last = (time_in(path, text) for text in typed)
+    elif start is not None and is_frame_number(start) != is_frame_number(end):
+        return
+    else:
+        first, last = (parse_time(text, rate=1.0) for text in typed)
+    if not last > first:
+        given = f"--end {end}" if start is None else f"--start {start} and --end {end}"
+        raise InvalidArgumentError(f"--end must be after --start, got {given}")
+
+
 def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:
     """Name and value of ``NAME=VALUE``.
 

@@ -35,7 +35,9 @@ from vidkin.cli.options import (
     RayOption,
     WeightsOption,
     Witness,
+    check_stretch,
     extractor_name,
+    moment_text,
     parse_moment,
 )
 from vidkin.cli.paths import check_inputs, open_index
@@ -53,14 +55,14 @@ def search(
         str | None,
         typer.Option(
             "--start",
-            parser=parse_moment,
+            parser=moment_text,
             metavar="TIME",
             help="Use the query from this time on: 90, 1:30, or a frame number, 250f.",
         ),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("--end", parser=parse_moment, metavar="TIME", help="Use the query up to this time."),
+        typer.Option("--end", parser=moment_text, metavar="TIME", help="Use the query up to this time."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")] = 10,
     offset: Annotated[
@@ -86,12 +88,14 @@ def search(
     A picture is found at the moment of the video that it is from; it has no times of its own. A file that has only
     sound is searched for by its sound.
     """
+    check_stretch(start, end)
     if len(queries) == 1:  # of several, each that cannot be read costs itself only
         check_inputs(*queries)
     from vidkin.media import time_in
 
     form = choose_format(format, json=json)
-    settings: dict[str, Any] = {"start": start, "end": end, "index": index, "threshold": threshold, "by": by.value}
+    first, last = (None if text is None else parse_moment(text) for text in (start, end))
+    settings: dict[str, Any] = {"start": first, "end": last, "index": index, "threshold": threshold, "by": by.value}
     documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights, ray=ray) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
@@ -99,11 +103,12 @@ def search(
             print_tsv_header()
         for query in queries:
             try:
+                check_stretch(start, end, query)
                 with meter("searching"):
                     matches = collection.search(
                         os.fspath(query),
-                        start=None if start is None else time_in(query, start),
-                        end=None if end is None else time_in(query, end),
+                        start=None if first is None else time_in(query, first),
+                        end=None if last is None else time_in(query, last),
                         limit=limit,
                         offset=offset,
                         threshold=threshold,

@@ -27,7 +27,7 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import JsonOption, parse_moment
+from vidkin.cli.options import JsonOption, check_stretch, moment_text
 from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json
@@ -292,7 +292,7 @@ class ShotSearch(NamedTuple):
     Attributes:
         detector: Name of the detector.
         types: Transitions to report.
-        start: Where to begin: seconds, or a frame number as text.
+        start: Where to begin: seconds, or text that `vidkin.shots.detect` reads.
         end: Where to end; None is the end of the video.
         min_length: Seconds of the shortest shot; None for any.
         merge_short: Shorter shots are joined to a neighbor; otherwise they are left out.
@@ -392,6 +392,7 @@ def shots(
         str | None,
         typer.Option(
             "--start",
+            parser=moment_text,
             help="Start at this time: seconds, M:SS, H:MM:SS, or a frame number of each video, 250f.",
             metavar="TIME",
             show_default="its beginning",
@@ -399,7 +400,7 @@ def shots(
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("--end", help="Stop at this time.", metavar="TIME", show_default="its end"),
+        typer.Option("--end", parser=moment_text, help="Stop at this time.", metavar="TIME", show_default="its end"),
     ] = None,
     export: Annotated[
         list[str] | None,
@@ -493,6 +494,7 @@ def shots(
     of your own and rare options (template, images, image-size, image-format, quality, drop-frame) go into the section
     [shots] of the configuration file (see the guide).
     """
+    check_stretch(start, end)
     targets = parse_exports(export, csv=csv, edl=edl, otio=otio, chapters=chapters, stats=stats, plot=plot, html=html)
     check_companions(context, targets)
     form = choose_format(format, json=json)
@@ -522,8 +524,8 @@ def shots(
     search = ShotSearch(
         detector=opened,
         types=parse_types(types),
-        start=0.0 if start is None else parse_moment(start),
-        end=None if end is None else parse_moment(end),
+        start=0.0 if start is None else start,
+        end=end,
         min_length=min_length,
         merge_short=merge_short,
     )

@@ -69,10 +69,11 @@ def detect(
             not after start.
     """
     name = os.fspath(path)
+    typed = f"{start} and {end}"
     start = time_in(name, start) if isinstance(start, str) else start
     end = time_in(name, end) if isinstance(end, str) else end
     if not (0 <= start < math.inf and (end is None or end > start)):
-        raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {start} and {end}")
+        raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {typed}")
     for kind in types:
         check_choice("types", kind, TRANSITIONS)
     worker = open_detector(detector) if isinstance(detector, str) else detector
