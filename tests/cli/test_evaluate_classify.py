@@ -87,6 +87,7 @@ def test_without_a_network_the_shipped_encoder_is_trained_and_the_summary_says_s
     assert "with the encoder that comes with vidkin instead" in words
     assert re.search(r"Accuracy \d+\.\d % on items that were held back", " ".join(outcome.out.split()))
     assert "`vidkin classify" in words
+    assert "top-1 (micro accuracy)" in outcome.out
     assert load_model(tmp_path / "model").config.backbone == "vidkin"
     # The same command resumes that run; a backbone that somebody named is not replaced by another one.
     again = run("train", "two-head", "--data", data / "train", "-o", tmp_path / "model", *options)

@@ -82,6 +82,24 @@ class TestTrain:
         assert "vidkin evaluate" in found.err
         assert (work / "another" / "quadlets.png").is_file()
 
+    def test_ends_with_the_figures_of_the_test_split_that_evaluate_prints(self, work: Path) -> None:
+        found = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture")
+        evaluated = run("evaluate", work / "measured")
+        assert "QP, all test quadlets" in evaluated.out
+        assert evaluated.out in found.out
+        assert evaluated.err.strip() in found.err
+        again = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture", "--json").json
+        figures = run("evaluate", work / "measured", "--json").json
+        assert (again["evaluation"]["qp"], again["evaluation"]["queries"]) == (figures["qp"], 12)
+        assert again["not_evaluated"] is None
+        silent = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture", "--no-evaluate")
+        assert "QP, all test quadlets" not in silent.out
+
+    def test_says_why_there_are_no_figures_of_a_test_split(self, work: Path) -> None:
+        words = ("train", work / "shades.toml", "--output", work / "all", "--no-picture", "--set", "data.test=0")
+        assert "No figures of a test split: all items are in other splits (data.test)." in run(*words).err
+        assert "all items are in other splits" in run(*words, "--json").json["not_evaluated"]
+
     def test_json_holds_the_report(self, work: Path) -> None:
         found = run("train", work / "shades.toml", "-o", work / "model", "--no-picture", "--json").json
         assert (found["recipe"], found["steps"], found["resumed_from"]) == ("shades", 4, 4)

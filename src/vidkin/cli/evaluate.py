@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +11,7 @@ import typer
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption, parse_setting
-from vidkin.cli.train import toml_or_text
+from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import number, print_json
 
@@ -21,53 +20,69 @@ if TYPE_CHECKING:
     from vidkin.training import ClassifierEvaluation, Evaluation
 
 
-def show_classifier(
+def measure_model(
     model: Path,
     labelled: LabelledSet,
     *,
-    queries: str,
-    gallery: str,
-    pictures: Path | None,
-    seed: int,
-    json: bool,
-) -> None:
-    """Evaluate a model of kind ``two_head`` and print its tables; arguments as of ``vidkin evaluate``."""
-    from vidkin._base.files import create_output_folder
-    from vidkin.models import TwoHeadNetwork, load_model
+    queries: str = "test",
+    gallery: str = "train",
+    picture: Path | None = None,
+    seed: int = 0,
+    on_item: Callable[[int, int], None],
+) -> tuple[Evaluation | ClassifierEvaluation, tuple[Path, ...]]:
+    """The figures of a model and what was drawn; arguments as of ``vidkin evaluate``."""
+    from vidkin.models import TwoHeadNetwork, load_model, read_model_info
     from vidkin.training import describe_splits, evaluate_classifier
+    from vidkin.training import evaluate as evaluate_model
 
-    if pictures is not None:
-        create_output_folder(pictures)
+    is_classifier = read_model_info(model).config.kind == "two_head"
+    if picture is not None and is_classifier:
+        from vidkin._base.files import create_output_folder
+
+        create_output_folder(picture)
     network = load_model(model)
-    assert isinstance(network, TwoHeadNetwork)
-    cache = model / "features"
-    with meter("evaluating") as bar:
+    cache = model / "features" if (model / "features").is_dir() else None
+    if isinstance(network, TwoHeadNetwork):
         parts = describe_splits(
             network,
             labelled,
             query_split=queries,
             gallery_split=gallery,
-            cache=cache if cache.is_dir() else None,
+            cache=cache,
             threads=2,
-            on_item=lambda done, total: bar.update(done, total, detail="items read"),
+            on_item=on_item,
         )
-        evaluation = evaluate_classifier(parts, seed=seed)
-        drawn: tuple[Path, ...] = ()
-        if pictures is not None:
-            from vidkin.rendering.classifier import draw_classifier
+        classified = evaluate_classifier(parts, seed=seed)
+        if picture is None:
+            return classified, ()
+        from vidkin.rendering.classifier import draw_classifier
 
-            bar.update(0, None, detail="drawing")
-            drawn = draw_classifier(parts, pictures, seed=seed)
-    if json:
-        print_json({"model": model, "pictures": drawn, **evaluation.to_dict()})
-    else:
+        return classified, tuple(draw_classifier(parts, picture, seed=seed))
+    evaluation = evaluate_model(
+        model,
+        labelled,
+        query_split=queries,
+        gallery_split=gallery,
+        seed=seed,
+        threads=2,
+        on_item=on_item,
+    )
+    if picture is None:
+        return evaluation, ()
+    from vidkin.rendering.training import draw_quadlets
+
+    draw_quadlets(network, labelled.part(queries), picture, seed=seed, cache=cache)
+    return evaluation, (picture,)
+
+
+def print_evaluation(evaluation: Evaluation | ClassifierEvaluation) -> None:
+    """Print the tables of ``vidkin evaluate``."""
+    from vidkin.training import ClassifierEvaluation
+
+    if isinstance(evaluation, ClassifierEvaluation):
         _print_classifier(evaluation)
-        for path in drawn:
-            say(path_text(path))
-    for file, cause in evaluation.broken:
-        error_line(f"{file}: {cause}")
-    if evaluation.broken:
-        raise typer.Exit(Status.SOME_FAILED)
+    else:
+        _print(evaluation)
 
 
 def _print_classifier(evaluation: ClassifierEvaluation) -> None:
@@ -152,8 +167,7 @@ def evaluate(
     retrieval with its embedding and with its penultimate layer, and what its wrong answers look like are measured.
     """
     with meter("starting"):
-        from vidkin.training import evaluate as evaluate_model
-        from vidkin.training import open_evaluation_set
+        from vidkin.training import ClassifierEvaluation, open_evaluation_set
 
     if data is None and options:
         raise InvalidArgumentError("--option needs DATA, whose reader it is for")
@@ -167,32 +181,24 @@ def evaluate(
             options={name: toml_or_text(value) for name, value in settings.items()},
             split=split,
         )
-    from vidkin.models import read_model_info
-
-    if read_model_info(model).config.kind == "two_head":
-        show_classifier(model, labelled, queries=queries, gallery=gallery, pictures=picture, seed=seed, json=json)
-        return
     with meter("evaluating") as bar:
-        evaluation = evaluate_model(
+        evaluation, drawn = measure_model(
             model,
             labelled,
-            query_split=queries,
-            gallery_split=gallery,
+            queries=queries,
+            gallery=gallery,
+            picture=picture,
             seed=seed,
-            threads=2,
             on_item=lambda done, total: bar.update(done, total, detail="items read"),
         )
-        if picture is not None:
-            from vidkin.models import load_model
-            from vidkin.rendering.training import draw_quadlets
-
-            cache = model / "features"
-            part = labelled.part(queries)
-            draw_quadlets(load_model(model), part, picture, seed=seed, cache=cache if cache.is_dir() else None)
+    is_classifier = isinstance(evaluation, ClassifierEvaluation)
     if json:
-        print_json({"model": model, "picture": picture, **evaluation.to_dict()})
+        pictures = {"pictures": drawn} if is_classifier else {"picture": picture}
+        print_json({"model": model, **pictures, **evaluation.to_dict()})
     else:
-        _print(evaluation)
+        print_evaluation(evaluation)
+        for path in drawn if is_classifier else ():
+            say(path_text(path))
     for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")
     if evaluation.broken:

@@ -174,6 +174,18 @@ def extractor_name(extractor: str | None, model: Path | None, views: str | None 
     return f"{name}{'&' if '?' in name else '?'}views={views}"
 
 
+def toml_or_text(text: str) -> Any:
+    """The value of a TOML literal; anything else, such as a bare word, is text."""
+    import tomllib
+
+    from vidkin._base.toml import parse_toml
+
+    try:
+        return parse_toml(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
 ExtractorOption = Annotated[
     str | None,
     typer.Option(

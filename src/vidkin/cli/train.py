@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import resources
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.toml import parse_toml
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, parse_setting
+from vidkin.cli.evaluate import measure_model, print_evaluation
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, parse_setting, toml_or_text
 from vidkin.cli.paths import open_index
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError, WeightsUnavailableError
 from vidkin.rendering.text import command_line, number, print_json, printable
@@ -24,7 +23,14 @@ from vidkin.rendering.text import command_line, number, print_json, printable
 if TYPE_CHECKING:
     from vidkin.cli.console import Meter
     from vidkin.review import CutReview, MeasureReview
-    from vidkin.training import Recipe, RecipePreview, TrainingProgress, TrainingReport
+    from vidkin.training import (
+        ClassifierEvaluation,
+        Evaluation,
+        Recipe,
+        RecipePreview,
+        TrainingProgress,
+        TrainingReport,
+    )
 
 _PREVIEW_FILE = "first-batch.png"
 
@@ -175,7 +181,7 @@ def _print_reviews(runs: Mapping[str, CutReview | MeasureReview]) -> None:
     columns = [("trained", "left"), *((name, "right") for name in ("on", "held back", "before", "after"))]
     rows = [
         [
-            name,
+            "scorer" if name == "measure" else name,
             *map(str, (run.trained_on, run.held_back)),
             f"{run.before:.3f}",
             f"{run.after:.3f}",
@@ -185,7 +191,7 @@ def _print_reviews(runs: Mapping[str, CutReview | MeasureReview]) -> None:
     ]
     table(None, [*columns, ("is it better?", "left")], rows)
     note(
-        "Figures are of verdicts that the training did not see: of a measure the share of pairs of verdicts in the "
+        "Figures are of verdicts that the training did not see: of a scorer the share of pairs of verdicts in the "
         "right order, of cuts F1."
     )
     missing = max(run.missing for run in runs.values())
@@ -250,6 +256,12 @@ def train(
     ] = True,
     picture: Annotated[
         bool, typer.Option("--picture/--no-picture", help="Draw sampled quadlets into quadlets.png.")
+    ] = True,
+    evaluate: Annotated[
+        bool,
+        typer.Option(
+            "--evaluate/--no-evaluate", help="At the end, measure the model on the test split, as `vidkin evaluate`."
+        ),
     ] = True,
     index: IndexOption = DEFAULT_INDEX,
     use: Annotated[
@@ -326,11 +338,22 @@ def train(
         # A classifier has classes and no quadlets.
         is_classifier = chosen.model.get("kind") == "two_head"
         drawn = _draw(bar, chosen, folder) if picture and labeled and not is_classifier else None
+        figures = _measure(bar, folder, labeled=labeled) if evaluate else None
+    measured = None if isinstance(figures, str) else figures
     if json:
-        print_json({"recipe": chosen.name, "picture": drawn, **report.to_dict()})
+        why_not = figures if isinstance(figures, str) else None
+        print_json(
+            {
+                "recipe": chosen.name,
+                "picture": drawn,
+                **report.to_dict(),
+                "evaluation": measured and measured.to_dict(),
+                "not_evaluated": why_not,
+            }
+        )
     else:
-        _print(report, drawn, labeled=labeled, is_classifier=is_classifier)
-    if report.broken:
+        _print(report, drawn, figures, labeled=labeled, is_classifier=is_classifier)
+    if report.broken or (measured is not None and measured.broken):
         raise typer.Exit(Status.SOME_FAILED)
 
 
@@ -430,14 +453,6 @@ def list_recipes(recipes: Mapping[str, Traversable], hint: str, *, json: bool) -
     note(hint)
 
 
-def toml_or_text(text: str) -> Any:
-    """The value of a TOML literal; anything else, such as a bare word, is text."""
-    try:
-        return parse_toml(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
 def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
     """Draw quadlets of the test items, or of the training items if the test has none; None if that fails."""
     from vidkin.datasets import open_labelled, read_split
@@ -462,7 +477,30 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
     return path
 
 
-def _print(report: TrainingReport, drawn: Path | None, *, labeled: bool, is_classifier: bool) -> None:
+def _measure(bar: Meter, folder: Path, *, labeled: bool) -> Evaluation | ClassifierEvaluation | str:
+    """The figures of the test split, or the sentence why there are none."""
+    from vidkin.training import open_evaluation_set
+
+    if not labeled:
+        return "No figures of a test split: the training used no labels."
+    bar.update(0, None, detail="evaluating")
+    try:
+        labelled = open_evaluation_set(folder)
+        if not labelled.split_counts().get("test"):
+            return "No figures of a test split: all items are in other splits (data.test)."
+        return measure_model(folder, labelled, on_item=bar.update)[0]
+    except VidkinError as error:
+        return f"No figures of the test split: {error}"
+
+
+def _print(
+    report: TrainingReport,
+    drawn: Path | None,
+    figures: Evaluation | ClassifierEvaluation | str | None,
+    *,
+    labeled: bool,
+    is_classifier: bool,
+) -> None:
     rows = [[name, f"{value:.4f}"] for name, value in report.terms.items()]
     if report.best is not None:
         best = f"{100 * report.best:.1f} %" if is_classifier else f"{report.best:.4f}"
@@ -480,6 +518,12 @@ def _print(report: TrainingReport, drawn: Path | None, *, labeled: bool, is_clas
         note(f"Left out: {file}: {cause}", style="yellow")
     if drawn is not None:
         note(f"Sampled quadlets: {drawn}")
+    if isinstance(figures, str):
+        note(printable(figures), style="yellow" if labeled else "dim")
+    elif figures is not None:
+        print_evaluation(figures)
+        for file, cause in figures.broken:
+            note(f"Left out of the test: {file}: {cause}", style="yellow")
     model = command_line([printable(os.fspath(report.output))])
     index = f"`vidkin index FOLDER --model {model}`"
     if is_classifier:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption, parse_setting
-from vidkin.cli.train import is_helper, list_recipes, toml_or_text
+from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
+from vidkin.cli.train import is_helper, list_recipes
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import number, print_json
 
