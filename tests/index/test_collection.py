@@ -103,8 +103,11 @@ def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_p
 def test_an_index_that_is_not_there(tmp_path: Path) -> None:
     read_only = {"extractor": "classical", "create": True, "read_only": True}
     for options in ({}, {"extractor": "classical"}, {"whitening": tmp_path / "w.safetensors"}, read_only):
-        with pytest.raises(CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"):
+        with pytest.raises(
+            CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"
+        ) as told:
             Index.open(tmp_path / "none", **options)
+        assert str(told.value).count(str(tmp_path)) == 1
     assert not (tmp_path / "none").exists()
     with pytest.raises(UnknownExtractorError):
         Index.open(tmp_path / "none", extractor="nonsense", create=True)

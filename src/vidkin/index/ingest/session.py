@@ -226,8 +226,10 @@ class _Session:
         except Exception as error:  # noqa: BLE001
             self._add_unreadable(step, internal_error(event.path, error))
             return
-        cut_off = describe_cut_off(info) if info.cut_off else ""
-        damage = "; ".join(filter(None, (cut_off, event.damage)))
+        damage = event.damage
+        if info.cut_off:
+            # Both can know it: the times of the file by its seconds, its structure by its bytes.
+            damage = "; ".join(filter(None, (describe_cut_off(info), damage.replace("the file is cut off: ", ""))))
         record = _record(
             step.file,
             step.hash,

@@ -124,7 +124,7 @@ class Manifest:
         if content is None:
             _check_not_lost(place)
             raise CollectionNotFoundError(
-                f"there is no index at {place.uri}; make one with `vidkin index FOLDER --index {place.uri}`, in Python "
+                f"there is no index at {place.uri}; make one with `vidkin index FOLDER --index INDEX`, in Python "
                 "Index.open(..., create=True)"
             )
         try:
