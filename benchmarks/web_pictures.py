@@ -1,10 +1,12 @@
 """Pictures of every page of `vidkin serve`, at three widths, light and dark, to be looked at.
 
-    python benchmarks/web_pictures.py INDEX [--only library] [--widths 400] [--schemes dark] [--docs docs/pictures]
+    python benchmarks/web_pictures.py INDEX [--experiments FOLDER] [--only library] [--widths 400] [--schemes dark]
+        [--docs docs/pictures]
 
-Takes an index of real videos whose duplicates were found; shots and both maps are computed if nobody did. Besides the
-pictures it prints what is wider than its screen. With --docs the light pictures at 1400 pixels are stored there, too,
-small enough for the documentation.
+Takes an index of real videos whose duplicates were found, and a folder with at least one training; shots and both maps
+are computed if nobody did. The pages show where videos and trainings lie: make both in folders that anybody could have,
+such as /home/ada/Videos. Besides the pictures it prints what is wider than its screen. With --docs the light pictures
+at 1400 pixels are stored there, too, small enough for the documentation.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ def main() -> None:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path)
+    parser.add_argument("--experiments", type=Path, help="folder of trainings; without it their page is empty")
     parser.add_argument("--output", type=Path, default=Path("build/pages"))
     parser.add_argument("--only", nargs="*", default=None, help="names of pages")
     parser.add_argument("--widths", nargs="*", type=int, choices=tuple(WIDTHS), default=tuple(WIDTHS))
@@ -44,7 +47,8 @@ def main() -> None:
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    with served(options.index) as address, open_browser() as browser:
+    more = () if options.experiments is None else ("--experiments", str(options.experiments))
+    with served(options.index, *more) as address, open_browser() as browser:
         videos = prepare(browser, address)
         for name, path, act in pages(videos):
             if options.only is not None and name not in options.only:
@@ -97,7 +101,7 @@ def pages(videos: dict[str, Any]) -> Iterator[tuple[str, str, Callable[[Page], N
     yield "map", "map", wait_for("#clusters li")
     yield "map-shots", "map?of=shots", nothing
     yield "review", "review", wait_for("#pair figure")
-    yield "experiments", "experiments", nothing
+    yield "experiments", "experiments", choose_runs
     yield "api", "api", nothing
     yield "not-found", "nothing-here", nothing
 
@@ -122,6 +126,14 @@ def play_a_match(page: Page) -> None:
     page.locator(".match button.picture").nth(1).click()
     wait_for("#target video")(page)
     page.wait_for_timeout(3 * _SETTLE)
+
+
+def choose_runs(page: Page) -> None:
+    """Two trainings side by side, if there are two."""
+    wait_for("#runs input")(page)
+    for box in page.locator("#runs input").all()[:2]:
+        box.check()
+    wait_for("#figures tr")(page)
 
 
 def select_some(page: Page) -> None:

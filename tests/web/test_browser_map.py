@@ -15,6 +15,15 @@ from tests.web.conftest import Library, make_library
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
 
+# From letting go of the mouse to the title that says how many points are in the lasso.
+_TIME_THE_SELECTION = """() => {
+  let began = 0;
+  addEventListener("pointerup", () => (began = performance.now()), { capture: true });
+  new MutationObserver(() => (window.selecting = performance.now() - began))
+    .observe(document.getElementById("chosen-title"), { childList: true, characterData: true, subtree: true });
+}"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with open_browser() as opened:
@@ -64,9 +73,12 @@ def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address
         expect(page.locator("#legend")).to_contain_text(re.compile(r"videos \(3\)"))
 
 
-def test_twenty_thousand_points_are_drawn_within_a_frame_and_zoomed_by_key(browser: Browser, address: str) -> None:
+def test_twenty_thousand_points_are_drawn_within_a_frame_by_key_and_by_lasso(browser: Browser, address: str) -> None:
     draw = np.random.default_rng(0)
     places = draw.random((20_000, 2)).round(4)
+    # Two halves with a gap between them, so that a lasso can be around one of them.
+    is_left = places[:, 0] < 0.5
+    places[:, 0] = np.where(is_left, 0.8 * places[:, 0], 0.2 + 0.8 * places[:, 0])
     cluster = draw.integers(0, 24, 20_000)
     answer = {
         "method": "pca",
@@ -98,6 +110,32 @@ def test_twenty_thousand_points_are_drawn_within_a_frame_and_zoomed_by_key(brows
         assert min(took) < 16, took
         page.get_by_role("button", name="Select cluster 3").first.click()
         expect(page.locator("#chosen-title")).to_have_text(f"{int((cluster == 2).sum())} videos")
+        page.evaluate(_TIME_THE_SELECTION)
+        page.get_by_role("button", name="Lasso").click()
+        box = canvas.bounding_box()
+        assert box is not None
+        left, middle, top, bottom = (
+            box["x"] + 2,
+            box["x"] + box["width"] / 2,
+            box["y"] + 2,
+            box["y"] + box["height"] - 2,
+        )
+        around, selecting = [], []
+        for _ in range(3):
+            page.mouse.move(left, top)
+            page.mouse.down()
+            for x, y in ((middle, top), (middle, bottom), (left, bottom)):
+                page.mouse.move(x, y, steps=40)
+                page.wait_for_timeout(30)
+                around.append(float(canvas.get_attribute("data-took") or "inf"))
+            page.mouse.up()
+            expect(page.locator("#chosen-title")).to_have_text(f"{int(is_left.sum())} videos")
+            selecting.append(page.evaluate("window.selecting"))
+            page.keyboard.press("Escape")
+            expect(page.locator("#chosen")).to_be_hidden()
+        assert min(around) < 16, around
+        # What a person takes for immediate.
+        assert min(selecting) < 100, selecting
 
 
 def test_shots_are_found_mapped_and_opened_where_they_begin(browser: Browser, address: str) -> None:

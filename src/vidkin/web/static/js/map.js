@@ -268,9 +268,10 @@ function listen() {
   const end = (event) => {
     if (!pointers.delete(event.pointerId) || event.type === "pointercancel") return (lasso = null);
     if (lasso?.length > 2) {
-      const line = lasso;
+      // In places of the map: to find the places on the screen of all points asks for the layout as often.
+      const line = lasso.map(([x, y]) => toMap(x, y));
       lasso = null;
-      select([...map.videos.keys()].filter((position) => inside(toScreen(position), line)));
+      select([...map.videos.keys()].filter((position) => inside([map.x[position], map.y[position]], line)));
     } else if (!from.moved) {
       const found = nearest(event.offsetX, event.offsetY);
       if (found >= 0 && !lasso) location.href = addressOf(found);

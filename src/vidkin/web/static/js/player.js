@@ -95,7 +95,10 @@ export class Player extends EventTarget {
     video.addEventListener("pause", () => this.#showState());
     video.addEventListener("ended", () => {
       if (this.#hasNext() && this.offset === null) this.#load(this.piece + 1, 0);
-      else this.#plays = false;
+      else {
+        this.#plays = false;
+        this.dispatchEvent(new Event("end"));
+      }
     });
     this.addEventListener("time", () => {
       this.clock.textContent = `${clock(this.time)} / ${clock(this.source.duration)}`;

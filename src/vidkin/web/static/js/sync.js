@@ -78,6 +78,9 @@ export class Sync extends EventTarget {
     this.frame = () => this.#follow();
     leader.addEventListener("frame", this.frame);
     leader.addEventListener("time", this.frame);
+    // A stretch that ends with the file: the video can stop by itself before it is seen to be there.
+    this.ended = () => this.loop?.again && this.holding === null && this.#startOver();
+    leader.addEventListener("end", this.ended);
     this.kept = [leader, ...this.followers.map(({ player }) => player)].map((player) => new Kept(player));
     this.uncovering = false;
     this.paired = -Infinity; // when a pair of pictures was put on the screen
@@ -188,6 +191,12 @@ export class Sync extends EventTarget {
     this.holding = null;
   }
 
+  /** The stretch from its beginning. */
+  #startOver() {
+    this.leader.seek(this.loop.start);
+    this.#gather();
+  }
+
   /** So many frames of the leader further; all players stop. */
   step(frames) {
     this.holding = null;
@@ -235,10 +244,8 @@ export class Sync extends EventTarget {
     this.dispatchEvent(new Event("change"));
     const leader = this.leader;
     if (this.holding === null && this.loop !== null && !leader.paused && leader.time >= this.loop.end) {
-      if (this.loop.again) {
-        this.leader.seek(this.loop.start);
-        this.#gather();
-      } else this.pause();
+      if (this.loop.again) this.#startOver();
+      else this.pause();
       return;
     }
     if (this.holding !== null) return;
@@ -278,6 +285,7 @@ export class Sync extends EventTarget {
     clearInterval(this.timer);
     this.leader.removeEventListener("frame", this.frame);
     this.leader.removeEventListener("time", this.frame);
+    this.leader.removeEventListener("end", this.ended);
     this.leader.video?.removeEventListener("seeked", this.seeked);
     for (const { player } of this.followers) {
       player.pause();
