@@ -33,6 +33,10 @@ _SCHEMES = ("light", "dark")
 _QUALITY, _WIDTH_IN_DOCS = 70, 1000
 # Milliseconds for what comes by itself: pictures, maps, comparisons.
 _SETTLE, _PATIENCE = 800, 30_000
+# Posters are made when they are first asked for; a picture that is far below the screen is not.
+_PICTURES_ARE_THERE = """() => [...document.images].every((image) =>
+  (image.complete && image.naturalWidth) || !image.checkVisibility() ||
+  image.getBoundingClientRect().top > innerHeight)"""
 
 
 def main() -> None:
@@ -82,8 +86,11 @@ def prepare(browser: Browser, address: str) -> dict[str, Any]:
         if ask("api/map?of=shots") is None:
             finish(ask("api/map", {"of": "shots"}))
         known = ask("api/videos?shots=yes&limit=50")["videos"]
-        film = max(known, key=lambda video: len(ask(f"api/videos/{video['id']}/shots")["cuts"]))
-        return {"first": first, "second": second, "film": film["id"]}
+        found = {video["id"]: ask(f"api/videos/{video['id']}/shots")["cuts"] for video in known}
+        film = max(found, key=lambda number: len(found[number]))
+        # Not at the beginning, which is black in many films.
+        cut = found[film][len(found[film]) // 2]["time"] if found[film] else 0.0
+        return {"first": first, "second": second, "film": film, "time": cut + 0.5}
 
 
 def pages(videos: dict[str, Any]) -> Iterator[tuple[str, str, Callable[[Page], None]]]:
@@ -97,7 +104,7 @@ def pages(videos: dict[str, Any]) -> Iterator[tuple[str, str, Callable[[Page], N
     yield "duplicates", "duplicates", wait_for(".member")
     yield "recurring", "recurring", nothing
     yield "shots-list", "shots", nothing
-    yield "shots", f"videos/{film}/shots", wait_for("#list .card")
+    yield "shots", f"videos/{film}/shots?time={videos['time']:.2f}", wait_for("#list .card")
     yield "map", "map", wait_for("#clusters li")
     yield "map-shots", "map?of=shots", nothing
     yield "review", "review", wait_for("#pair figure")
@@ -154,6 +161,8 @@ def take(browser: Browser, address: str, act: Callable[[Page], None], size: tupl
             print(f"{address} at {size[0]} pixels, {scheme}: {wide} pixels wide", flush=True)
         height = min(page.evaluate("document.documentElement.scrollHeight"), 2 * size[1])
         page.set_viewport_size({"width": size[0], "height": int(height)})
+        with suppress(NotThere):
+            page.wait_for_function(_PICTURES_ARE_THERE, timeout=_PATIENCE)
         page.wait_for_timeout(_SETTLE)
         return page.screenshot()
 

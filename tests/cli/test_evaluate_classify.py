@@ -85,7 +85,7 @@ def test_without_a_network_the_shipped_encoder_is_trained_and_the_summary_says_s
     words = " ".join(outcome.err.split())
     assert "weights of timm:mobilenetv2_100?pad_type=same are not in the local cache and cannot be downloaded" in words
     assert "with the encoder that comes with vidkin instead" in words
-    assert re.search(r"Accuracy \d+\.\d % on items that were held back", " ".join(outcome.out.split()))
+    assert re.search(r"Accuracy \d+\.\d % on the validation split, by which the step", " ".join(outcome.out.split()))
     assert "`vidkin classify" in words
     assert "top-1 (micro accuracy)" in outcome.out
     assert load_model(tmp_path / "model").config.backbone == "vidkin"

@@ -528,8 +528,8 @@ def _print(
     index = f"`vidkin index FOLDER --model {model}`"
     if is_classifier:
         if report.best is not None:
-            name = report.measure.replace("_", " ")
-            say(f"{name.capitalize()} {100 * report.best:.1f} % on items that were held back from training.")
-        note(f"Next: `vidkin classify {model} FILE`, `vidkin evaluate {model}` for every class, or {index}.")
+            figure, share = report.measure.replace("_", " ").capitalize(), 100 * report.best
+            say(f"{figure} {share:.1f} % on the validation split, by which the step was chosen.")
+        note(f"Next: `vidkin classify {model} FILE`, `vidkin evaluate {model} DATA` for other data, or {index}.")
     else:
-        note(f"Next: `vidkin evaluate {model}`, or {index}." if labeled else f"Next: {index}.")
+        note(f"Next: `vidkin evaluate {model} DATA` for other data, or {index}." if labeled else f"Next: {index}.")
