@@ -36,6 +36,8 @@ SOUND_RATE = 8000
 # A frame that is further from where the one before it ended, in seconds, begins a new piece: containers round to
 # milliseconds, and what is left out or repeated by less is not heard.
 _JITTER = 0.02
+# Samples that are passed on at once: what is done for each frame of a few milliseconds costs more than its samples do.
+_AT_ONCE = SOUND_RATE
 # A longer hole in the times of a track is damage, not silence.
 _LONGEST_GAP = 24 * 3600.0
 
@@ -156,7 +158,7 @@ class TrackDecoder:
                 time = self._expected
             if self._expected is not None and time > self._expected + _LONGEST_GAP:
                 time = self._expected
-            self._resampler = AudioResampler(format="flt", layout="mono", rate=SOUND_RATE)
+            self._resampler = AudioResampler(format="flt", layout="mono", rate=SOUND_RATE, frame_size=_AT_ONCE)
             self._format, self._next, self._expected = form, round(time * SOUND_RATE), time
         assert self._resampler is not None
         assert self._expected is not None
@@ -185,8 +187,9 @@ class TrackDecoder:
             samples, first = samples[known:], first + known
         if len(samples):
             self._heard = first + len(samples)
-            # A damaged packet may decode to numbers that are none.
-            self._listen(first, np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0))
+            if not np.isfinite(samples.sum()):  # a damaged packet may decode to numbers that are none
+                samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
+            self._listen(first, samples)
 
 
 class TracksDecoder:
