@@ -1,6 +1,10 @@
 """How fast a folder is indexed beside plain decoding with ffmpeg, and how much memory a two-hour video takes.
 
     python benchmarks/index_rate.py FOLDER [FOLDER...] [--hours 2] [--output docs/results/index_rate.json]
+    python benchmarks/index_rate.py FOLDER [FOLDER...] --sound
+
+The second prints what describing the sound costs: processor time, of all processes, of `vidkin index` with `--sound`
+and with `--no-sound`, in turns, into new indexes; and nothing else.
 
 Both read the same files at one frame per second, in turns: `ffmpeg -vf fps=1 -f null -` (the binary of the package
 imageio-ffmpeg), file after file, and `Index.add` into a new index with the default extractor. The time of `add`
@@ -12,8 +16,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -86,6 +92,29 @@ def ffmpeg_seconds(files: list[Path]) -> float:
     return time.perf_counter() - started
 
 
+def processor_seconds(folders: list[Path], option: str) -> float:
+    """Processor time of `vidkin index` of the folders into a new index with one worker, over all its processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as place:
+        words = [*map(str, folders), "--index", f"{place}/c.vidkin", "--workers", "1", option]
+        subprocess.run([sys.executable, "-m", "vidkin", "index", *words], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cost_of_sound(folders: list[Path], repeat: int) -> dict[str, object]:
+    """Processor seconds with and without the sound, and the ratio of their medians."""
+    options = ("--sound", "--no-sound")
+    runs = [[processor_seconds(folders, option) for option in options] for _ in range(repeat)]
+    heard, silent = (list(column) for column in zip(*runs, strict=True))
+    return {
+        "machine": describe_machine(),
+        "with_sound": heard,
+        "without": silent,
+        "ratio": statistics.median(heard) / statistics.median(silent),
+    }
+
+
 def noise_walk(frames: int) -> Iterator[np.ndarray]:
     """640 x 360 frames that drift over a texture, a new one every half minute."""
     generator = np.random.default_rng(0)
@@ -102,7 +131,11 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--hours", type=float, default=2.0, help="length of the video for the memory, 0 for none")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--sound", action="store_true", help="measure only what describing the sound costs")
     arguments = parser.parse_args()
+    if arguments.sound:
+        print(json.dumps(cost_of_sound(arguments.folders, arguments.repeat), indent=1))
+        return
     files = sorted(p for f in arguments.folders for p in f.rglob("*") if p.suffix.lower() in SUFFIXES)
     video_seconds = sum(probe(path).duration for path in files)
     ours, theirs, peaks = [], [], []

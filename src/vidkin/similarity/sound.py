@@ -120,37 +120,59 @@ def hypotheses() -> tuple[Hypothesis, ...]:
 _SPEED_STEP = 2 ** (1 / 20)
 
 
+@dataclass(frozen=True, slots=True)
+class _Neighbors:
+    """Pairs of strong landmarks that are near each other: [P] numbers of the first one, steps from one to the other in
+    time and in pitch, and the order in which each landmark's pairs are together."""
+
+    first: NDArray[np.int64]
+    apart: NDArray[np.int64]
+    wide: NDArray[np.int64]
+    together: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, times: NDArray[np.int64], pitches: NDArray[np.int64], reach: int) -> _Neighbors:
+        """Those of landmarks [N] at most so many steps of time apart; the next ones of all come first."""
+        firsts, aparts, wides = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for lag in range(1, len(times)):
+            apart = times[lag:] - times[:-lag]
+            if apart.min() > reach:
+                break
+            wide = pitches[lag:] - pitches[:-lag]
+            rows = np.flatnonzero((apart <= reach) & (np.abs(wide) <= _WIDEST))
+            firsts.append(rows)
+            aparts.append(apart[rows])
+            wides.append(wide[rows])
+        first = np.concatenate(firsts)
+        return cls(first, np.concatenate(aparts), np.concatenate(wides), np.argsort(first, kind="stable"))
+
+
 def pair_keys(
-    sound: SoundFeatures, *, hypothesis: Hypothesis | None = None, fan: int = _FAN
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Key of each pair of strong landmarks, and the step of its first one; with a hypothesis, as the target has them.
+    sound: SoundFeatures, tried: Sequence[Hypothesis] | None = None, *, fan: int = _FAN
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Key of each pair of strong landmarks, and the step of its first one, as a target has them: for each hypothesis
+    that is tried, by default for none but that nothing is changed.
 
     A key says both pitches and, in steps of 32 ms, how far apart they are.
     """
+    tried = hypotheses()[:1] if tried is None else tried
     times, pitches = sound.times[sound.strong].astype(np.int64), sound.pitches[sound.strong].astype(np.int64)
-    speed, shift = (1.0, 0) if hypothesis is None else (hypothesis.speed, hypothesis.shift)
-    keys, firsts = [], []
-    used = np.zeros(len(times), np.int64)
-    for lag in range(1, len(times)):
-        apart = np.rint((times[lag:] - times[:-lag]) * speed).astype(np.int64)
-        if apart.min(initial=_FARTHEST + 1) > _FARTHEST:
-            break
-        wide = pitches[lag:] - pitches[:-lag]
-        low = pitches[:-lag] + shift
-        fits = (
-            (apart >= _NEAREST)
-            & (apart <= _FARTHEST)
-            & (np.abs(wide) <= _WIDEST)
-            & (used[:-lag] < fan)
-            & (low >= 0)
-            & (low < PITCHES)
-        )
-        used[:-lag] += fits
-        keys.append(((low * (2 * _WIDEST + 1) + wide + _WIDEST) * _TIMES_OF_PAIRS + apart // 2)[fits])
-        firsts.append(times[:-lag][fits])
-    if not keys:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate(keys), np.concatenate(firsts)
+    slowest = min((hypothesis.speed for hypothesis in tried), default=1.0)
+    near = _Neighbors.of(times, pitches, math.ceil((_FARTHEST + 0.5) / slowest))
+    lows, begins = pitches[near.first], times[near.first]
+    result = []
+    for hypothesis in tried:
+        apart = np.rint(near.apart * hypothesis.speed).astype(np.int64)
+        low = lows + hypothesis.shift
+        fits = (apart >= _NEAREST) & (apart <= _FARTHEST) & (low >= 0) & (low < PITCHES)
+        # Of each landmark the first few pairs that fit.
+        rows = near.together[fits[near.together]]
+        of = near.first[rows]
+        before = np.searchsorted(of, of)
+        rows = np.sort(rows[np.arange(len(rows)) - before < fan])
+        keys = (low[rows] * (2 * _WIDEST + 1) + near.wide[rows] + _WIDEST) * _TIMES_OF_PAIRS + apart[rows] // 2
+        result.append((keys, begins[rows]))
+    return result
 
 
 # Lines: where the landmarks of one sound are those of another.
@@ -247,24 +269,27 @@ def vote(
         return []
     spans = times // _SPAN
     offsets = positions - hypothesis.speed * (times - (spans + 0.5) * _SPAN)
+    # Two grids, so that no line falls between two places: one order of halves of a place serves both.
+    halves = spans * (1 << 41) + np.floor(offsets / (_BIN / 2)).astype(np.int64) + (1 << 39)
+    order = np.argsort(halves)
+    halves = halves[order]
     lines = []
-    # Two grids, so that no line falls between two places.
-    for grid in (0.0, 0.5):
-        code = spans * (1 << 40) + np.floor(offsets / _BIN + grid).astype(np.int64) + (1 << 38)
-        order = np.argsort(code, kind="stable")
-        code = code[order]
+    for grid in (0, 1):
+        code = (halves + grid) >> 1
         begins = np.flatnonzero(np.diff(code, prepend=-1))
         counts = np.diff(begins, append=len(code))
         chosen = np.flatnonzero(counts >= least)
         if most is not None and len(chosen) > most:
             chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:most]]
         for place in chosen.tolist():
-            of_line = order[begins[place] : begins[place] + counts[place]]
+            count = int(counts[place])
+            of_line = order[begins[place] : begins[place] + count]
             middle = (int(spans[of_line[0]]) + 0.5) * _SPAN
             # Where the votes are, so that an error of the speed matters least.
-            at = float(times[of_line].mean())
-            target = float(np.median(offsets[of_line])) + hypothesis.speed * (at - middle)
-            lines.append(SoundLine(hypothesis, at, target, int(counts[place])))
+            at = float(times[of_line].sum()) / count
+            inner = np.sort(offsets[of_line])
+            median = float(inner[(count - 1) // 2] + inner[count // 2]) / 2
+            lines.append(SoundLine(hypothesis, at, median + hypothesis.speed * (at - middle), count))
     return lines
 
 
@@ -295,7 +320,7 @@ class PairTable:
         lengths = np.array([int(track.times[-1]) + 1 if len(track) else 0 for track in tracks], np.int64)
         # Room between tracks, so that no line leads from one into another.
         starts = np.cumsum(lengths + _ROOM) - lengths - _ROOM
-        pairs = [pair_keys(track) for track in tracks]
+        pairs = [pair_keys(track)[0] for track in tracks]
         keys = np.concatenate([each[0] for each in pairs]) if pairs else np.zeros(0, np.int64)
         places = [each[1] + start for each, start in zip(pairs, starts.tolist(), strict=True)]
         positions = np.concatenate(places).astype(np.uint32) if places else np.zeros(0, np.uint32)
@@ -322,8 +347,8 @@ class PairTable:
         """
         found: list[SoundLine] = []
         spans = 1 + (int(query.times[-1]) // _SPAN if len(query) else 0)
-        for number, hypothesis in enumerate(hypotheses() if tried is None else tried):
-            keys, times = pair_keys(query, hypothesis=hypothesis)
+        tried = hypotheses() if tried is None else tried
+        for number, (hypothesis, (keys, times)) in enumerate(zip(tried, pair_keys(query, tried), strict=True)):
             first = self.offsets[keys].astype(np.int64)
             counts = self.offsets[keys + 1].astype(np.int64) - first
             # Rare pairs say most, and common ones cost most.
@@ -492,20 +517,34 @@ def _fits(
     near_pitch: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Landmarks of the query that the target has on a line, and how many steps later than the line."""
-    rows = np.flatnonzero(inside)
+    pitch = query.pitches.astype(np.int64) + shift
+    rows = np.flatnonzero(inside & (pitch >= 0) & (pitch < PITCHES))
     expected = speed * query.times[rows] + offset
-    at = np.rint(expected).astype(np.int64)
-    pitch = query.pitches[rows].astype(np.int64) + shift
-    codes = target.codes
-    found = np.full(len(rows), np.inf)
-    for lag in sorted(range(-near_time, near_time + 1), key=abs):
-        low = 128 * (at + lag) + np.clip(pitch - near_pitch, 0, 127)
-        high = 128 * (at + lag) + np.clip(pitch + near_pitch, 0, 127)
-        has = np.searchsorted(codes, high, side="right") > np.searchsorted(codes, low)
-        has &= np.isinf(found) & (pitch >= 0) & (pitch < PITCHES) & (at + lag >= 0)
-        found[has] = (at + lag - expected)[has]
+    found = _errors(target, expected, pitch[rows], near_time, near_pitch)
     fits = np.isfinite(found)
     return rows[fits], found[fits]
+
+
+def _errors(
+    target: SoundFeatures,
+    expected: NDArray[np.float64],
+    pitch: NDArray[np.int64],
+    near_time: int,
+    near_pitch: int,
+) -> NDArray[np.float64]:
+    """How many steps later than expected [N] the target has a landmark of about this pitch; infinite where it has
+    none near."""
+    at = np.rint(expected).astype(np.int64)
+    low, high = 128 * at + np.maximum(pitch - near_pitch, 0), 128 * at + np.minimum(pitch + near_pitch, 127)
+    codes = np.append(target.codes, np.iinfo(np.int64).max)
+    found = np.full(len(at), np.inf)
+    left = np.arange(len(at))
+    for lag in sorted(range(-near_time, near_time + 1), key=abs):
+        has = codes[np.searchsorted(codes, low[left] + 128 * lag)] <= high[left] + 128 * lag
+        rows = left[has]
+        found[rows] = at[rows] + lag - expected[rows]
+        left = left[~has]
+    return found
 
 
 # Offsets in steps at which chance is measured, besides those of neighbors of a line.
@@ -526,9 +565,10 @@ def _stretches(
     rows, _ = _fits(query, target, inside, speed, offset, shift, *near)
     fits = np.zeros(len(query), np.bool_)
     fits[rows] = True
-    shares = sorted(
-        len(_fits(query, target, inside, speed, offset + lag, shift, *near)[0]) / count for lag in _ELSEWHERE
-    )
+    pitch = query.pitches[inside].astype(np.int64) + shift
+    elsewhere = np.concatenate([speed * query.times[inside] + (offset + lag) for lag in _ELSEWHERE])
+    others = _errors(target, elsewhere, np.tile(pitch, len(_ELSEWHERE)), *near)
+    shares = sorted((np.isfinite(others).reshape(len(_ELSEWHERE), count).sum(axis=1) / count).tolist())
     # The highest but one: rhythms and held tones fit at many offsets.
     chance = min(max(settings.least_chance, shares[-2]), 0.6)
     fitting = max(settings.agreement, chance + 0.15)
