@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -128,6 +129,16 @@ def test_the_page_holds_the_query(client: TestClient) -> None:
     assert "<b>.mp4" not in page
     assert client.get("/search").status_code == 200
     assert client.get("/search?video=99999").status_code == 404
+
+
+def test_the_page_of_an_index_with_sound_offers_the_rules_of_a_score(library: Library, connect: Connect) -> None:
+    assert '<select id="by">' in connect(library.index).get("/search").text
+
+
+def test_the_page_of_an_index_without_sound_offers_no_rule(tmp_path: Path, connect: Connect) -> None:
+    with Index.open(tmp_path / "silent.vidkin", create=True) as index:
+        index.use_sound(False)
+    assert '<select id="by">' not in connect(tmp_path / "silent.vidkin").get("/search").text
 
 
 def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, connect: Connect) -> None:

@@ -481,6 +481,7 @@ def choose_format(form: OutputFormat, *, json: bool) -> OutputFormat:
 _COLUMNS = (
     *("query", "rank", "score", "path", "missing"),
     *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored", "turned"),
+    *("picture", "sound"),
 )
 
 
@@ -498,10 +499,13 @@ def print_tsv_header() -> None:
 
 
 def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None:
-    """One line for each segment, one for a match without any; columns are separated by tabs, times are seconds."""
+    """One line for each segment, one for a match without any; columns are separated by tabs, times are seconds. Where
+    the picture has no segments, they are those of the sound."""
     for rank, match in enumerate(matches, start=first_rank):
         facts = (os.fspath(query), str(rank), f"{match.score:.4f}", match.path, yes_no(match.missing))
-        for segment in match.segments:
+        witnesses = ["" if value is None else f"{value:.4f}" for value in (match.picture, match.sound)]
+        segments = match.segments or match.sound_segments
+        for segment in segments:
             seconds = (
                 segment.query_start,
                 segment.query_end,
@@ -510,9 +514,9 @@ def print_tsv(query: Path, matches: Sequence[Match], *, first_rank: int) -> None
                 segment.speed,
             )
             edits = yes_no(segment.mirrored), str(segment.turned)
-            write_tsv((*facts, *(f"{value:.3f}" for value in seconds), *edits))
-        if not match.segments:
-            write_tsv((*facts, *[""] * (len(_COLUMNS) - len(facts))))
+            write_tsv((*facts, *(f"{value:.3f}" for value in seconds), *edits, *witnesses))
+        if not segments:
+            write_tsv((*facts, *[""] * (len(_COLUMNS) - len(facts) - 2), *witnesses))
 
 
 def yes_no(value: bool) -> str:

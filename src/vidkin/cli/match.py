@@ -27,6 +27,7 @@ from vidkin.cli.console import (
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
+    ByOption,
     ExtractorOption,
     IndexOption,
     JsonOption,
@@ -35,6 +36,7 @@ from vidkin.cli.options import (
     RayOption,
     WeightsOption,
     WhiteningOption,
+    Witness,
     extractor_name,
 )
 from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
@@ -69,6 +71,7 @@ def match(
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     mirror: MirrorOption = True,
+    by: ByOption = Witness.PICTURE,
     ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
@@ -100,6 +103,14 @@ def match(
             first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror, ray=ray
         )
         result = replace(result, segments=refine_segments(first, second, result.segments))
+    picture_score = result.score
+    if by is not Witness.PICTURE:
+        from vidkin.index.query.sound import ADD_SOUND, check_by, score_by
+
+        if result.sound is None:
+            needed = f"--by {by.value} needs the sound of both files, and one has none"
+            raise InvalidArgumentError(f"{needed}; of an index without sound, {ADD_SOUND}")
+        result = replace(result, score=score_by(check_by(by.value), result.score, result.sound))
     pairs = frame_pairs(result)
     if picture is not None or (frames is not None and pairs):
         from vidkin.rendering.pictures import draw_map, draw_pairs
@@ -114,6 +125,8 @@ def match(
                 "query": first,
                 "target": second,
                 **result.to_dict(),
+                "by": by.value,
+                "picture_score": picture_score,
                 "frame_pairs": pairs,
                 "picture": picture,
                 "frames": frames if pairs else None,
@@ -123,7 +136,16 @@ def match(
     if form is not OutputFormat.TABLE:
         from vidkin.index import Match
 
-        matches = [Match(os.fspath(second), result.score, result.segments)]
+        matches = [
+            Match(
+                os.fspath(second),
+                result.score,
+                result.segments,
+                picture=picture_score,
+                sound=result.sound,
+                sound_segments=result.sound_segments,
+            )
+        ]
         if form is OutputFormat.PLAIN:
             print_plain(matches)
         else:
@@ -137,6 +159,8 @@ def match(
         note("Scores are specific to this model: higher means more of the same kind, 1 identical.")
     else:
         say(f"No segment of the query (0:00.0 - {clock(float(result.query_times[-1]))}) matches.")
+    if by is not Witness.PICTURE:
+        say(f"Picture: {picture_score:.2f}")
     if result.sound is not None:
         say(f"Sound: {result.sound:.2f}" + (":" if result.sound_segments else ", nothing in common"))
         if result.sound_segments:
@@ -178,6 +202,9 @@ def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputF
         )
         speed = "" if found.speed == 1.0 else f", at {found.speed:.3f} times the speed"
         say(f"Offset {found.offset:+.3f} s: moment t of the first is {found.offset:+.3f} s + t of the second{speed}.")
+        for path, track in ((first, found.query_track), (second, found.target_track)):
+            if track:
+                say(path_text(path).append(f": by its sound track {track + 1}"))
         if written is not None:
             say(path_text(written).append(": both recordings, placed"))
     else:

@@ -179,6 +179,7 @@ def _print(
         rest = "no more matches" if offset else "nothing similar found"
         least = f" with a score of at least {threshold:g}" if threshold else ""
         say(path_text(query).append(f": {rest}{least}"))
+        _explain_short_sound(query)
         return
     if is_one_of_many:
         say(path_text(query, style="bold").append(":"))
@@ -188,6 +189,17 @@ def _print(
         print_plain(matches)
     else:
         print_matches(matches, first_rank=offset + 1)
+
+
+def _explain_short_sound(query: Path) -> None:
+    """Say so where a file that has only sound was not found because there is little of it."""
+    from vidkin.index.query.sound import SHORTEST_SOUND, has_only_sound, hear
+
+    if not has_only_sound(query):
+        return
+    length = max((track.length for track in hear(query)), default=0.0)
+    if length < SHORTEST_SOUND:
+        note(f"Its sound lasts {length:.1f} s; from {SHORTEST_SOUND:g} s on, a recording is found surely.")
 
 
 def _is_unmatched(document: Mapping[str, Any]) -> bool:

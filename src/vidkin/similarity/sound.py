@@ -527,7 +527,7 @@ def _fits(
 
 def _errors(
     target: SoundFeatures,
-    expected: NDArray[np.float64],
+    expected: NDArray[np.floating],
     pitch: NDArray[np.int64],
     near_time: int,
     near_pitch: int,

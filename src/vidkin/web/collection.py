@@ -74,6 +74,11 @@ class SharedIndex:
         return self._lister.extractor_name
 
     @property
+    def has_sound(self) -> bool:
+        """Whether the sound of files is described, and may count in a search."""
+        return self._lister.manifest.sound
+
+    @property
     def has_segments(self) -> bool:
         """Whether the scores identify copies and where they match; otherwise they order kinds of videos."""
         return self._lister.manifest.has_segments

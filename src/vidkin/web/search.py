@@ -149,7 +149,13 @@ async def show_search(
     source = None
     if video is not None or upload is not None:
         source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
-    values = {"source": source, "has_segments": site.index.has_segments, "unrelated": UNRELATED}
+    index = site.index
+    values = {
+        "source": source,
+        "has_segments": index.has_segments,
+        "has_sound": index.has_sound,
+        "unrelated": UNRELATED,
+    }
     values["is_empty"] = await site.lists.run(site.is_empty)
     return site.page("search.html", request, values)
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
-from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.media import Frames, open_probed, write_video
 from vidkin.media.frames import EvenFrames, join_frames
 from vidkin.similarity import (
@@ -44,6 +43,9 @@ from vidkin.similarity import (
     scorer_of,
 )
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
+
+if TYPE_CHECKING:
+    from vidkin.index.storage.sound_files import SoundSearch
 
 FrameQuery = Image.Image | NDArray[np.uint8] | Frames
 """A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
@@ -459,6 +461,8 @@ class SearchParts:
     def sound(self, manifest: Manifest) -> SoundSearch | None:
         """What searches the sound of the index; None where none of it is known."""
         if self._sound is None and manifest.has_sound(self._place):
+            from vidkin.index.storage.sound_files import SoundSearch
+
             self._sound = SoundSearch(self._place)
         return self._sound if manifest.sound else None
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import open_extractor
 from vidkin.features.describe import HANG_TIMEOUT
-from vidkin.features.sound import describe_sound
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import HangError, Query, SearchParts, describe_query, run_watched
 from vidkin.index.query.stages import (
@@ -34,15 +33,19 @@ from vidkin.index.query.stages import (
 )
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
-from vidkin.media.sound import open_sound
 from vidkin.similarity import scorer_of
-from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks, compare_sounds
+
+if TYPE_CHECKING:  # a search of an index without sound loads nothing of it
+    from vidkin.similarity.sound import SoundFeatures, SoundScore
 
 By = Literal["picture", "sound", "either", "both"]
 """What a score is made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``)."""
 
 ADD_SOUND = "`vidkin index PATH --sound` adds it"
 """What to do where the sound of an index is not known."""
+
+SHORTEST_SOUND = 3.0
+"""Seconds of sound below which there may be too little for a score of .7."""
 
 # Matches of the picture that the sound is asked about where both count.
 _CANDIDATES = 30
@@ -70,6 +73,8 @@ def hear(
         path: A video or an audio file.
         start, end: Stretch, seconds.
     """
+    from vidkin.features.sound import describe_sound
+
     try:
         return run_watched(
             lambda beat: describe_sound(path, start=start or 0.0, end=end, on_read=lambda: beat("decoding")),
@@ -81,6 +86,8 @@ def hear(
 
 def has_only_sound(path: str | os.PathLike[str]) -> bool:
     """Whether a file has sound and no pictures, or a cover only."""
+    from vidkin.media.sound import open_sound
+
     try:
         with open_sound(path) as (container, _):
             import av
@@ -191,6 +198,8 @@ def add_sound(
     end: float | None = None,
 ) -> Comparison:
     """A comparison of pictures with what the sound says: landmarks of the target, or its file."""
+    from vidkin.similarity.sound import best_of_tracks
+
     known = hear(target) if isinstance(target, str | os.PathLike) else target
     score = best_of_tracks(hear(query, start=start, end=end), known) if known else None
     if score is None:
@@ -216,6 +225,8 @@ def join_witnesses(
         by: The rule.
         pictures: Matches of the picture of videos that only the sound found, by their ids.
     """
+    from vidkin.similarity.sound import SoundScore
+
     by_id = {record.id: record for record in records if record.status == "ok"}
     found = {match.video_id: match for match in matches if match.video_id in by_id}
     if by != "picture":
@@ -295,6 +306,9 @@ def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -
     Raises:
         MediaError: One of them cannot be read, or has no sound.
     """
+    from vidkin.features.sound import describe_sound
+    from vidkin.similarity.sound import compare_sounds
+
     first, second = describe_sound(query), describe_sound(target)
     scored = [
         (compare_sounds(one, other), number, place)

@@ -44,7 +44,7 @@ async function search({ push = true } = {}) {
   const mine = running;
   try {
     const threshold = Number(find("threshold").value) || 0;
-    const body = { ...query, threshold, mirrored: find("mirrored").checked };
+    const body = { ...query, threshold, mirrored: find("mirrored").checked, by: find("by")?.value ?? "picture" };
     const result = await api("/api/search", { method: "POST", body, signal: running.signal, onWait: (position) => (find("summary").textContent = waiting(position)) });
     const count = result.matches.length;
     find("summary").textContent = count
@@ -118,7 +118,10 @@ function heard(match) {
 }
 
 function showMatch(match, query) {
-  const { video, segments } = match;
+  const { video } = match;
+  // Where the picture says nothing, the sound says where.
+  const byEar = match.segments.length === 0 && match.sound_segments.length > 0;
+  const segments = byEar ? match.sound_segments : match.segments;
   const still = panel.source.still || query.box;
   const stretch = (segment, side) => `${clock(segment[`${side}_start`])} - ${clock(segment[`${side}_end`])}`;
   const label = (segment) => {
@@ -126,7 +129,7 @@ function showMatch(match, query) {
     const where = still || video.still ? target : `${stretch(segment, "query")} at ${target}`;
     return [where, `score ${segment.score.toFixed(2)}`, segment.part, ...kindsOf(segment)].filter(Boolean).join(", ");
   };
-  const play = (index) => showStep(match, segments[index], query);
+  const play = (index) => segments[index] && showStep(match, segments[index], query);
   const first = segments[0];
   const picture = make("button", { type: "button", class: "picture", "aria-label": `Play ${video.name} beside the query`, onclick: () => play(0) },
     video.missing ? make("span", { class: "none" }, "the file is gone") : make("img", { src: `${video.thumbnail}${first ? `&time=${((first.target_start + first.target_end) / 2).toFixed(1)}` : ""}`, alt: "", loading: "lazy" }));
