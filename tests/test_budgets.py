@@ -61,12 +61,12 @@ def test_a_command_loads_nothing_that_learns(library: Path, command: list[str]) 
     assert loaded & {*LEARNING, "pydantic"} == set()
 
 
-def test_a_search_of_an_index_without_sound_loads_nothing_that_describes_or_compares_it(library: Path) -> None:
+def test_a_search_of_an_index_without_sound_loads_nothing_that_describes_or_reads_it(library: Path) -> None:
     with Index.open(library / "silent.vidkin", create=True) as index:
         index.use_sound(False)
         index.add([library / "clip.mp4"])
     loaded = loaded_by(library, ["search", "clip.mp4", "--index", "silent.vidkin"])
-    of_sound = {"vidkin.features.sound", "vidkin.similarity.sound", "vidkin.index.storage.sound_files"}
+    of_sound = {"vidkin.features.sound", "vidkin.index.storage.sound_files"}
     assert not of_sound & set(loaded)
 
 

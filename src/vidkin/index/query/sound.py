@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result
@@ -34,9 +34,7 @@ from vidkin.index.query.stages import (
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import scorer_of
-
-if TYPE_CHECKING:  # a search of an index without sound loads nothing of it
-    from vidkin.similarity.sound import SoundFeatures, SoundScore
+from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks, compare_sounds
 
 By = Literal["picture", "sound", "either", "both"]
 """What a score is made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``)."""
@@ -198,8 +196,6 @@ def add_sound(
     end: float | None = None,
 ) -> Comparison:
     """A comparison of pictures with what the sound says: landmarks of the target, or its file."""
-    from vidkin.similarity.sound import best_of_tracks
-
     known = hear(target) if isinstance(target, str | os.PathLike) else target
     score = best_of_tracks(hear(query, start=start, end=end), known) if known else None
     if score is None:
@@ -225,8 +221,6 @@ def join_witnesses(
         by: The rule.
         pictures: Matches of the picture of videos that only the sound found, by their ids.
     """
-    from vidkin.similarity.sound import SoundScore
-
     by_id = {record.id: record for record in records if record.status == "ok"}
     found = {match.video_id: match for match in matches if match.video_id in by_id}
     if by != "picture":
@@ -307,7 +301,6 @@ def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -
         MediaError: One of them cannot be read, or has no sound.
     """
     from vidkin.features.sound import describe_sound
-    from vidkin.similarity.sound import compare_sounds
 
     first, second = describe_sound(query), describe_sound(target)
     scored = [
