@@ -104,13 +104,7 @@ def match(
         )
         result = replace(result, segments=refine_segments(first, second, result.segments))
     picture_score = result.score
-    if by is not Witness.PICTURE:
-        from vidkin.index.query.sound import ADD_SOUND, check_by, score_by
-
-        if result.sound is None:
-            needed = f"--by {by.value} needs the sound of both files, and one has none"
-            raise InvalidArgumentError(f"{needed}; of an index without sound, {ADD_SOUND}")
-        result = replace(result, score=score_by(check_by(by.value), result.score, result.sound))
+    result = _scored_by(by, result)
     pairs = frame_pairs(result)
     if picture is not None or (frames is not None and pairs):
         from vidkin.rendering.pictures import draw_map, draw_pairs
@@ -136,16 +130,8 @@ def match(
     if form is not OutputFormat.TABLE:
         from vidkin.index import Match
 
-        matches = [
-            Match(
-                os.fspath(second),
-                result.score,
-                result.segments,
-                picture=picture_score,
-                sound=result.sound,
-                sound_segments=result.sound_segments,
-            )
-        ]
+        heard = result.sound, result.sound_segments
+        matches = [Match(os.fspath(second), result.score, result.segments, -1, False, picture_score, *heard)]
         if form is OutputFormat.PLAIN:
             print_plain(matches)
         else:
@@ -171,6 +157,18 @@ def match(
         say(path_text(frames).append(": matching frames"))
     elif frames is not None:
         note("No segment matches, so there are no matching frames to draw.", style="yellow")
+
+
+def _scored_by(by: Witness, result: Comparison) -> Comparison:
+    """The comparison with the score of a rule."""
+    from vidkin.index.query.sound import ADD_SOUND, check_by, score_by
+
+    if by is Witness.PICTURE:
+        return result
+    if result.sound is None:
+        needed = f"--by {by.value} needs the sound of both files, and one has none"
+        raise InvalidArgumentError(f"{needed}; of an index without sound, {ADD_SOUND}")
+    return replace(result, score=score_by(check_by(by.value), result.score, result.sound))
 
 
 def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputFormat) -> None:
