@@ -126,7 +126,7 @@ def test_a_new_index_needs_an_extractor_or_create(tmp_path: Path) -> None:
     with vidkin.Index.open(tmp_path / "made", create=True) as index:
         assert index.extractor_name == "vidkin"
     with vidkin.Index.open(tmp_path / "named") as index:
-        assert index.worker_spec == WorkerSpec("classical")
+        assert index.worker_spec == WorkerSpec("classical", sound=True)
 
 
 def test_an_executor_has_at_least_one_worker() -> None:

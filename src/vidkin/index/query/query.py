@@ -400,6 +400,7 @@ class SearchParts:
 
     Attributes:
         common: Frames that many videos of the index share, as of the last :meth:`refresh`.
+        store: Records, features and windows.
         weighed: Features of the videos that were scored last.
     """
 
@@ -412,9 +413,9 @@ class SearchParts:
     ) -> None:
         self.common = CommonFrames()
         self.weighed = WeighedFeatures()
+        self.store = store
         self._place = place
         self._manifest = manifest
-        self._store = store
         self._open_extractor = open_extractor
         self._extractor: FrameExtractor | None = None
         self._calibration: Calibration | None = None
@@ -449,11 +450,6 @@ class SearchParts:
         return self._scorer
 
     @property
-    def store(self) -> VectorStore:
-        """Records, features and windows."""
-        return self._store
-
-    @property
     def of_queries(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
         """What :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
         return self.extractor, self.calibration, self.common
@@ -468,7 +464,7 @@ class SearchParts:
 
     def readings(self) -> Readings:
         """Reads videos of the index again, as finely as queries."""
-        return Readings(self._store, *self.of_queries, self._manifest.sampling_rate)
+        return Readings(self.store, *self.of_queries, self._manifest.sampling_rate)
 
     def state_of_scores(self) -> str:
         """Identifies what the score of two videos of the index depends on besides the two files."""
@@ -484,11 +480,11 @@ class SearchParts:
             self.common = CommonFrames.open(self._place)
         if self._has_changed(MEASURE_FILE) | self._has_changed(LearnedScale.FILE):
             self._scorer = None
-        return self._store.refresh()
+        return self.store.refresh()
 
     def records(self) -> list[VideoRecord]:
         """All records of the index; warns of those that no search finds until their files are read again."""
-        records = self._store.videos()
+        records = self.store.videos()
         stale = [record.path for record in records if record.needs_reindex]
         if stale:
             _logger.warning(
@@ -505,8 +501,8 @@ class SearchParts:
         self._update_scale()
         if not paths or not self.scorer.has_segments:
             return  # what many videos share is exactly what makes them the same kind
-        ids = [record.id for path in paths if (record := self._store.find(path)) is not None]
-        vectors = find_common(self._store, ids)
+        ids = [record.id for path in paths if (record := self.store.find(path)) is not None]
+        vectors = find_common(self.store, ids)
         if len(vectors):
             CommonFrames.open_found(self._place).merge(vectors).save(self._place)
 
@@ -516,9 +512,9 @@ class SearchParts:
             return
         scorer, known = scorer_of(self.extractor), LearnedScale.open(self._place)
         assert isinstance(scorer, LearnedScorer)
-        total = sum(record.status == "ok" and bool(record.frames) for record in self._store.videos())
+        total = sum(record.status == "ok" and bool(record.frames) for record in self.store.videos())
         if total and (known is None or known.scorer != scorer.identity or known.is_outgrown(total)):
-            measure_scale(self._store, scorer).save(self._place)
+            measure_scale(self.store, scorer).save(self._place)
             self._scorer = None
 
     def check_scale(self, threshold: float) -> None:
