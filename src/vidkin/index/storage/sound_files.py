@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 import zlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -200,8 +201,8 @@ class SoundTable:
 
     @classmethod
     def open(cls, place: Place) -> SoundTable | None:
-        """The table of an index; None if there is none, or one of another version. A local one is not read but mapped:
-        a search touches a small part of it.
+        """The table of an index; None if there is none, or one of another version. A local one is not read but mapped,
+        but on Windows: a search touches a small part of it.
 
         Raises:
             CollectionDamagedError: It is cut off or not what was written.
@@ -209,7 +210,8 @@ class SoundTable:
         if not place.has_file(cls.FILE):
             return None
         with reading(place.address(cls.FILE)):
-            if place.folder is not None:
+            # Windows replaces no file that is mapped anywhere, so that no update could write the next table.
+            if place.folder is not None and not sys.platform.startswith("win"):
                 stored: Any = memoryview(np.memmap(place.folder / cls.FILE, np.uint8, "r"))  # type: ignore[arg-type]
             else:
                 stored = place.read(cls.FILE) or b""
