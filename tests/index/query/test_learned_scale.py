@@ -119,7 +119,14 @@ class TestDuplicates:
             parts.check_scale(0.7)
         parts.check_scale(0.75)
 
-    def test_of_too_few_videos_come_with_a_warning(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_of_too_few_videos_are_refused_with_their_number(self, tmp_path: Path) -> None:
         measure_scale(one_camera(5), OF_PHOTOGRAPHS).save(open_place(tmp_path))
-        self.parts(tmp_path).check_scale(0.7)
-        assert "it is not known how high the model scores unrelated videos" in caplog.text
+        with pytest.raises(
+            CollectionMismatchError,
+            match=r"5 videos with 10 unrelated pairs are too few to say .*; add videos \(12 are enough\)",
+        ):
+            self.parts(tmp_path).check_scale(0.7)
+
+    def test_are_refused_where_nothing_was_measured(self, tmp_path: Path) -> None:
+        with pytest.raises(CollectionMismatchError, match=r"it was never measured .*; `vidkin index` on its folders"):
+            self.parts(tmp_path).check_scale(0.7)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vidkin._base.values import parse_json
+from vidkin.errors import CollectionMismatchError
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import reading, write_whole
 from vidkin.index.storage.place import Place
@@ -85,6 +86,36 @@ class LearnedScale:
     def save(self, place: Place) -> None:
         """Write to the index, whole or not at all."""
         write_whole(place, self.FILE, json.dumps(asdict(self)).encode())
+
+
+def require_proven(scale: LearnedScale | None, threshold: float, index: str) -> None:
+    """Refuse to call videos copies by a score that unrelated videos of the index reach, or may reach.
+
+    Args:
+        scale: What was measured in the index; None if nothing was.
+        threshold: From this score on two videos are called copies.
+        index: Address of the index, for messages.
+
+    Raises:
+        CollectionMismatchError: An unrelated pair reaches the threshold, or what such pairs reach is not known.
+    """
+    if scale is None:
+        raise CollectionMismatchError(
+            f"{index}: it was never measured how high the model scores unrelated videos here, so that no score means a "
+            "copy; `vidkin index` on its folders measures it"
+        )
+    if not scale.is_measured:
+        raise CollectionMismatchError(
+            f"{index}: {scale.videos} videos with {scale.pairs} unrelated pairs are too few to say how high the model "
+            f"scores unrelated videos, so that no score means a copy; add videos ({_FEWEST_VIDEOS} are enough), or "
+            "index with the default extractor to find copies"
+        )
+    if scale.highest >= threshold:
+        raise CollectionMismatchError(
+            f"{index}: the model gives an unrelated pair of its videos a score of {scale.highest:.2f} (highest of "
+            f"{scale.pairs} pairs), so that {threshold:g} and more does not mean a copy; choose a threshold above it, "
+            "or index with the default extractor to find copies"
+        )
 
 
 def measure_scale(store: VectorStore, scorer: LearnedScorer) -> LearnedScale:

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns, Turn
 from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, find_common, weigh_features
-from vidkin.index.query.learned_scale import LearnedScale, measure_scale
+from vidkin.index.query.learned_scale import LearnedScale, measure_scale, require_proven
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
@@ -521,23 +521,12 @@ class SearchParts:
         """Refuse to call videos copies by the scores of a comparator that does not tell strangers from them here.
 
         Raises:
-            CollectionMismatchError: An unrelated pair of the index reaches the threshold.
+            CollectionMismatchError: An unrelated pair of the index reaches the threshold, or what unrelated pairs reach
+                was not measured: the index has too few of them, or is older than this measurement.
         """
         if self._manifest.measure != LEARNED:
             return
-        scale = LearnedScale.open(self._place)
-        if scale is None or not scale.is_measured:
-            _logger.warning(
-                "it is not known how high the model scores unrelated videos of %s, which has too few of them or was "
-                "made by an earlier version (`vidkin index` measures it); look at what it calls copies",
-                self._place.uri,
-            )
-        elif scale.highest >= threshold:
-            raise CollectionMismatchError(
-                f"{self._place.uri}: the model gives an unrelated pair of its videos a score of {scale.highest:.2f} "
-                f"(highest of {scale.pairs} pairs), so that {threshold:g} and more does not mean a copy; choose a "
-                "threshold above it, or index with the default extractor to find copies"
-            )
+        require_proven(LearnedScale.open(self._place), threshold, self._place.uri)
 
     def _learned_scorer(self) -> Scorer:
         scorer, scale = scorer_of(self.extractor), LearnedScale.open(self._place)
