@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.seasons import shots
-from vidkin.index.recurring.clips import Clip, share_covered
+from vidkin.index.recurring.clips import Clip, agree_beside, share_covered, unit
 from vidkin.index.recurring.ends import TimeLine, find_end
 
 STEP = 0.1
@@ -137,3 +137,17 @@ def test_a_title_over_one_of_two_covers_as_many_cells_as_it_has() -> None:
     assert share_covered([(plain.cells(), titled.cells())]) == pytest.approx(18 / 240, abs=6 / 240)
     assert share_covered([(plain.cells(), darker.cells())]) == 0
     assert share_covered([(plain.cells(), clip(ROCKET).cells())]) == 0
+
+
+def test_behind_a_card_that_both_files_have_shots_must_agree_well_to_be_the_same() -> None:
+    """Of 12 pictures nine are the card; the others correlate at 1 with themselves, and at much less than .95 mixed."""
+    card = [COFFEE[0]] * 9
+    mixed = [(0.3 * one + 0.7 * other).astype(np.uint8) for one, other in zip(CHELSEA[:3], ROCKET[:3], strict=True)]
+    first, second = clip(card + CHELSEA[:3]).cells(), clip(card + mixed).cells()
+    still = unit(first)[0]
+    assert agree_beside(still, [[(first, first)]])
+    assert not agree_beside(still, [[(first, second)]])
+    assert agree_beside(still, [[(first[:9], second[:9])]])
+    # Another aspect of the same moments in which they agree is enough; an end at which they do not is one too many.
+    assert agree_beside(still, [[(first, second), (first, first)]])
+    assert not agree_beside(still, [[(first, first)], [(first, second)]])

@@ -211,8 +211,15 @@ def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-# Pictures without what only one of two shows, such as a title.
+# Pictures of both files at the same moments, and those without what only one of two shows, such as a title.
 
+
+MomentPairs = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
+"""Cells [N, G] of the same moments of two clips, for each aspect in which they can be compared."""
+
+_FLAT = 2.0  # gray levels: cells of a picture that differ by less show nothing
+# Correlation of the pictures of a stretch from which it is still; of those of two files from which they are the same.
+STILL, SURE_MATCH = 0.95, 0.95
 
 # Share of the cells that is left out: those that differ most.
 _UNEQUAL = 0.2
@@ -236,6 +243,29 @@ def _compare_most(
     alike = products / np.maximum(np.sqrt(squares * other_squares), 1e-6)
     left = two - (products / np.maximum(squares, 1.0))[:, None] * one
     return (np.sqrt(squares), np.sqrt(other_squares)), alike.astype(np.float32), left.astype(np.float32)
+
+
+def unit(cells: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cells without their mean and of unit length; zeros for pictures that show nothing."""
+    centered = cells - cells.mean(axis=1, keepdims=True)
+    size = np.linalg.norm(centered, axis=1, keepdims=True)
+    shown = size > _FLAT * np.sqrt(cells.shape[1])
+    units: NDArray[np.float32] = np.where(shown, centered / np.maximum(size, 1e-6), 0.0)
+    return units
+
+
+def agree_beside(still: NDArray[np.float32], inside: Sequence[MomentPairs]) -> bool:
+    """Whether both files show the same in what is not the still picture; also if that is nothing.
+
+    Behind a card that all files have, two shots may resemble each other by chance.
+    """
+    for pairs in inside:
+        beside = unit(pairs[0][0]) @ still < STILL
+        if beside.any():
+            best = max(float((unit(one) * unit(two)).sum(axis=1)[beside].mean()) for one, two in pairs)
+            if best < SURE_MATCH:
+                return False
+    return True
 
 
 def share_covered(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> float:

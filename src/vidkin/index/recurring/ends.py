@@ -13,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
-from vidkin.index.recurring.clips import REACH, Clip, Clips, count_with_dim, share_covered
+from vidkin.index.recurring.clips import (
+    REACH,
+    STILL,
+    SURE_MATCH,
+    Clip,
+    Clips,
+    MomentPairs,
+    agree_beside,
+    count_with_dim,
+    share_covered,
+    unit,
+)
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media.frames import SAME_TIME
@@ -23,7 +34,6 @@ _logger = logging.getLogger(__name__)
 StretchEnd = Literal["start", "end"]
 _SIDES: tuple[StretchEnd, StretchEnd] = ("start", "end")
 
-_FLAT = 2.0  # gray levels: cells of a picture that differ by less show nothing
 _SPEEDS = (1.0, 24 / 25, 25 / 24)
 _SHIFT, _STEP = 1.6, 0.02  # seconds: how far the other file is shifted to find the same frame, and in which steps
 _OTHER_SPEED = 3.0  # sum of (correlation - bound) that tells another speed than that of the stored features
@@ -111,10 +121,10 @@ class FittedStretch(NamedTuple):
 _LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
 
 
-# Correlation of all pictures of a stretch from which it is still, and seconds between those that are compared. Two of
-# them are the same if their pictures agree so well, and what moves in them does.
-_STILL, _STILL_STEP = 0.95, 0.25
-_SURE_MATCH, _SURE_MOTION = 0.95, 0.6
+# Share of the pictures of a still stretch that agree (a little of the next shot may follow a card in both files), and
+# seconds between those that are compared. Two of them are the same if what moves in them agrees so well.
+_MOST_OF_STILL, _STILL_STEP = 0.75, 0.25
+_SURE_MOTION = 0.6
 # Correlation of how the pictures depart from their mean, and the number of frames that tell it. Pictures that stay as
 # they are must all agree well, or follow each other for some seconds.
 _LEAST_COURSE, _LEAST_FRAMES = 0.75, 6
@@ -150,8 +160,9 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
     if motions and max(motions) < _LEAST_MOTION_MATCH:
         return None
-    course = _same_course(clips, (first, second), starts, ends)
-    is_sure = min(starts.match, ends.match) >= _SURE_MATCH
+    inside = _pictures_inside(clips, (first, second), starts, ends)
+    course = _same_course(inside)
+    is_sure = min(starts.match, ends.match) >= SURE_MATCH
     if course is None:
         if match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST:
             return None
@@ -160,24 +171,21 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     elif course < _LEAST_COURSE:
         return None
     is_moving = course is not None and max(motions, default=0.0) >= _SURE_MOTION
-    if not (is_sure and is_moving) and _is_still(clips, first, starts.first, ends.first):
+    still = _still_picture(clips, first, starts.first, ends.first)
+    if still is not None and not (is_sure and is_moving and agree_beside(still, inside)):
         return None
     times = starts.first, ends.first, starts.second, ends.second
-    covered = min(map(share_covered, _pictures_inside(clips, (first, second), starts, ends)), default=0.0)
+    covered = min(map(share_covered, inside), default=0.0)
     return FittedStretch(*times, stretch.score, max(0.0, match), covered, line.speed)
-
-
-_MomentPairs = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
-"""Cells [N, G] of the same moments of two clips, for each aspect in which they can be compared."""
 
 
 def _pictures_inside(
     clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit
-) -> list[_MomentPairs]:
+) -> list[MomentPairs]:
     """What both files show inside of a stretch, at each of its ends where some frames were read."""
     speed = (ends.second - starts.second) / (ends.first - starts.first)
     line = TimeLine(starts.first, starts.second, speed)
-    found: list[_MomentPairs] = []
+    found: list[MomentPairs] = []
     for fit in (starts, ends):
         clip, other = (
             clips.around(record, min(max(0.0, time), record.duration))
@@ -193,14 +201,13 @@ def _pictures_inside(
     return found
 
 
-def _same_course(clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit) -> float | None:
+def _same_course(inside: list[MomentPairs]) -> float | None:
     """Correlation of how both videos depart from their mean picture inside of a stretch, at the better of its ends.
 
     A camera that stands still shows much the same picture at any time; what passes before it is each time something
     else. None if the pictures stay as they are.
     """
-    pictures = _pictures_inside(clips, files, starts, ends)
-    found = [_departures(*both) for pairs in pictures for both in pairs]
+    found = [_departures(*both) for pairs in inside for both in pairs]
     return max((each for each in found if each is not None), default=None)
 
 
@@ -213,8 +220,9 @@ def _departures(first: NDArray[np.float32], second: NDArray[np.float32]) -> floa
     return _correlation(*changes)
 
 
-def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bool:
-    """Whether a stretch is one picture, as far as it is seen around its ends: a card, or a camera that stands still.
+def _still_picture(clips: Clips, record: VideoRecord, start: float, end: float) -> NDArray[np.float32] | None:
+    """The picture [G] that a stretch is but for a short rest, as far as it is seen around its ends: of a card, or of a
+    camera that stands still; None if it moves.
 
     Such a stretch resembles itself and others at any offset.
     """
@@ -222,10 +230,14 @@ def _is_still(clips: Clips, record: VideoRecord, start: float, end: float) -> bo
     for time in (start, min(end, record.duration)):
         clip = clips.around(record, time)
         inside = np.flatnonzero((clip.times >= start - SAME_TIME) & (clip.times < end - SAME_TIME))
-        pictures.append(_unit(clip.cells())[inside[:: max(1, round(_STILL_STEP / clip.step))]])
+        pictures.append(unit(clip.cells())[inside[:: max(1, round(_STILL_STEP / clip.step))]])
     units = np.concatenate(pictures)
     units = units[units.any(axis=1)]
-    return len(units) > 0 and float((units @ units.T).min()) >= _STILL
+    if len(units) == 0:
+        return None
+    same = (units @ units.T >= STILL).mean(axis=1)
+    most = int(np.argmax(same))
+    return units[most] if same[most] >= _MOST_OF_STILL else None
 
 
 def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
@@ -276,7 +288,7 @@ def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Rough
     starts, ends = (stretch.first_start, stretch.second_start), (stretch.first_end, stretch.second_end)
     for side, (one, other) in zip(_SIDES, (starts, ends), strict=True):
         clips_of = clips.around(first, one), clips.around(second, other)
-        agreements = [_unit(cells) @ _unit(others).T for cells, others in _geometries(*clips_of)]
+        agreements = [unit(cells) @ unit(others).T for cells, others in _geometries(*clips_of)]
         for speed in _SPEEDS:
             line = TimeLine(*middle, speed)
             options = [_totals(each, *clips_of, line, side, shifts) for each in agreements]
@@ -341,7 +353,7 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     shifts = np.arange(-_FINE_SHIFT, _FINE_SHIFT + 1e-9, _STEP / 2)
     best = (0.0, first.cells(), second.cells(), line)
     for one, other in _geometries(first, second):
-        totals = _totals(_unit(one) @ _unit(other).T, first, second, line, side, shifts) - 1e-3 * np.abs(shifts)
+        totals = _totals(unit(one) @ unit(other).T, first, second, line, side, shifts) - 1e-3 * np.abs(shifts)
         at = int(np.argmax(totals))
         best = max(best, (float(totals[at]), one, other, line.shifted(float(shifts[at]))), key=lambda found: found[0])
     total, one, other, line = best
@@ -366,15 +378,6 @@ def _geometries(first: Clip, second: Clip) -> list[tuple[NDArray[np.float32], ND
     if abs(first.aspect / second.aspect - 1) > _SAME_ASPECT:
         pairs += [(first.cells(second.aspect), second.cells()), (first.cells(), second.cells(first.aspect))]
     return pairs
-
-
-def _unit(cells: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Cells without their mean and of unit length; zeros for pictures that show nothing."""
-    centered = cells - cells.mean(axis=1, keepdims=True)
-    size = np.linalg.norm(centered, axis=1, keepdims=True)
-    shown = size > _FLAT * np.sqrt(cells.shape[1])
-    units: NDArray[np.float32] = np.where(shown, centered / np.maximum(size, 1e-6), 0.0)
-    return units
 
 
 def _totals(
@@ -432,7 +435,7 @@ def _inside(
     if side == "start":
         rows = rows[::-1]
     shown, target = cells[rows], others[_nearest(other.times, mapped[rows])]
-    units, targets = _unit(shown), _unit(target)
+    units, targets = unit(shown), unit(target)
     values: NDArray[np.float32] = np.vecdot(units, targets)
     is_empty: NDArray[np.bool_] = np.logical_not(np.any(units, axis=1) | np.any(targets, axis=1))
     bound = _BOUND
@@ -495,7 +498,7 @@ def _border(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
 def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
     border = inside.border if side == "start" else inside.border + 1
-    units = _unit(clip.cells())
+    units = unit(clip.cells())
     alike: NDArray[np.float32] = np.vecdot(units[1:], units[:-1])
     # [N - 1] places of frames that begin a shot.
     cuts = np.flatnonzero(alike < _CUT) + 1
@@ -623,7 +626,7 @@ def _line_of(clip: Clip, other: Clip, rows: NDArray[np.int64], line: TimeLine) -
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
     best, found = _LEAST_BESIDE, None
     for one, another in _geometries(clip, other):
-        agreement = _unit(one[rows]) @ _unit(another).T
+        agreement = unit(one[rows]) @ unit(another).T
         mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * line.speed
         values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
         values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
