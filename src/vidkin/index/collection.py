@@ -33,6 +33,7 @@ from vidkin.index.storage.decisions import (
     prefer_copy,
 )
 from vidkin.index.storage.files import is_gone
+from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import (
     IndexInfo,
@@ -47,7 +48,7 @@ from vidkin.index.storage.manifest import (
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import open_store
+from vidkin.index.storage.shards import ShardedStore
 from vidkin.media.notebook import Results
 from vidkin.similarity import Scorer
 
@@ -142,8 +143,9 @@ class Index:
                 "another folder"
             )
         spec = resolve_spec(manifest, extractor, weights, whitening, rate)
-        kept = open_store(place, manifest.shards) if store is None else store
-        index = cls(place, manifest, kept, spec, read_only=read_only)
+        if store is None:
+            store = ShardedStore(place, manifest.shards) if manifest.shards else LanceStore(place)
+        index = cls(place, manifest, store, spec, read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
             # A wrong extractor is an error here and not in the first search.
             _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)

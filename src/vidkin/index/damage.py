@@ -13,12 +13,12 @@ from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
-from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE
+from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Location
-from vidkin.index.storage.shards import open_store, shard_places
+from vidkin.index.storage.shards import ShardedStore, shard_places
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.table import LanceTable, new_session
 
@@ -91,7 +91,7 @@ def repair(
                 with writing(part.uri):
                     part.delete_folder(WINDOWS_TABLE)
                 damaged.append(DamagedPart(part.address(WINDOWS_TABLE), _cause(error)))
-        store = open_store(place, shards)
+        store = ShardedStore(place, shards) if shards else LanceStore(place)
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
             for done, record in enumerate(readable, start=1):

@@ -53,14 +53,18 @@ _Showable = TypeVar("_Showable", bound=Showable)
 class Results(list[_Showable]):
     """A list of results that a notebook shows with pictures; otherwise a list like any other.
 
-    Args:
-        items: The results.
-        path: The video that they are from, where they do not say so themselves.
+    Attributes:
+        path: The video that the results are from, where they do not say so themselves.
     """
 
-    def __init__(self, items: Iterable[_Showable] = (), *, path: str = "") -> None:
-        super().__init__(items)
-        self.path = path
+    path: str = ""
+
+    @classmethod
+    def of_video(cls, path: str, items: Iterable[_Showable]) -> Results[_Showable]:
+        """Results that are all from one video."""
+        results = cls(items)
+        results.path = path
+        return results
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, one row a result; of groups one row a file, with the number of its group.

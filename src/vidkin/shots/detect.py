@@ -103,7 +103,7 @@ def detect(
 
 def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> Results[Shot]:
     """Detect the shots of a video: only the shots from `detect`, as a list."""
-    return Results(detect(path, detector).shots, path=os.fspath(path))
+    return Results.of_video(os.fspath(path), detect(path, detector).shots)
 
 
 def build_detection(

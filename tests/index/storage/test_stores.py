@@ -15,7 +15,7 @@ from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Entry, LanceStore, MemoryStore, VectorStore, VideoRecord, WindowVectors, to_stored
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import open_store
+from vidkin.index.storage.shards import ShardedStore
 from vidkin.similarity import FrameFeatures
 
 
@@ -63,7 +63,7 @@ def stored_ids(store: LanceStore) -> list[int]:
 @pytest.fixture(params=["memory", "lance", "shards"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
     if request.param == "shards":
-        return open_store(open_place(tmp_path / "store"), 3)
+        return ShardedStore(open_place(tmp_path / "store"), 3)
     return MemoryStore() if request.param == "memory" else LanceStore(tmp_path / "store")
 
 

@@ -30,16 +30,6 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def open_store(place: Place, shards: int) -> LanceStore | ShardedStore:
-    """The store of an index: one, or as many as its manifest says.
-
-    Args:
-        place: Place of the index.
-        shards: Number of shards; 0 for a store without any.
-    """
-    return ShardedStore(place, shards) if shards else LanceStore(place)
-
-
 def shard_places(place: Place, shards: int) -> list[Place]:
     """The place of each shard's store; the place itself if there are no shards."""
     return [PartOfPlace(place, f"shards/{number:04d}") for number in range(shards)] or [place]
