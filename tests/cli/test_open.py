@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_is_not_opened(library: Library, tmp_path: Path, mpv
     assert not mpv.exists()
 
 
-def test_a_player_that_ends_at_once_is_told(library: Library, tmp_path: Path, mpv: Path) -> None:
+def test_a_player_that_ends_at_once_is_reported(library: Library, tmp_path: Path, mpv: Path) -> None:
     """The player of these tests ends at once, as one without a screen does."""
     outcome = run("open", library.clip, "--at", "1", "--index", library.index)
     assert "mpv ended at once; run it with the file to see why" in " ".join((outcome.out + outcome.err).split())

@@ -136,7 +136,7 @@ def test_a_folder_of_version_0_1_gets_its_graphs(tmp_path: Path, no_torch: None)
     np.testing.assert_allclose(open_encoder(folder).embed(clips.numpy()), expected, atol=1e-6)
 
 
-def test_damaged_weights_are_told_as_with_torch(tmp_path: Path) -> None:
+def test_damaged_weights_give_the_same_error_as_with_torch(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     state = load_file(folder / "model.safetensors")
     state["fully_connected.bias"][0] = torch.nan

@@ -130,7 +130,7 @@ def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
         assert suggest_pairs(index, Labels.open(path)) == []
 
 
-def test_lines_that_are_no_training_are_left_out(tmp_path: Path) -> None:
+def test_lines_that_describe_something_other_than_a_training_are_left_out(tmp_path: Path) -> None:
     """The file comes with the index, which may be a stranger's."""
     (tmp_path / "review").mkdir()
     runs = tmp_path / "review" / "runs.jsonl"

@@ -272,7 +272,7 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
         ("wipe", 0.6, {"divided": 0.02, "stayed": 0.1}, True),
     ],
 )
-def test_what_a_moving_camera_shows_is_no_transition(
+def test_a_moving_camera_makes_no_transition(
     kind: Transition, seconds: float, numbers: dict[str, float], counts: bool
 ) -> None:
     assert can_be_a_transition(kind, tuple({**GRADUAL, **numbers}.values()), seconds) is counts

@@ -103,7 +103,7 @@ def test_still_pictures_and_noise_say_nothing() -> None:
     assert score(features(noisy), features(noisy)) is None
 
 
-def test_slides_that_change_at_the_same_times_are_no_copies() -> None:
+def test_slides_that_change_at_the_same_times_do_not_count_as_copies() -> None:
     slides = [features(np.repeat(moving(seed, 3), 4, axis=0)) for seed in (1, 1)]
     assert score(*slides) is None
     # The same three pictures among others that move are part of what moves.
@@ -112,7 +112,7 @@ def test_slides_that_change_at_the_same_times_are_no_copies() -> None:
     assert score(features(one), features(one)) is not None
 
 
-def test_a_plain_part_that_two_still_pages_share_is_no_match_of_parts() -> None:
+def test_a_plain_part_that_two_still_pages_share_gives_no_match_of_parts() -> None:
     strip = unit(np.random.default_rng(8).standard_normal((1, 1, 1, 64)))
     pages = []
     for seed in (1, 2):

@@ -75,7 +75,7 @@ def test_a_match_plays_on_one_screen_with_the_query(browser: Browser, address: s
         expect(page.locator("#query .thin")).to_have_count(1)
 
 
-def test_a_file_that_cannot_be_read_clears_the_answer_and_is_told_in_red(
+def test_a_file_that_cannot_be_read_clears_the_answer_and_is_named_in_red(
     browser: Browser, address: str, library: Library, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.mp4"

@@ -86,7 +86,7 @@ def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library
 
 
 @pytest.mark.parametrize("name", ["copy.mp4", "coffee.mp4"])
-def test_a_file_that_is_another_one_by_now_is_no_duplicate(mine: Library, connect: Connect, name: str) -> None:
+def test_a_file_that_is_another_one_by_now_stays(mine: Library, connect: Connect, name: str) -> None:
     """Somebody saved something else under its name after the index had read it, or over the file to keep."""
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")

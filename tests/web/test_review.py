@@ -129,5 +129,5 @@ def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect
         ),
     ],
 )
-def test_what_a_training_changed_is_told_in_a_sentence(run: dict[str, Any], words: str) -> None:
+def test_a_sentence_says_what_a_training_changed(run: dict[str, Any], words: str) -> None:
     assert describe_run(run) == words

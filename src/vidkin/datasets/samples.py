@@ -190,12 +190,12 @@ class SampleCollection:
 
     @property
     def videos_folder(self) -> Path:
-        """The folder of the videos."""
+        """The folder whose videos are indexed."""
         return self.folder / "videos"
 
     @property
     def copies_folder(self) -> Path:
-        """The folder of the copies."""
+        """The folder of the edited copies that are searched for."""
         return self.folder / "copies"
 
 

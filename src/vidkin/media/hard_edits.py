@@ -53,7 +53,7 @@ def shifted(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def black(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """A black background."""
+    """The edit that puts a picture of this layout on a black canvas."""
     width, height = layout.canvas
     return lambda image: np.zeros((height, width, 3), np.uint8)
 

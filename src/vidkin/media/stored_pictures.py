@@ -206,7 +206,7 @@ class ParameterSets:
 
     @property
     def profile(self) -> int:
-        """``profile_idc``."""
+        """Number of the H.264 profile, in 0..255 (``profile_idc`` of the standard)."""
         return self.head[1]
 
     @staticmethod

@@ -369,7 +369,7 @@ class ProposalScore:
             )
 
     def probability(self, numbers: Sequence[float]) -> float:
-        """Probability in 0..1."""
+        """Probability in [0, 1] that numbers [N] of a place between two frames are those of a cut."""
         values = (np.asarray(numbers) - self.means) / self.deviations
         values = values.clip(-_FURTHEST, _FURTHEST)
         total = float(np.dot(self.weights, values)) + self.bias

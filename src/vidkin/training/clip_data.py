@@ -279,7 +279,7 @@ class ComparatorObjective(nn.Module):
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """``clips``."""
+        """The one draw of this objective: ``clips``, edited views of unlabeled clips."""
         return ("clips",)
 
     @property

@@ -33,7 +33,7 @@ RemovalModel: Any = result_model(Removal, can_undo=bool, files=list[RemovedFileM
 
 
 class Removing(BaseModel):
-    """Files to remove."""
+    """Spare files that a person wants to remove, and where they go."""
 
     videos: list[int] = Field(min_length=1, max_length=_MOST, description="Numbers of spare files of the groups.")
     folder: str | None = Field(

@@ -212,7 +212,7 @@ class PlayerMoment(BaseModel):
 
 
 class OpenedVideo(BaseModel):
-    """What was opened."""
+    """The player that shows a video now."""
 
     player: str = Field(description="Name of the player.")
 

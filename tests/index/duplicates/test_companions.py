@@ -56,7 +56,7 @@ def test_what_two_videos_share_belongs_to_neither(tmp_path: Path) -> None:
     assert companions(tmp_path, "day.en.mp4") == set()
 
 
-def test_links_folders_and_odd_names_are_no_companions(tmp_path: Path) -> None:
+def test_links_folders_and_odd_names_do_not_go_with_a_video(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9")
     make(tmp_path, "film.mp4", "elsewhere.txt")
     (tmp_path / f"{odd}.mp4").write_bytes(b"")
@@ -68,7 +68,7 @@ def test_links_folders_and_odd_names_are_no_companions(tmp_path: Path) -> None:
     assert find_companions(str(tmp_path / "none" / "film.mp4")) == ()
 
 
-def test_the_movie_of_a_photograph_is_told_from_a_video_with_a_picture(tmp_path: Path) -> None:
+def test_the_movie_of_a_photograph_differs_from_a_video_with_a_picture(tmp_path: Path) -> None:
     make(tmp_path, "live.mov", "live.HEIC", "short.mp4", "short.jpg", "long.mp4", "long.jpg", "raw.mp4", "raw.dng")
     make(tmp_path, "camera.mp4", "apple.mov", "apple.JPG")
     exif = Image.Exif()

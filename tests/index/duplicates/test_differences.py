@@ -178,7 +178,7 @@ def test_the_same_packets_in_an_equal_container_are_the_same_picture_with_other_
     assert differences(tmp_path / "tagged.mp4", source) == (Difference("other sound or tags"),)
 
 
-def test_a_cut_at_a_key_frame_is_told_from_one_that_was_encoded_again(source: Path, tmp_path: Path) -> None:
+def test_a_cut_at_a_key_frame_differs_from_one_that_was_encoded_again(source: Path, tmp_path: Path) -> None:
     cut = remux(source, tmp_path / "cut.mp4", share=0.5)
     found = compare_packets(cut, source)
     assert found is not None

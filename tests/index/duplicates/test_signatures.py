@@ -119,7 +119,7 @@ def test_many_videos_are_compared_without_a_search_each(monkeypatch: pytest.Monk
     assert len(known.searched) == 48
 
 
-def test_what_shares_nothing_for_a_while_is_no_candidate_and_a_copy_stays_one() -> None:
+def test_what_shares_nothing_for_a_while_stops_being_a_candidate_and_a_copy_stays_one() -> None:
     generator = np.random.default_rng(5)
     film = scenes(generator, views=3)
     # The means of both are alike, as they show one thing for a while each; so do the means of the film and its copy.

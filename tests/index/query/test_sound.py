@@ -189,7 +189,7 @@ def test_scores_of_rules_are_the_higher_the_lower_or_one_of_two() -> None:
     assert [score_by(rule, 0.3, None) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.0, 0.3, 0.0]
 
 
-def test_two_takes_that_look_alike_are_told_apart_by_their_sound(tmp_path: Path) -> None:
+def test_sound_tells_two_takes_apart_that_look_alike(tmp_path: Path) -> None:
     """The pictures of a still card are the same; a different sound says that the videos are not."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
         write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)

@@ -51,7 +51,7 @@ def test_a_fade_ends_within_three_tenths_of_a_second() -> None:
     assert fit.first == pytest.approx(2.0, abs=0.3)
 
 
-def test_a_cut_just_before_where_reading_stopped_is_no_end() -> None:
+def test_a_cut_just_before_where_reading_stopped_does_not_end_a_stretch() -> None:
     """Both clips show the same up to their last frame, .4 s after a cut: more must be read."""
     images = [*COFFEE, *CHELSEA[:4]]
     fit = find_end(clip(images, start=10.0), clip(images, start=50.0), TimeLine(11.0, 51.0, 1.0), "end")

@@ -92,7 +92,7 @@ def test_one_video_has_nothing_to_share(index: Index, season: Path) -> None:
     assert index.recurring(season / "e1.mp4", remember=False) == []
 
 
-def test_a_still_card_black_and_a_repeated_take_are_no_group(tmp_path: Path) -> None:
+def test_a_still_card_black_and_a_repeated_take_make_no_group(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     encode(folder / "a.mp4", [*shots(("coffee", 0, 40)), *still(50), *black(40)], rate=RATE)

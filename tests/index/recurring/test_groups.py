@@ -47,7 +47,7 @@ def test_an_opening_of_which_one_shot_is_shown_again_is_one() -> None:
     assert spans(shot) == [("e1", 25, 29), ("e2", 25, 29), ("e3", 700, 704)]
 
 
-def test_a_part_of_a_group_is_no_group_of_its_own() -> None:
+def test_a_part_of_a_group_does_not_become_a_group_of_its_own() -> None:
     links = [link("e1", 20, "e2", 40, 30), link("e1", 22, "e2", 42, 5)]
     assert [group.duration for group in build_groups(links, LENGTHS)] == [30]
 
@@ -112,7 +112,7 @@ def test_a_middle_left_out_is_one_occurrence_that_says_how_much() -> None:
     assert [one.shorter for one in group.occurrences] == [0.0, 15.0]
 
 
-def test_film_at_another_speed_is_no_shorter() -> None:
+def test_film_at_another_speed_does_not_count_as_shorter() -> None:
     (group,) = build_groups([link("e1", 0, "e2", 0, 24, speed=25 / 24)], LENGTHS)
     assert [one.speed for one in group.occurrences] == [1.0, 0.96]
     assert [one.shorter for one in group.occurrences] == [0.0, 0.0]

@@ -75,7 +75,7 @@ def test_there_is_a_bound_for_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         '{"lists": [{"name": "a", "videos": []}, {"name": "a", "videos": []}]}',
     ],
 )
-def test_a_damaged_file_is_told_and_kept(tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_is_named_and_kept(tmp_path: Path, text: str) -> None:
     (tmp_path / "lists.json").write_text(text)
     with pytest.raises(CollectionDamagedError, match=r"lists.json is damaged .*; correct it, restore it"):
         change_saved_list(open_place(tmp_path), "a", add=["11"])

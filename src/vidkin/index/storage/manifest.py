@@ -348,7 +348,7 @@ class WorkerSpec:
     open_extractor: Callable[..., FrameExtractor] | None = None
 
     def open(self) -> FrameExtractor:
-        """Open the extractor."""
+        """Open the extractor with its weights and whitening; each worker does so once."""
         if self.open_extractor is not None:
             return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
         return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)

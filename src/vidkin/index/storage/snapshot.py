@@ -74,7 +74,7 @@ class SnapshotWindows:
 
     @cached_property
     def matrix(self) -> WindowMatrix:
-        """What is searched."""
+        """The window vectors as one matrix in float32, made when it is first asked for."""
         vectors = self.vectors.astype(np.float32)
         return WindowMatrix(vectors, self.video_ids, self.windows, self.starts, self.ends)
 
