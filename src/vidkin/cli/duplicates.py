@@ -25,7 +25,7 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption
+from vidkin.cli.options import DEFAULT_INDEX, ByOption, IndexOption, JsonOption, MirrorOption, Witness
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
@@ -38,6 +38,7 @@ from vidkin.rendering.text import clock, command_line, file_size, number, print_
 
 if TYPE_CHECKING:
     from vidkin.index import DuplicateGroup, Index
+    from vidkin.index.query.sound import By
 
 # Without a terminal, seconds from one line about the progress to the next.
 _SECONDS_A_NOTE = 30.0
@@ -69,6 +70,7 @@ def duplicates(
         bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
     ] = False,
     mirror: MirrorOption = True,
+    by: ByOption = Witness.PICTURE,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,6 +151,7 @@ def duplicates(
             across=across or (),
             incoming=incoming or (),
             workers=workers,
+            by=by.value,
             on_group=_print_line if json_lines else None,
         )
         place = collection.place
@@ -168,7 +171,9 @@ def duplicates(
         with meter("pictures") as bar:
             write_duplicate_page(groups, html, on_progress=bar.update)
     if form is OutputFormat.JSON:
-        print_json({"index": index, "threshold": threshold, "groups": groups, "plan": plan, "html": html})
+        print_json(
+            {"index": index, "threshold": threshold, "by": by.value, "groups": groups, "plan": plan, "html": html}
+        )
     elif form is OutputFormat.TSV:
         from vidkin.rendering.duplicates import duplicate_cells
 
@@ -213,6 +218,7 @@ def find_groups(
     across: Sequence[Path] = (),
     incoming: Sequence[Path] = (),
     workers: int | None = None,
+    by: By = "picture",
     on_group: Callable[[DuplicateGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
     """The groups of copies; shows a progress bar, or without a terminal a line now and then."""
@@ -233,6 +239,7 @@ def find_groups(
             across=across,
             incoming=incoming,
             workers=workers,
+            by=by,
             on_progress=shown.update,
             on_group=count,
         )
@@ -276,21 +283,28 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
         say("No duplicates found.")
         return
     rows: list[list[str | Text]] = []
+    members = [member for group in groups for member in group.members]
+    # What both say, where there is sound; in a narrow terminal where the sound decides.
+    is_by_ear = any(member.picture is not None and member.picture != member.score for member in members)
+    has_sound = any(member.sound is not None for member in members) and (is_by_ear or is_roomy())
     for position, group in enumerate(groups, start=1):
         if rows:
-            rows.append([""] * 7)
+            rows.append([""] * (9 if has_sound else 7))
         for member in group.members:
             # In a narrow terminal their room belongs to the names.
             sizes = [clock(member.duration), file_size(member.size)] if is_roomy() else ["", ""]
+            said = [member.picture, member.sound] if has_sound else []
             facts = [
                 f"{member.score:.2f}",
+                *("" if value is None else f"{value:.2f}" for value in said),
                 f"{member.width}x{member.height}",
                 *sizes,
                 describe_member(member, group),
             ]
             rows.append([str(position), *facts, path_text(member.path, style="bold green" if member.best else "")])
+    said_by = ("picture", "sound") if has_sound else ()
     columns = [
-        *((name, "right") for name in ("group", "score", "resolution", "length", "file size")),
+        *((name, "right") for name in ("group", "score", *said_by, "resolution", "length", "file size")),
         ("", "left"),
         ("file", "left"),
     ]

@@ -26,7 +26,7 @@ from vidkin.cli.console import (
     write_tsv,
 )
 from vidkin.cli.index import fill
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
+from vidkin.cli.options import DEFAULT_INDEX, ByOption, IndexOption, JsonOption, Witness
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
@@ -66,6 +66,7 @@ def recurring(
     inside: Annotated[
         bool, typer.Option("--inside", help="What one file shows again, such as advertisements in a recording.")
     ] = False,
+    by: ByOption = Witness.PICTURE,
     csv_file: Annotated[
         Path | None,
         typer.Option("--csv", help="Also write a CSV file; - writes it instead of the table.", dir_okay=False),
@@ -111,7 +112,13 @@ def recurring(
     with _videos(paths, index, failures, writing=write_edl or chapters is not None) as collection:
         with meter("comparing") as bar:
             groups = collection.recurring(
-                within, least=least, shortest=shortest, longest=longest, inside=inside, on_progress=bar.update
+                within,
+                least=least,
+                shortest=shortest,
+                longest=longest,
+                inside=inside,
+                by=by.value,
+                on_progress=bar.update,
             )
         lengths = {record.path: record.duration for record in collection.videos() if record.status == "ok"}
         companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
@@ -127,7 +134,7 @@ def recurring(
             write_recurring_page(groups, html, on_progress=bar.update)
     if form is OutputFormat.JSON:
         written = {"companions": companions, "pieces": pieces, "html": html}
-        print_json({"index": None if paths else index, "groups": groups, **written})
+        print_json({"index": None if paths else index, "by": by.value, "groups": groups, **written})
     elif form is OutputFormat.TSV:
         from vidkin.rendering.recurring import recurring_cells
 
@@ -238,6 +245,9 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool) 
         words = f"Nothing recurs in {number(files, 'video')}." if files else "There are no videos."
         say(words if files != 1 else "There is only one video; --inside looks for what recurs in it.")
         return
+    # What both say, where the sound decides.
+    occurrences = [one for group in groups for one in group.occurrences]
+    is_by_ear = any(one.sound is not None and one.score != one.picture for one in occurrences)
     for position, group in enumerate(groups):
         if plain:
             for one in group.occurrences:
@@ -250,12 +260,14 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool) 
                 clock(one.start, digits=2),
                 clock(one.end, digits=2),
                 f"{one.score:.2f}",
+                *("" if value is None else f"{value:.2f}" for value in ((one.picture, one.sound) if is_by_ear else ())),
                 describe_difference(one),
                 path_text(one.path),
             ]
             for one in group.occurrences
         ]
-        columns = [*((name, "right") for name in ("start", "end", "score")), ("", "left"), ("file", "left")]
+        numbers = ("start", "end", "score", *(("picture", "sound") if is_by_ear else ()))
+        columns = [*((name, "right") for name in numbers), ("", "left"), ("file", "left")]
         table(describe_group(position, group), columns, rows)
 
 

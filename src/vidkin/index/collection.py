@@ -376,6 +376,7 @@ class Index:
         known_only: bool = False,
         read_files: bool = True,
         workers: int | None = None,
+        by: By = "picture",
         on_progress: Callable[[int, int], None] | None = None,
         on_group: Callable[[DuplicateGroup], None] | None = None,
     ) -> Results[DuplicateGroup]:
@@ -402,12 +403,15 @@ class Index:
                 pixels, what was not looked at before is in doubt, and nothing is stored.
             workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
                 The answers are the same.
+            by: What scores are made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower
+                (``both``). What only the sound shows to be the same is in doubt, and never removed.
             on_progress: Callback that receives (steps done, total number of steps).
             on_group: Callback that receives each group when the roles of its members are known.
 
         Raises:
             InvalidArgumentError: The threshold or the number of workers is out of its range, ``keep`` is neither a rule
-                nor a folder, a folder does not exist, or both ``across`` and ``incoming`` are given.
+                nor a folder, a folder does not exist, both ``across`` and ``incoming`` are given, or ``by`` asks for
+                sound that the index does not have.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos; or a
                 trained comparator gives unrelated videos of the index such scores.
         """
@@ -435,6 +439,7 @@ class Index:
             known_only=known_only,
             read_files=read_files,
             workers=workers,
+            by=by,
             on_progress=on_progress,
             on_group=on_group,
         )
@@ -475,6 +480,7 @@ class Index:
         shortest: float = 3.0,
         longest: float | None = None,
         inside: bool = False,
+        by: By = "picture",
         remember: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[RecurringGroup]:
@@ -488,16 +494,18 @@ class Index:
             least: Number of files that have a stretch at least; with ``inside`` number of times in one file.
             shortest, longest: Length of the longest occurrence in seconds, from 2 s on; default any up to the whole.
             inside: Look for what one file shows again, such as advertisements in a recording, file by file.
+            by: ``picture``: what is seen again; ``sound``: what is heard again, whatever is seen; ``either``: what
+                one of both finds; ``both``: what is seen again with the same sound.
             remember: Use and keep what earlier calls have found.
             on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
-            InvalidArgumentError: A number is out of its range.
+            InvalidArgumentError: A number is out of its range, or ``by`` asks for sound that the index does not have.
             NotIndexedError: One of the paths is not in the index.
             CollectionMismatchError: The index ranks by kind, and its features do not tell copies from other videos.
         """
-        from vidkin.index.recurring.decided import apply_decisions, paths_by_content
-        from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring, with_other_sounds
+        from vidkin.index.recurring.find import Findings, RecurringOptions
+        from vidkin.index.recurring.heard import find_recurring_by
 
         options = RecurringOptions(least, shortest, longest, inside)
         self._require_segments()
@@ -508,13 +516,9 @@ class Index:
             chosen = {record.path for name in names for record in find_records(self.store, name)}
             records = [record for record in records if record.path in chosen]
         state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
-        present = [file.record for file in present_files(records)]
         findings = Findings.open(self.place, state) if remember else Findings()
-        groups = find_recurring(present, self.store, findings, options, on_progress=on_progress)
-        said = [each for each in Decisions.open(self.place).recurring if each.is_inside == inside]
-        decided = apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
-        heard = with_other_sounds(decided, present, self._parts.sound(self.manifest))
-        return [group for group in heard if group.kind == "copy" or options.accepts(group)]
+        sound = self._parts.sound(self.manifest)
+        return find_recurring_by(self._parts, self.place, records, findings, options, sound, by, on_progress)
 
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0

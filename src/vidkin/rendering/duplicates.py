@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import open_output
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.heard import ONLY_SOUND
 from vidkin.rendering.moments import picture_strip
 from vidkin.rendering.text import clock, file_size, number, printable
 
 _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
     *("relation", "compared_with", "start", "end", "mirrored", "turned", "lacking", "doubt"),
-    *("differences", "stays", "companions"),
+    *("differences", "stays", "companions", "picture", "sound"),
 )
 # Files that belong to a video and are named beside it; the rest is counted.
 _MOST_NAMED = 3
@@ -54,6 +55,13 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
         "contains": f"contains {name} at {times}",
         "overlaps": f"shares {times} with {name}",
     }
+    if member.doubt == ONLY_SOUND:
+        kinds = {
+            "whole": f"same sound as {name}",
+            "excerpt": f"its sound is that of {name}, {times}",
+            "contains": f"has the sound of {name} at {times}",
+            "overlaps": f"shares the sound of {times} with {name}",
+        }
     parts = [kinds[member.relation]]
     if member.mirrored and all(difference.kind != "mirrored" for difference in member.differences):
         parts.append("mirrored")
@@ -120,6 +128,7 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
                 "; ".join(map(describe_difference, member.differences)),
                 member.stays,
                 "; ".join(member.companions),
+                *("" if said is None else f"{said:.4f}" for said in (member.picture, member.sound)),
             )
 
 
@@ -181,6 +190,8 @@ def write_duplicate_page(
                     f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
                     f"{file_size(member.size)}"
                 )
+                if member.picture is not None and member.sound is not None:
+                    facts += f", picture {member.picture:.2f}, sound {member.sound:.2f}"
                 if member.links:
                     facts += f", also named {html.escape(printable(', '.join(member.links)))}"
                 kind = ' class="keep"' if member.best else ""

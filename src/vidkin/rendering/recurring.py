@@ -31,7 +31,7 @@ KIND_NAMES = {
 
 _HEADINGS = (
     *("group", "kind", "path", "start", "end", "score", "speed", "shorter"),
-    *("titled", "other_sound", "source", "files", "name"),
+    *("titled", "other_sound", "source", "files", "name", "picture", "sound"),
 )
 _USUAL_SPEED = 0.005
 _LONGEST_NAME = 240  # bytes of a name without its ending
@@ -98,6 +98,7 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
                 *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}"),
                 *("yes" if said else "no" for said in (one.titled, one.other_sound, one.source)),
                 *(str(group.files), replace_controls(group.name)),
+                *("" if said is None else f"{said:.4f}" for said in (one.picture, one.sound)),
             )
 
 

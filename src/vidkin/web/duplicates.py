@@ -184,6 +184,7 @@ async def show_duplicates(
         "pages": pages,
         "is_empty": is_empty,
         "able": able,
+        "has_sound": site.index.has_sound,
         "is_behind": able and not is_empty and not site.groups.is_current(),
         "view": view,
         "folders": await site.lists.run(lambda: _folders(site)),

@@ -30,11 +30,13 @@ class Wish:
         threshold: Score from which on two videos belong together, above 0 and at most 1.
         parts: Also group excerpts with the video that they are from.
         rule: Which copy to keep.
+        by: What scores are made of; only the picture makes a file removable.
     """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.7
     parts: bool = False
     rule: Rule = "best"
+    by: Literal["picture", "sound", "either", "both"] = "picture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ class ShownGroups:
                 threshold=wish.threshold,
                 parts=wish.parts,
                 keep=wish.rule,
+                by=wish.by,
                 known_only=known_only,
                 on_progress=on_progress,
                 on_group=on_group,
@@ -152,7 +155,12 @@ class ShownGroups:
         with self._index.reader() as index:
             return tuple(
                 index.duplicates(
-                    threshold=wish.threshold, parts=wish.parts, keep=wish.rule, known_only=True, read_files=False
+                    threshold=wish.threshold,
+                    parts=wish.parts,
+                    keep=wish.rule,
+                    by=wish.by,
+                    known_only=True,
+                    read_files=False,
                 )
             )
 

@@ -11,7 +11,7 @@ from tests.support.sounds import tune, write_sounds
 from vidkin import Index, compare
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError
 from vidkin.index.damage import repair
-from vidkin.index.duplicates.find import DIFFERENT_SOUND
+from vidkin.index.duplicates.heard import DIFFERENT_SOUND
 from vidkin.index.query.sound import find_offset, score_by
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -106,6 +106,17 @@ def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -
     return "excerpt" if first else "contains" if second else "overlaps"
 
 
+def stretch_of(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
+    """Start and end of the stretch of the longer file that the other one shows; none if both match as a whole."""
+    if relation == "whole" or not result.segments:
+        return None, None
+    if relation == "excerpt":
+        spans = [(segment.target_start, segment.target_end) for segment in result.segments]
+    else:
+        spans = [(segment.query_start, segment.query_end) for segment in result.segments]
+    return min(start for start, _ in spans), max(end for _, end in spans)
+
+
 @dataclass(slots=True)
 class Comparisons:
     """Results for pairs of contents; a content is identified by the hash of its bytes.
@@ -135,6 +146,7 @@ class Comparisons:
     scoped: dict[str, set[str]] = field(default_factory=dict)
     differences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     turned: set[str] = field(default_factory=set)
+    sounds: dict[str, float] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
     # How long the last write took.
@@ -179,6 +191,7 @@ class Comparisons:
                 {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
                 {str(key): list(found) for key, found in table.get("differences", {}).items()},
                 {names[at] for at in table.get("turned", ())},
+                _sounds(table.get("sounds", {})),
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -210,6 +223,7 @@ class Comparisons:
             "keepers": self.keepers,
             "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
             "differences": self.differences,
+            "sounds": {"made": _made_of_sounds(), "pairs": self.sounds},
             "pairs": [
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),
@@ -230,6 +244,19 @@ class Comparisons:
 
 def _key(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
+
+
+def _made_of_sounds() -> str:
+    from vidkin.index.storage.sound_files import fingerprint_of_sounds  # decoders, which who looks at records needs not
+
+    return fingerprint_of_sounds()
+
+
+def _sounds(table: Mapping[str, Any]) -> dict[str, float]:
+    """Stored scores of sound; none if another version made them."""
+    if table.get("made") != _made_of_sounds():
+        return {}
+    return {str(key): float(score) for key, score in table["pairs"].items()}
 
 
 def _result(row: list[Any]) -> PairResult:

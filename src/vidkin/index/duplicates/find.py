@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,20 +12,29 @@ from typing import Any, TypeVar
 
 from vidkin._base.blas import processor_count
 from vidkin._base.values import Result, fields_as_json
-from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError, NotIndexedError
+from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
-from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, Relation, content_of, relation_of
+from vidkin.index.duplicates.comparisons import (
+    WHOLE,
+    FileRecord,
+    PairResult,
+    Relation,
+    content_of,
+    relation_of,
+    stretch_of,
+)
 from vidkin.index.duplicates.differences import Difference, look_closely
 from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
+from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
+from vidkin.index.query.sound import By
 from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.similarity import UNRELATED, Segment
-from vidkin.similarity.sound import best_of_tracks
+from vidkin.similarity import Segment
 
 _logger = logging.getLogger(__name__)
 
@@ -61,6 +69,8 @@ class DuplicateMember(Result):
         differences: What kind of copy it is: each way in which it differs from ``compared_with``, see
             :class:`vidkin.index.duplicates.differences.Difference`; empty if nothing can be told.
         segments: Where it matches ``compared_with``, with this file as the query; none where both have the same bytes.
+        picture, sound: What each of them says alone, in [0, 1]; of the best one, the highest of the others. None where
+            one of the two files has no sound, or the index knows none.
     """
 
     path: str
@@ -83,6 +93,8 @@ class DuplicateMember(Result):
     companions: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
     segments: tuple[Segment, ...] = ()
+    picture: float | None = None
+    sound: float | None = None
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
@@ -164,7 +176,6 @@ def _facts(member: DuplicateMember) -> str:
 
 
 NOT_WHOLE = "not a whole copy"
-
 """Doubt about an excerpt where only whole copies are looked for: it is not removed."""
 
 # Two groups are joined if their videos reach this share of the threshold on average.
@@ -300,12 +311,6 @@ _LACKING_SHARE = 0.05
 
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 
-DIFFERENT_SOUND = "different sound"
-"""Doubt about two files that look alike, as two takes of one scene do, and two talks over one still card."""
-
-# Landmarks that a sound has at least to be different: about three seconds of it.
-_LEAST_LANDMARKS = 60
-
 # By how much a flipped or turned copy must score more than another one as it is.
 _CLEARLY_BETTER = 0.15
 
@@ -325,6 +330,7 @@ def find_duplicates(
     known_only: bool = False,
     read_files: bool = True,
     workers: int | None = None,
+    by: By = "picture",
     on_progress: Callable[[int, int], None] | None = None,
     on_group: Callable[[DuplicateGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
@@ -345,6 +351,7 @@ def find_duplicates(
         read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
             pixels, and whatever was not looked at before is in doubt.
         workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
+        by: What the score of a pair is made of. Whatever it is, only the picture makes a file removable.
         on_progress: Called with (steps done, steps in all).
         on_group: Called with each group when its members and their roles are known.
 
@@ -352,13 +359,15 @@ def find_duplicates(
         Groups sorted by the path of their best copy.
 
     Raises:
-        InvalidArgumentError: The threshold or the number of workers is out of range, or the rule is unknown.
+        InvalidArgumentError: The threshold or the number of workers is out of range, a rule is unknown, or it asks for
+            sound that the index does not have.
     """
     if not 0.0 < threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
     if workers is not None and workers < 1:
         raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
     rules, scope = check_keep_rules(keep), scope or Scope()
+    heard = HeardPairs(search.sound, search.known, by)
     files = scope.present(files)
     search.pairs, search.parts = PairScope.of(scope, files), parts
     by_content: dict[str, list[FileRecord]] = {}
@@ -377,7 +386,8 @@ def find_duplicates(
         search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
 
     def compare(first: str, second: str) -> PairResult:
-        return search.compare(first_files[first].record, first_files[second].record)
+        result = search.compare(first_files[first].record, first_files[second].record)
+        return heard.result(first, second, result, (lengths[first], lengths[second]))
 
     results = {
         (first, second): result
@@ -385,8 +395,9 @@ def find_duplicates(
         if first in by_content and second in by_content and search.pairs.allows(first, second)
     }
     lengths = {content: file.record.duration for content, file in first_files.items()}
+    results = heard.results(results, lengths, search.pairs.allows)
     grouping = Grouping(results, compare, decisions, threshold, lengths, search.pairs)
-    pairs = _Pairs(search, decisions, threshold, scope, parts, read_files)
+    pairs = _Pairs(search, decisions, threshold, scope, parts, heard, read_files)
     groups = []
     try:
         contents = grouping.groups(
@@ -432,8 +443,8 @@ class _Pairs:
     threshold: float
     scope: Scope
     parts: bool
+    heard: HeardPairs
     read_files: bool = True
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -448,7 +459,7 @@ class _Pairs:
         """The same from a reading as fine as that of queries; flipped or turned if this result of others is."""
         one, other = content_of(first.record), content_of(second.record)
         if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
-            with self.lock:
+            with self.heard.lock:
                 if like is not None and like.turned:
                     self.search.find_turned(first.record, second.record, like.turned, mirrored=like.mirrored)
                 elif like is not None and like.mirrored:
@@ -459,7 +470,7 @@ class _Pairs:
 
     def plain(self, first: FileRecord, second: FileRecord) -> PairResult:
         """The result of two contents, whatever was decided about them."""
-        with self.lock:
+        with self.heard.lock:
             return self.search.compare(first.record, second.record)
 
     def doubt(self, first: FileRecord, second: FileRecord) -> str:
@@ -476,20 +487,17 @@ class _Pairs:
         self._remember(first, second, replace(result, doubt=doubt))
         return doubt
 
+    def ruled(self, first: FileRecord, second: FileRecord) -> PairResult:
+        """The result by the rule that groups follow: of the picture, unless the sound is asked."""
+        result, contents = self(first, second), (content_of(first.record), content_of(second.record))
+        if self.heard.by == "picture" or self.decisions.verdict(*contents) == "match":
+            return result
+        return self.heard.result(*contents, result, (first.record.duration, second.record.duration))
+
     def different_sound(self, first: FileRecord, second: FileRecord) -> str:
-        """A doubt where the sound of two files has nothing in common; empty otherwise. The same sound lifts no doubt:
-        one song under two takes makes them no copies."""
+        """A doubt where the sound of two files has nothing in common, unless the user said that they are copies."""
         one, other = content_of(first.record), content_of(second.record)
-        if self.search.sound is None or one == other or self.decisions.verdict(one, other) == "match":
-            return ""
-        try:
-            tracks = [self.search.sound.tracks(content) or () for content in (one, other)]
-        except CollectionDamagedError:
-            return ""  # `vidkin doctor` says so
-        if min((len(track) for each in tracks for track in each), default=0) < _LEAST_LANDMARKS:
-            return ""
-        score = best_of_tracks(*tracks)
-        return DIFFERENT_SOUND if score is not None and score.score < UNRELATED else ""
+        return "" if self.decisions.verdict(one, other) == "match" else self.heard.difference(one, other)
 
     def _is_confirmed(self, first: FileRecord, second: FileRecord, result: PairResult) -> bool:
         """Whether stored features leave no doubt, so that the files need not be read for it."""
@@ -497,7 +505,7 @@ class _Pairs:
         if segment is None or segment.turned or is_photograph(first.record) or is_photograph(second.record):
             return False
         try:
-            with self.lock:
+            with self.heard.lock:
                 one, other = self.search.stored([first.record, second.record])
         except NotIndexedError:
             return False  # removed by another process meanwhile
@@ -541,7 +549,7 @@ class _Pairs:
         except MediaError as error:
             _logger.info("%s; what kind of copy it is was not looked at", error)
             return ()
-        with self.lock:
+        with self.heard.lock:
             known.differences[key] = [difference.to_dict() for difference in look.differences]
             if look.is_one_recording and result.doubt is None:
                 # The same pictures answer both questions.
@@ -551,16 +559,16 @@ class _Pairs:
 
     def choose(self, choose: Callable[[dict[str, tuple[int, str]]], _Chosen]) -> _Chosen:
         """Make a choice with those that are known, and remember what it adds to them."""
-        with self.lock:
+        with self.heard.lock:
             before = dict(self.search.known.keepers)
         keepers = dict(before)
         chosen = choose(keepers)
-        with self.lock:
+        with self.heard.lock:
             self.search.known.keepers.update(keepers.items() - before.items())
         return chosen
 
     def _remember(self, first: FileRecord, second: FileRecord, result: PairResult) -> None:
-        with self.lock:
+        with self.heard.lock:
             self.search.known.put(content_of(first.record), content_of(second.record), result)
             self.search.known.save_now_and_then()
 
@@ -579,7 +587,11 @@ def _group(files: Sequence[FileRecord], pairs: _Pairs, rules: Sequence[str]) -> 
     members = [_member(file, best, files, pairs, stays.get(file.record.id, "")) for file in files if file is not best]
     members.sort(key=lambda member: (-member.score, member.path))
     score = max(member.score for member in members)
-    first = DuplicateMember.of(best, score, best=True, stays=stays.get(best.record.id, ""))
+    said = {
+        name: max((value for member in members if (value := getattr(member, name)) is not None), default=None)
+        for name in ("picture", "sound")
+    }
+    first = DuplicateMember.of(best, score, best=True, stays=stays.get(best.record.id, ""), **said)
     return DuplicateGroup((first, *members), reason)
 
 
@@ -614,41 +626,39 @@ def _member(
     file: FileRecord, best: FileRecord, files: Sequence[FileRecord], pairs: _Pairs, stays: str
 ) -> DuplicateMember:
     is_pair = pairs.scope.has_pair(file, best)
-    record, reference, result = file.record, best, pairs(file, best) if is_pair else PairResult(0.0)
+    record, reference, result = file.record, best, pairs.ruled(file, best) if is_pair else PairResult(0.0)
     if result.score < pairs.threshold or _is_better_flipped(file, files, result, pairs):
         others = [other for other in files if other is not file and pairs.scope.has_pair(file, other)]
-        reference = max(others, key=lambda other: pairs(file, other).score)
-        result = pairs(file, reference)
+        reference = max(others, key=lambda other: pairs.ruled(file, other).score)
+        result = pairs.ruled(file, reference)
         # A flipped or turned copy was found by one of the others; whether it is one of the best, nobody has looked.
         if is_pair and not result.is_upright:
             found = pairs.finest(file, best, like=result)
             least = result.score - _CLEARLY_BETTER if found.is_upright else 0.0
             if found.score >= pairs.threshold and found.score > least:
                 reference, result = best, found
+    seen = pairs(file, reference)
+    is_seen = pairs.heard.by == "picture" or seen.score >= pairs.threshold
+    if is_seen and pairs.heard.by != "picture":
+        result = seen
     lengths = record.duration, reference.record.duration
-    if relation_of(result, lengths) != "whole" or _unseen(result, record.duration):
+    if is_seen and (relation_of(result, lengths) != "whole" or _unseen(result, record.duration)):
         # Stored features may miss ends that a finer reading shows.
         result = pairs.finest(file, reference)
     relation = relation_of(result, lengths)
-    # The stretch of the longer file that the other one shows; none if both match as a whole.
-    start = end = None
-    if relation == "excerpt" and result.segments:
-        start = min(segment.target_start for segment in result.segments)
-        end = max(segment.target_end for segment in result.segments)
-    elif relation != "whole" and result.segments:
-        start = min(segment.query_start for segment in result.segments)
-        end = max(segment.query_end for segment in result.segments)
+    start, end = stretch_of(relation, result)
     unseen = _unseen(result, record.duration)
     stays = stays or ("" if is_pair else "the kept file is on the same side")
-    differences = pairs.differences(file, reference)
+    differences = pairs.differences(file, reference) if is_seen else ()
     trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
     if trimmed is not None and relation in ("whole", "excerpt"):
         start, end = trimmed.start, trimmed.end  # to a frame, where the pictures tell
     if reference is not best:
         unseen = 0.0 if stays else record.duration
+    doubt = "" if stays else _doubt(file, reference, relation, pairs) if is_seen else ONLY_SOUND
     return DuplicateMember.of(
         file,
-        result.score,
+        pairs.ruled(file, reference).score,
         best=False,
         relation=relation,
         compared_with=reference.record.path,
@@ -657,10 +667,12 @@ def _member(
         mirrored=result.mirrored,
         turned=result.turned,
         lacking=unseen,
-        doubt="" if stays else _doubt(file, reference, relation, pairs),
+        doubt=doubt,
         stays=stays,
         differences=differences,
         segments=result.segments,
+        picture=pairs(file, reference).score,
+        sound=pairs.heard.score(content_of(record), content_of(reference.record)),
     )
 
 

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,6 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.sound_files import SoundSearch
-from vidkin.similarity.sound import SoundFeatures, compare_sounds
 
 _logger = logging.getLogger(__name__)
 
@@ -573,60 +571,6 @@ class _Places:
             self._parents[number] = self._parents[self._parents[number]]
             number = self._parents[number]
         return number
-
-
-# The sound of what recurs.
-
-
-# Score of one sound (unrelated ones are below .2, recordings of one from about .7 on), and what a stretch must have to
-# be judged by: seconds, and landmarks of one of its tracks.
-_ONE_SOUND, _LEAST_HEARD, _LEAST_LANDMARKS = 0.3, 5.0, 40
-
-
-def with_other_sounds(
-    groups: Sequence[RecurringGroup], records: Sequence[VideoRecord], sound: SoundSearch | None
-) -> list[RecurringGroup]:
-    """The groups, with the occurrences marked whose sound is another than that of most in their group.
-
-    Args:
-        groups: What recurs.
-        records: The videos of the index.
-        sound: What knows their sound; None marks nothing.
-    """
-    if sound is None:
-        return list(groups)
-    contents = {record.path: content_of(record) for record in records}
-
-    def hear(one: Occurrence) -> list[SoundFeatures]:
-        try:
-            tracks = sound.tracks(contents[one.path]) or ()
-        except CollectionError as error:
-            _logger.warning("%s; it is not said whether the sound of %s is another", error, one.path)
-            return []
-        cut = [track.between(one.start, one.end) for track in tracks]
-        return [track for track in cut if len(track) >= _LEAST_LANDMARKS]
-
-    return [_with_other_sounds(group, hear) if group.kind not in ("copy", "recap") else group for group in groups]
-
-
-def _with_other_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundFeatures]]) -> RecurringGroup:
-    # Occurrences of one sound together, the most of them first; what nothing is heard in is in none.
-    kinds: list[tuple[list[SoundFeatures], list[Occurrence]]] = []
-    for one in group.occurrences:
-        tracks = hear(one) if one.duration >= _LEAST_HEARD else []
-        if not tracks:
-            continue
-        for known, same in kinds:
-            if any(compare_sounds(track, other).score >= _ONE_SOUND for track in tracks for other in known):
-                same.append(one)
-                break
-        else:
-            kinds.append((tracks, [one]))
-    kinds.sort(key=lambda kind: -len(kind[1]))
-    others = {one for _, same in kinds[1:] for one in same}
-    if not others:
-        return group
-    return replace(group, occurrences=tuple(replace(one, other_sound=one in others) for one in group.occurrences))
 
 
 # Files that are copies as a whole.

@@ -54,6 +54,7 @@ class Occurrence(Result):
         other_sound: It has other sound than most of its group, such as another language; only where the index knows the
             sound.
         source: It is the footage that a recap shows again, not the recap.
+        picture, sound: What each of them says alone, in [0, 1], of it and the others; None where that is not known.
     """
 
     path: str
@@ -65,6 +66,8 @@ class Occurrence(Result):
     source: bool = False
     titled: bool = False
     other_sound: bool = False
+    picture: float | None = None
+    sound: float | None = None
 
     def __post_init__(self) -> None:
         check_not_negative(start=self.start, shorter=self.shorter)

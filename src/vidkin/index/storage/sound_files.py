@@ -10,7 +10,7 @@ import json
 import struct
 import sys
 import zlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,14 @@ from vidkin.features.sound import fingerprint_of_landmarks
 from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.manifest import SOUND_TABLE
 from vidkin.index.storage.place import Place
-from vidkin.similarity.sound import PairTable, SoundFeatures, SoundScore, compare_sounds, fingerprint_of_sound
+from vidkin.similarity.sound import (
+    Hypothesis,
+    PairTable,
+    SoundFeatures,
+    SoundScore,
+    compare_sounds,
+    fingerprint_of_sound,
+)
 
 _FOLDER, _SUFFIX = "sound", ".landmarks"
 _HEAD = struct.Struct("<4sII")
@@ -217,7 +224,7 @@ class SoundTable:
                 stored = place.read(cls.FILE) or b""
             # The tables are not covered: what is wrong there leads to a track that the landmarks do not confirm.
             header, data = _open(stored, _TABLE_MARK, is_checked=False)
-            if header["made"] != _fingerprint_of_table():
+            if header["made"] != fingerprint_of_sounds():
                 return None
             counts = [int(count) for count in header["counts"]]
             if len(data) != 4 * (counts[0] + counts[1]) + 8 * counts[2] or counts[2] != len(header["tracks"]):
@@ -236,7 +243,7 @@ class SoundTable:
         pairs = PairTable.of([track for _, _, track in tracks])
         header = json.dumps(
             {
-                "made": _fingerprint_of_table(),
+                "made": fingerprint_of_sounds(),
                 "counts": [len(pairs.offsets), len(pairs.positions), len(pairs.starts)],
                 "tracks": [[content, number] for content, number, _ in tracks],
                 "read": list(read),
@@ -250,7 +257,8 @@ class SoundTable:
             place.write(cls.FILE, _HEAD.pack(_TABLE_MARK, len(header), zlib.crc32(header)) + body)
 
 
-def _fingerprint_of_table() -> str:
+def fingerprint_of_sounds() -> str:
+    """Identifies what scores of sound depend on besides the files."""
     return f"{fingerprint_of_landmarks()} {fingerprint_of_sound()}"
 
 
@@ -286,14 +294,29 @@ class SoundSearch:
             self._table, self._version = SoundTable.open(self._place), version
         return self._table
 
-    def find(self, query: Sequence[SoundFeatures]) -> dict[str, SoundScore]:
-        """Scores of the contents that have anything in common with a query, by their hashes."""
+    def find(
+        self,
+        query: Sequence[SoundFeatures],
+        asked: Sequence[SoundFeatures] | None = None,
+        skip: Container[str] = frozenset(),
+        tried: Sequence[Hypothesis] | None = None,
+    ) -> dict[str, SoundScore]:
+        """Scores of the contents that have anything in common with a query, by their hashes.
+
+        Args:
+            query: Its tracks.
+            asked: What of each track is looked up, to take less time; None looks up all.
+            skip: Contents that are not compared.
+            tried: How the others may differ; None tries all hypotheses.
+        """
         table = self.table
         scores: dict[str, SoundScore] = {}
-        for track in query if table is not None else ():
+        for track, part in zip(query, query if asked is None else asked, strict=True) if table is not None else ():
             assert table is not None
-            for number, lines in table.pairs.lines(track, limit=_FOUND).items():
+            for number, lines in table.pairs.lines(part, limit=_FOUND, tried=tried).items():
                 content, place = table.tracks[number]
+                if content in skip:
+                    continue
                 try:
                     tracks = self._files.read(content)
                 except CollectionDamagedError:

@@ -18,7 +18,7 @@ let anew = false;
 
 function wish() {
   const values = form.elements;
-  return { threshold: Number(values.threshold.value), parts: values.parts.checked, rule: values.rule.value };
+  return { threshold: Number(values.threshold.value), parts: values.parts.checked, rule: values.rule.value, by: values.by?.value ?? "picture" };
 }
 
 // The page as the server has it now, group by group: what did not change is not touched, and nothing jumps.

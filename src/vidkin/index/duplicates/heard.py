@@ -1,0 +1,179 @@
+"""The sound of pairs of files: what it says beside the picture, and groups by rules that ask it.
+
+A sound never makes a file removable: what only the sound shows to be the same is in doubt.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index.duplicates.comparisons import Comparisons, PairResult
+from vidkin.index.query.sound import ADD_SOUND, By, check_by, score_by
+from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.similarity import UNRELATED
+from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks
+
+_logger = logging.getLogger(__name__)
+
+ContentPair = tuple[str, str]
+
+DIFFERENT_SOUND = "different sound"
+"""Doubt about two files that look alike, as two takes of one scene do, and two talks over one still card."""
+
+ONLY_SOUND = "only the sound is the same"
+"""Doubt about two files that do not look alike: one song under two videos makes them no copies."""
+
+# Landmarks that a sound has at least to be different: about three seconds of it.
+_LEAST_LANDMARKS = 60
+# What is looked up of a sound: so many pieces of so many seconds, each with so many landmarks at least.
+_PIECES, _SECONDS_A_PIECE, _LANDMARKS_A_PIECE = 4, 8.0, 80
+
+
+@dataclass(slots=True)
+class HeardPairs:
+    """What the sound says of pairs of contents; each pair is compared once, and the scores are kept with the others.
+
+    Attributes:
+        sound: Sound of the index; None where it is not known.
+        known: Receives the scores.
+        by: What the score of a pair is made of.
+        lock: Held while ``known`` is changed or stored; several groups may ask at a time.
+    """
+
+    sound: SoundSearch | None
+    known: Comparisons
+    by: By = "picture"
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _found: dict[ContentPair, SoundScore] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        check_by(self.by)
+        if self.sound is None and self.by != "picture":
+            raise InvalidArgumentError(f"by is {self.by!r}, but the sound of the index is not known; {ADD_SOUND}")
+
+    def score(self, first: str, second: str) -> float | None:
+        """What the sound says of two contents, in [0, 1]; None where it is not known or one of them has none."""
+        if self.sound is None:
+            return None
+        if first == second:
+            return 1.0 if self._tracks(first) else None
+        key = " ".join(sorted((first, second)))
+        with self.lock:
+            score = self.known.sounds.get(key)
+        if score is None:
+            found = self._compare(first, second)
+            if found is None:
+                return None
+            score = found.score
+            with self.lock:
+                self.known.sounds[key] = score
+        return score
+
+    def difference(self, first: str, second: str) -> str:
+        """A doubt where the sound of two contents has nothing in common; empty otherwise. The same sound lifts no
+        doubt: one song under two takes makes them no copies."""
+        if self.sound is None or first == second:
+            return ""
+        tracks = [*self._tracks(first), *self._tracks(second)]
+        if min(map(len, tracks), default=0) < _LEAST_LANDMARKS:
+            return ""
+        score = self.score(first, second)
+        return DIFFERENT_SOUND if score is not None and score < UNRELATED else ""
+
+    def result(self, first: str, second: str, seen: PairResult, lengths: tuple[float, float]) -> PairResult:
+        """The result of a pair by the rule.
+
+        Args:
+            first, second: Contents.
+            seen: The result of the picture, with the first as the query.
+            lengths: Durations of both, seconds.
+        """
+        if self.by == "picture" or first == second:
+            return seen
+        heard = self.score(first, second) or 0.0
+        if self.by == "both" or seen.score >= heard:
+            return replace(seen, score=score_by(self.by, seen.score, heard))
+        found = self._found.get((first, second)) or self._compare(first, second)
+        return seen if found is None else _as_result(found, lengths)
+
+    def results(
+        self,
+        seen: Mapping[ContentPair, PairResult],
+        lengths: Mapping[str, float],
+        is_allowed: Callable[[str, str], bool],
+    ) -> dict[ContentPair, PairResult]:
+        """Results of all pairs of contents that the rule may put together.
+
+        Args:
+            seen: Those of the picture.
+            lengths: Content -> duration in seconds, of all contents.
+            is_allowed: Whether two contents are to be compared.
+        """
+        pairs = dict(seen)
+        if self.by in ("sound", "either"):  # what only the sound shows is found by the sound
+            for first, second in self._find(lengths):
+                if (second, first) not in seen and is_allowed(first, second):
+                    pairs.setdefault((first, second), PairResult(0.0))
+        return {
+            (first, second): self.result(first, second, result, (lengths[first], lengths[second]))
+            for (first, second), result in pairs.items()
+        }
+
+    def _find(self, contents: Collection[str]) -> list[ContentPair]:
+        """Pairs of these contents that may have one sound; each is looked up in the table of all."""
+        assert self.sound is not None  # checked above
+        met: dict[str, set[str]] = {content: {content} for content in contents}
+        for content in sorted(contents):
+            tracks = self._tracks(content)
+            for other, score in self.sound.find(tracks, list(map(piece_of, tracks)), skip=met[content]).items():
+                if other in met and score.score >= UNRELATED:
+                    met[other].add(content)
+                    self._found[content, other] = score
+                    self.known.sounds[" ".join(sorted((content, other)))] = score.score
+        return list(self._found)
+
+    def _tracks(self, content: str) -> Sequence[SoundFeatures]:
+        assert self.sound is not None  # checked above
+        try:
+            return self.sound.tracks(content) or ()
+        except CollectionDamagedError as error:
+            _logger.debug("%s; `vidkin doctor` says so", error)
+            return ()
+
+    def _compare(self, first: str, second: str) -> SoundScore | None:
+        return best_of_tracks(self._tracks(first), self._tracks(second))
+
+
+def piece_of(track: SoundFeatures) -> SoundFeatures:
+    """What is looked up of a sound: half a minute from all over it, and not where it is quiet. The whole of a copy or
+    of an excerpt is in the other one, so that a part of it says enough."""
+    if track.length <= _PIECES * _SECONDS_A_PIECE:
+        return track
+    count = int(track.length / _SECONDS_A_PIECE)
+    pieces = [track.between(at * _SECONDS_A_PIECE, (at + 1) * _SECONDS_A_PIECE) for at in range(count)]
+    loud = [piece for piece in pieces if len(piece) >= _LANDMARKS_A_PIECE] or pieces
+    chosen = [loud[round(at)] for at in np.linspace(0, len(loud) - 1, _PIECES)]
+    chosen = list({int(piece.times[0]): piece for piece in chosen if len(piece)}.values())
+    if not chosen:
+        return track
+    columns = [np.concatenate([getattr(piece, name) for piece in chosen]) for name in ("times", "pitches", "strong")]
+    return SoundFeatures(columns[0], columns[1], columns[2], track.length, track.language, track.is_default)
+
+
+def _as_result(score: SoundScore, lengths: tuple[float, float]) -> PairResult:
+    """A pair by its sound, as if it had been seen."""
+    spans = (
+        [(segment.query_start, segment.query_end) for segment in score.segments],
+        [(segment.target_start, segment.target_end) for segment in score.segments],
+    )
+    first, second = (
+        min(1.0, sum(end - start for start, end in of) / length) if length > 0 else 0.0
+        for of, length in zip(spans, lengths, strict=True)
+    )
+    return PairResult(score.score, True, (first, second), score.segments)

@@ -1,0 +1,273 @@
+"""What recurs by its sound: the sound of what the pictures share, and stretches whose sound alone is shared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
+from vidkin.index.duplicates.comparisons import content_of, present_files
+from vidkin.index.query.common import weigh_features
+from vidkin.index.query.query import SearchParts
+from vidkin.index.query.sound import ADD_SOUND, By, check_by
+from vidkin.index.query.stages import SURE_SOUND
+from vidkin.index.recurring.decided import apply_decisions, paths_by_content
+from vidkin.index.recurring.ends import FittedStretch
+from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
+from vidkin.index.recurring.groups import (
+    Occurrence,
+    RecurringGroup,
+    SharedByFiles,
+    build_groups,
+    natural_order,
+    sort_groups,
+)
+from vidkin.index.storage.decisions import Decisions
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.sound import Hypothesis, SoundFeatures, compare_sounds, hypotheses
+
+_logger = logging.getLogger(__name__)
+
+# Score of one sound (unrelated ones are below .2, recordings of one from about .7 on), and what a stretch must have to
+# be judged by: seconds, and landmarks of one of its tracks.
+_ONE_SOUND, _LEAST_HEARD, _LEAST_LANDMARKS = 0.3, 5.0, 40
+# What recurs by its sound runs at its own speed, or at that of film on television.
+_SLOWEST, _FASTEST = 0.95, 1.05
+# A stretch that the pictures share as well is not told twice: this share of it.
+_SEEN = 0.5
+
+
+def find_recurring_by(
+    parts: SearchParts,
+    place: Place,
+    records: Sequence[VideoRecord],
+    findings: Findings,
+    options: RecurringOptions,
+    sound: SoundSearch | None,
+    by: str,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[RecurringGroup]:
+    """What recurs in the eyes of a rule, with what people decided about it and with what picture and sound say.
+
+    Args:
+        parts: What all searches of the index share.
+        place: Place of the index.
+        records: Videos to look at.
+        findings: Receives what the pictures share; known pairs are not compared again.
+        options: What is looked for.
+        sound: Sound of the index; None where it is not known.
+        by: ``picture``: what is seen again; ``sound``: what is heard again; ``either``: both of these; ``both``: what
+            is seen again with the same sound.
+        on_progress: Called with (steps done, steps in all).
+
+    Raises:
+        InvalidArgumentError: There is no such rule, it asks for sound that the index does not have, or for sound inside
+            of single files.
+    """
+    rule: By = check_by(by)
+    if rule != "picture" and sound is None:
+        raise InvalidArgumentError(f"by is {by!r}, but the sound of the index is not known; {ADD_SOUND}")
+    if rule != "picture" and options.inside:
+        raise InvalidArgumentError(f"inside looks at pictures only; by must be 'picture', got {by!r}")
+    present = [file.record for file in present_files(records)]
+    groups: list[RecurringGroup] = []
+    if rule != "sound":
+        groups = find_recurring(present, parts.store, findings, options, on_progress=on_progress)
+        said = [each for each in Decisions.open(place).recurring if each.is_inside == options.inside]
+        groups = apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
+        groups = [_with_picture(group) for group in with_sounds(groups, present, sound)]
+    if rule == "both":
+        groups = [same for group in groups if (same := _with_the_same_sound(group)) is not None]
+    elif rule != "picture" and sound is not None:
+        heard = find_heard(present, sound, options, on_progress)
+        new = [group for group in heard if not any(_covers(seen, group) for seen in groups)]
+        groups = sort_groups([*groups, *_with_pictures(new, present, parts)])
+    return [group for group in groups if group.kind == "copy" or options.accepts(group)]
+
+
+def _with_picture(group: RecurringGroup) -> RecurringGroup:
+    return replace(group, occurrences=tuple(replace(one, picture=one.score) for one in group.occurrences))
+
+
+def _with_the_same_sound(group: RecurringGroup) -> RecurringGroup | None:
+    """The occurrences that sound alike, with the lower of both scores; None if they are fewer than two."""
+    same = [
+        replace(one, score=min(one.score, one.sound))
+        for one in group.occurrences
+        if one.sound is not None and one.sound >= _ONE_SOUND
+    ]
+    return replace(group, occurrences=tuple(same)) if len(same) > 1 else None
+
+
+def _covers(seen: RecurringGroup, heard: RecurringGroup) -> bool:
+    """Whether a group of the pictures has every occurrence of one of the sound."""
+    return all(
+        any(
+            one.path == other.path and min(one.end, other.end) - max(one.start, other.start) >= _SEEN * one.duration
+            for other in seen.occurrences
+        )
+        for one in heard.occurrences
+    )
+
+
+# What several files share by their sound.
+
+
+@cache
+def _speeds() -> tuple[Hypothesis, ...]:
+    return tuple(each for each in hypotheses() if _SLOWEST <= each.speed <= _FASTEST)
+
+
+def find_heard(
+    records: Sequence[VideoRecord],
+    sound: SoundSearch,
+    options: RecurringOptions,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[RecurringGroup]:
+    """Stretches whose sound several files share, such as the song of an opening that shows other pictures each time.
+
+    Files with the same bytes count once, under the first name.
+
+    Args:
+        records: Videos of the index.
+        sound: Their sound.
+        options: What is looked for.
+        on_progress: Called with (files done, files in all).
+    """
+    ordered = sorted(records, key=lambda record: natural_order(record.path))
+    videos = {content_of(record): record for record in reversed(ordered)}
+    met: dict[str, set[str]] = {content: {content} for content in videos}
+    links = []
+    for done, (content, record) in enumerate(reversed(videos.items()), start=1):
+        for other, score in sound.find(_tracks(sound, record), skip=met[content], tried=_speeds()).items():
+            if other not in videos:
+                continue
+            met[other].add(content)
+            links += [
+                SharedByFiles(record.path, videos[other].path, _stretch(segment, record, videos[other]))
+                for segment in score.segments
+                if segment.score >= SURE_SOUND and segment.query_end - segment.query_start >= options.shortest
+            ]
+        if on_progress is not None:
+            on_progress(done, len(videos))
+    groups = build_groups(links, {record.path: record.duration for record in videos.values()})
+    return [
+        replace(group, occurrences=tuple(replace(one, sound=one.score) for one in group.occurrences))
+        for group in groups
+    ]
+
+
+def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> FittedStretch:
+    """A stretch of two sounds as one of two videos: the sound may last longer than the pictures."""
+    return FittedStretch(
+        segment.query_start,
+        min(segment.query_end, max(first.duration, segment.query_start + 0.1)),
+        segment.target_start,
+        min(segment.target_end, max(second.duration, segment.target_start + 0.1)),
+        score=segment.score,
+        match=segment.score,
+        speed=segment.speed,
+    )
+
+
+def _with_pictures(
+    groups: Iterable[RecurringGroup], records: Sequence[VideoRecord], parts: SearchParts
+) -> list[RecurringGroup]:
+    """The groups, each occurrence with what the pictures say by stored features, compared with those of the first."""
+    by_path = {record.path: record for record in records}
+
+    def look(one: Occurrence) -> FrameFeatures | None:
+        record = by_path[one.path]
+        try:
+            (stored,) = parts.store.read_many([record.id])
+        except NotIndexedError:
+            return None  # removed by another process meanwhile
+        inside = (stored.timestamps >= one.start) & (stored.timestamps <= one.end)
+        return weigh_features(stored, parts.common, record.duration).frames(inside) if inside.any() else None
+
+    seen = []
+    for group in groups:
+        first, *others = group.occurrences
+        shown = look(first)
+        scores: list[float | None] = []
+        for one in others:
+            other = None if shown is None else look(one)
+            scores.append(None if shown is None or other is None else parts.scorer.score(shown, [other])[0].score)
+        best = max((score for score in scores if score is not None), default=None)
+        marked = [replace(one, picture=score) for one, score in zip(group.occurrences, [best, *scores], strict=True)]
+        seen.append(replace(group, occurrences=tuple(marked)))
+    return seen
+
+
+# The sound of what the pictures share.
+
+
+def _tracks(sound: SoundSearch, record: VideoRecord) -> tuple[SoundFeatures, ...]:
+    try:
+        return sound.tracks(content_of(record)) or ()
+    except CollectionError as error:
+        _logger.warning("%s; it is not said whether the sound of %s is another", error, record.path)
+        return ()
+
+
+def with_sounds(
+    groups: Sequence[RecurringGroup], records: Sequence[VideoRecord], sound: SoundSearch | None
+) -> list[RecurringGroup]:
+    """The groups, each occurrence with how similar its sound is to that of most, and marked if it is another one.
+
+    Args:
+        groups: What recurs.
+        records: The videos of the index.
+        sound: What knows their sound; None says nothing.
+    """
+    if sound is None:
+        return list(groups)
+    by_path = {record.path: record for record in records}
+
+    def hear(one: Occurrence) -> list[SoundFeatures]:
+        cut = [track.between(one.start, one.end) for track in _tracks(sound, by_path[one.path])]
+        return [track for track in cut if len(track) >= _LEAST_LANDMARKS]
+
+    return [_with_sounds(group, hear) if group.kind not in ("copy", "recap") else group for group in groups]
+
+
+def _with_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundFeatures]]) -> RecurringGroup:
+    # Occurrences of one sound together, the most of them first; what nothing is heard in is in none.
+    kinds: list[tuple[list[SoundFeatures], dict[Occurrence, float]]] = []
+    for one in group.occurrences:
+        tracks = hear(one) if one.duration >= _LEAST_HEARD else []
+        if not tracks:
+            continue
+        for known, same in kinds:
+            score = _compare(tracks, known)
+            if score >= _ONE_SOUND:
+                same[one] = score
+                break
+        else:
+            kinds.append((tracks, {one: 1.0}))
+    if not kinds:
+        return group
+    kinds.sort(key=lambda kind: -len(kind[1]))
+    (main, scores), *others = kinds
+    # The one that the others were compared with is as similar as the most similar of them.
+    first, *rest = scores
+    scores[first] = max((scores[one] for one in rest), default=1.0)
+    different = {one: _compare(tracks, main) for tracks, same in others for one in same}
+    scores |= different
+    return replace(
+        group,
+        occurrences=tuple(
+            replace(one, other_sound=one in different, sound=scores.get(one)) for one in group.occurrences
+        ),
+    )
+
+
+def _compare(tracks: Sequence[SoundFeatures], others: Sequence[SoundFeatures]) -> float:
+    return float(np.max([compare_sounds(track, other).score for track in tracks for other in others]))

@@ -1,0 +1,124 @@
+"""Groups of copies by their sound: found, told apart, and never removable by it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.sounds import tune, write_sounds
+from vidkin import Index
+from vidkin.errors import InvalidArgumentError
+from vidkin.index import plan_removal
+from vidkin.index.duplicates.heard import ONLY_SOUND, piece_of
+from vidkin.index.query.sound import By
+from vidkin.rendering.duplicates import describe_member
+from vidkin.similarity.sound import SoundFeatures
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video, a copy of it with its sound, one with another sound, and its sound over another picture."""
+    folder = tmp_path_factory.mktemp("heard")
+    one, other = tune(9, seed=1), tune(9, seed=2)
+    write_sounds(folder / "rocket.mkv", [one], pictures="rocket")
+    write_sounds(folder / "rocket copy.mkv", [one], pictures="rocket", bit_rate=48_000)
+    write_sounds(folder / "rocket dubbed.mkv", [other], pictures="rocket")
+    write_sounds(folder / "coffee with its sound.mkv", [one], pictures="coffee")
+    write_sounds(folder / "quiet.mkv", [], pictures="chelsea")
+    with Index.open(folder / "library.vidkin", create=True) as index:
+        index.add([folder], workers=1)
+    return folder
+
+
+def names_by(library: Path, by: By) -> list[set[str]]:
+    with Index.open(library / "library.vidkin") as index:
+        return [{Path(member.path).stem for member in group.members} for group in index.duplicates(by=by)]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("picture", {"rocket", "rocket copy", "rocket dubbed"}),
+        ("sound", {"rocket", "rocket copy", "coffee with its sound"}),
+        ("either", {"rocket", "rocket copy", "rocket dubbed", "coffee with its sound"}),
+        ("both", {"rocket", "rocket copy"}),
+    ],
+)
+def test_the_rule_decides_which_videos_are_a_group(library: Path, by: By, expected: set[str]) -> None:
+    assert names_by(library, by) == [expected]
+
+
+@pytest.mark.parametrize("by", ["sound", "either"])
+def test_a_sound_alone_makes_no_file_removable(library: Path, tmp_path: Path, by: By) -> None:
+    for name in ("rocket.mkv", "coffee with its sound.mkv"):
+        shutil.copy(library / name, tmp_path / name)
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+        (group,) = index.duplicates(by=by)
+        (member,) = (member for member in group.members if not member.best)
+        assert member.score > 0.9
+        assert member.doubt == ONLY_SOUND
+        assert not member.is_spare
+        assert "same sound as" in describe_member(member, group)
+        assert plan_removal([group], records=index.videos()).groups == ()
+
+
+@pytest.mark.parametrize("by", ["sound", "either", "both"])
+def test_a_copy_by_the_picture_is_removable_whatever_the_rule(library: Path, tmp_path: Path, by: By) -> None:
+    shutil.copy(library / "rocket.mkv", tmp_path / "one.mkv")
+    shutil.copy(library / "rocket copy.mkv", tmp_path / "two.mkv")
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+        by_picture, (group,) = index.duplicates(), index.duplicates(by=by)
+        assert [member.is_spare for member in group.members] == [False, True]
+        assert [member.is_spare for group in by_picture for member in group.members] == [False, True]
+
+
+def test_members_say_what_picture_and_sound_say(library: Path) -> None:
+    with Index.open(library / "library.vidkin") as index:
+        (group,) = index.duplicates()
+    said = {Path(member.path).stem: (member.picture, member.sound) for member in group.members if not member.best}
+    assert all(picture is not None and picture > 0.7 for picture, _ in said.values())
+    heard = [sound for _, sound in said.values() if sound is not None]
+    assert len(heard) == 2
+    assert min(heard) < 0.2
+    assert max(member.sound or 0.0 for member in group.members) > 0.9
+    assert group.best.picture == max(picture or 0.0 for picture, _ in said.values())
+
+
+def test_scores_of_sound_are_kept_for_the_next_search(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Index.open(library / "library.vidkin") as index:
+        first = index.duplicates()
+
+    def refuse(*tracks: object) -> None:
+        raise AssertionError("a known pair is compared again")
+
+    monkeypatch.setattr("vidkin.index.duplicates.heard.best_of_tracks", refuse)
+    with Index.open(library / "library.vidkin") as index:
+        assert index.duplicates() == first
+
+
+def test_a_rule_that_asks_for_sound_needs_an_index_with_sound(library: Path, tmp_path: Path) -> None:
+    shutil.copy(library / "quiet.mkv", tmp_path / "quiet.mkv")
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.use_sound(False)
+        index.add([tmp_path], workers=1)
+        with pytest.raises(InvalidArgumentError, match="by is 'both', but the sound of the index is not known"):
+            index.duplicates(by="both")
+        with pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"):
+            index.duplicates(by="smell")  # type: ignore[arg-type]
+
+
+def test_what_is_looked_up_of_a_long_sound_is_half_a_minute_from_all_over_it_where_it_is_loud() -> None:
+    times = np.sort(np.random.default_rng(0).integers(0, 600 * 62, 12_000)).astype(np.int32)
+    times = times[(times < 62 * 100) | (times > 62 * 200)]  # a silent stretch
+    sound = SoundFeatures(times, np.full(len(times), 60, np.uint8), np.ones(len(times), np.bool_), 600.0)
+    asked = piece_of(sound)
+    seconds = asked.times / 62.5
+    assert seconds.min() < 10
+    assert seconds.max() > 580
+    assert len(asked) == pytest.approx(len(sound) * 32 / 500, rel=0.1)
+    assert not ((seconds > 99.3) & (seconds < 199)).any()
