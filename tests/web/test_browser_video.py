@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.support.videos import encode, pan
+from tests.support.videos import Image, encode, pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library
 from vidkin.index import Index, SerialExecutor
+from vidkin.media import probe
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
+
+# Left, top, right and bottom of each element.
+BOXES = """elements => elements.map(element => {
+  const { left, top, right, bottom } = element.getBoundingClientRect();
+  return [left, top, right, bottom];
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +105,107 @@ def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, plac
         assert len(list((folder.parent / "shots").iterdir())) == 2
 
 
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of a film that fades in and out around two cuts, and of one of 21 shots, some of half a second."""
+    root = tmp_path_factory.mktemp("shelf")
+    folder = root / "videos"
+    folder.mkdir()
+    encode(folder / "fades.mp4", fading_film(), rate=24)
+    names = ("coffee", "rocket", "chelsea", "astronaut")
+    lengths = [12 if number in (4, 5, 13, 14, 15) else 60 for number in range(21)]
+    quick = [
+        frame
+        for number, length in enumerate(lengths)
+        for frame in pan(names[number % 4], length, width=96, height=64, seed=number)
+    ]
+    encode(folder / "quick.mp4", quick, rate=20)
+    with Index.open(root / "i.vidkin", extractor="classical", create=True) as index:
+        index.add(folder, executor=SerialExecutor(index.worker_spec))
+    with served(root / "i.vidkin") as address:
+        yield address
+
+
+def fading_film() -> Iterator[Image]:
+    """24 frames a second: 3 s, of which the first fades in from black, 2 s, 4 s, of which the last fades out."""
+    lights = [*np.linspace(0, 1, 24), *np.ones(24 * 7), *np.linspace(1, 0, 24)]
+    pictures = [*pan("coffee", 72), *pan("chelsea", 48), *pan("astronaut", 96)]
+    for light, picture in zip(lights, pictures, strict=True):
+        yield (picture * light).astype(np.uint8)
+
+
+def check_apart(handles: Locator) -> None:
+    """Each has 8 pixels or more, and none lies over another one."""
+    boxes = handles.evaluate_all(BOXES)
+    assert min(right - left for left, _, right, _ in boxes) >= 8
+    for place, (left, top, right, bottom) in enumerate(boxes):
+        for left_, top_, right_, bottom_ in boxes[place + 1 :]:
+            assert right <= left_ + 0.01 or right_ <= left + 0.01 or bottom <= top_ + 0.01 or bottom_ <= top + 0.01
+
+
+def open_shots(page: Page, address: str, name: str) -> Locator:
+    """Open the shots of a video, found if they were not; the cards."""
+    page.goto(f"{address}shots?q={name}")
+    page.get_by_role("link", name=f"{name}.mp4").click()
+    # Either is there as soon as the page knows.
+    find, cards = page.get_by_role("button", name="Find shots"), page.locator("#list .card")
+    expect(find.or_(cards.first)).to_be_visible()
+    if find.is_visible():
+        find.click()
+    expect(cards.first).to_be_visible(timeout=60_000)
+    return cards
+
+
+def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_out(browser: Browser, shelf: str) -> None:
+    with new_page(browser) as page:
+        cards = open_shots(page, shelf, "fades")
+        number = re.search(r"/videos/(\d+)/", page.url)
+        assert number is not None
+        shots = page.request.get(f"{shelf}api/videos/{number[1]}/shots").json()["shots"]
+        assert [shot["kind"] for shot in shots] == ["fade", "hard", "hard"]
+        expect(cards).to_have_count(3)
+        expect(page.locator("#cuts button")).to_have_count(4)
+        expect(page.locator("#facts")).to_contain_text("3 shots, 4 cuts (found by the default detector)")
+        expect(cards.nth(0)).to_contain_text("1: 0:00.0 - 0:03.0")
+        expect(cards.nth(0)).to_contain_text(re.compile(r"fade from 0:00\.0 to 0:0[01]\.\d"))
+        expect(cards.nth(1)).to_contain_text("2: 0:03.0 - 0:05.0")
+        page.get_by_label("Select shot 2").check()
+        page.get_by_role("button", name="New clip of them").click()
+        link = page.get_by_role("link", name="Save the clip")
+        with page.expect_download() as download:
+            link.click()
+        assert probe(download.value.path()).duration == pytest.approx(2.0, abs=1 / 24)
+        # The last shot as well: a card that the server does not know would be refused.
+        page.get_by_role("button", name="Select none").click()
+        page.get_by_label("Select shot 3").check()
+        page.get_by_role("button", name="New clip of them").click()
+        with page.expect_download() as download:
+            link.click()
+        assert probe(download.value.path()).duration == pytest.approx(4.0, abs=1 / 24)
+        # While a cut is moved the fades divide nothing either.
+        page.locator("#cuts button").nth(1).focus()
+        page.keyboard.press("Shift+ArrowRight")
+        expect(page.locator("#facts")).to_contain_text("3 shots, 4 cuts (not saved yet)")
+        expect(cards.nth(0)).to_contain_text("1: 0:00.0 - 0:03.4")
+        expect(cards.nth(0)).to_contain_text("fade from 0:00.0")
+        page.keyboard.press("s")
+        expect(page.locator("#facts")).to_contain_text("3 shots, 4 cuts (as you corrected them)")
+        expect(cards).to_have_count(3)
+
+
+def test_handles_of_twenty_cuts_can_each_be_hit_on_a_narrow_screen(browser: Browser, shelf: str) -> None:
+    with new_page(browser, width=400, height=800) as page:
+        cards = open_shots(page, shelf, "quick")
+        expect(cards).to_have_count(21)
+        expect(page.locator("#cuts button")).to_have_count(20)
+        check_apart(page.locator("#cuts button"))
+        # The lower one of two that are close chooses its own cut.
+        low = page.locator("#cuts button.low").first
+        name = low.get_attribute("aria-label")
+        low.click()
+        expect(page.locator("#cuts button[aria-current]")).to_have_attribute("aria-label", name or "")
+
+
 def test_handles_of_cuts_close_to_each_other_do_not_overlap_on_a_narrow_screen(
     browser: Browser, place: tuple[str, Path]
 ) -> None:
@@ -114,8 +224,4 @@ def test_handles_of_cuts_close_to_each_other_do_not_overlap_on_a_narrow_screen(
         for _ in range(9):
             page.keyboard.press("ArrowLeft")
         expect(handles.nth(1)).to_have_attribute("aria-label", "hard cut at 0:02.1")
-        first, second = (each.bounding_box() for each in handles.all())
-        assert first is not None
-        assert second is not None
-        assert first["x"] + first["width"] <= second["x"] + 0.5
-        assert min(first["width"], second["width"]) >= 3
+        check_apart(handles)

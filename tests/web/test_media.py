@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, number_of
+from vidkin.errors import MediaError
 from vidkin.index import Index, SerialExecutor
 from vidkin.media import probe, thumbnail
+from vidkin.media.decode import poster
+from vidkin.media.notebook import picture_html
 
 
 def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClient) -> None:
@@ -48,6 +52,37 @@ def test_a_poster_shows_something_where_a_third_of_the_video_is_black(tmp_path: 
     right = thumbnail(tmp_path / "late.mp4", 3.0).astype(int)  # half of it
     assert np.abs(shown["late.mp4"] - right).mean() < 6
     assert shown["black.mp4"].mean() < 5
+
+
+def test_a_poster_is_sought_at_more_moments_where_five_of_them_are_white(tmp_path: Path, connect: Connect) -> None:
+    pictures = list(pan("coffee", 60))
+    white = np.full_like(pictures[0], 255)
+    encode(tmp_path / "early.mp4", [picture if 3 <= place < 9 else white for place, picture in enumerate(pictures)])
+    # Nothing to be seen anywhere: a gray title card rather than black or white.
+    gray = np.full_like(white, 140)
+    encode(tmp_path / "plain.mp4", [gray if place >= 52 else white for place in range(60)])
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True) as index:
+        index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
+    client = connect(tmp_path / "c.vidkin")
+    shown = {}
+    for name in ("early.mp4", "plain.mp4"):
+        answer = client.get(f"/videos/{number_of(client, name)}/thumbnail")
+        shown[name] = np.asarray(Image.open(io.BytesIO(answer.content))).astype(int)
+    assert np.abs(shown["early.mp4"] - thumbnail(tmp_path / "early.mp4", 0.6).astype(int)).mean() < 6  # a tenth of it
+    assert np.abs(shown["plain.mp4"] - 140).mean() < 6  # .9 of it
+    # A notebook shows the same moments.
+    address = picture_html(str(tmp_path / "plain.mp4"), None)
+    picture = Image.open(io.BytesIO(b64decode(address.partition("base64,")[2].partition('"')[0])))
+    assert np.abs(np.asarray(picture.convert("RGB")).astype(int) - 140).mean() < 6
+
+
+def test_a_poster_is_what_was_seen_where_a_file_ends_early(tmp_path: Path) -> None:
+    gray = np.full((64, 96, 3), 100, np.uint8)
+    path = encode(tmp_path / "short.mp4", [gray] * 30)
+    # 3 s that are said to be 7: a third of it is there, the half is not.
+    assert np.abs(poster(path, 7.0).astype(int) - 100).max() < 6
+    with pytest.raises(MediaError, match="short"):
+        poster(path, 70.0)
 
 
 def test_a_video_that_cannot_be_read_has_no_thumbnail(client: TestClient) -> None:

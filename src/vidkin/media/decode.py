@@ -33,6 +33,11 @@ _MOST_SAMPLES = 100_000
 # A batch of this many bytes is yielded early.
 BATCH_BYTES = 64 * 2**20
 
+# Where in a video its poster is from, as shares: the begin is often black. The next one is tried where the values of a
+# picture have a smaller standard deviation.
+_POSTER_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5, 0.1, 0.9, 0.4, 0.6)
+_LEAST_SHOWN, _MID_GRAY = 14.0, 127.5
+
 
 def iter_frames(
     path: PathLike | ProbedVideo,
@@ -150,6 +155,34 @@ def thumbnail(
     frames = read_frames(path, rate=1.0, start=time, end=time + 0.5, short_side=short_side, batch=1, threads=threads)
     image: NDArray[np.uint8] = frames.images[0]
     return image
+
+
+def poster(path: PathLike, duration: float, *, short_side: int | None = 160, threads: int = 0) -> NDArray[np.uint8]:
+    """The frame that stands for a video, [H, W, 3] uint8 RGB: the first of nine moments at which something is to be
+    seen, from a third of its duration on. If all are plain, the one that is nearest to a mid gray, as neither black nor
+    white tells anything.
+
+    Args:
+        path: The video or image.
+        duration: Its duration in seconds, 0 for an image.
+        short_side: Pixels at the shorter side.
+        threads: Threads that decode; 0 for one for each processor.
+
+    Raises:
+        MediaError: The file cannot be read; see `iter_frames`.
+    """
+    plain: list[NDArray[np.uint8]] = []
+    for share in _POSTER_SHARES if duration > 0 else (0.0,):
+        try:
+            image = thumbnail(path, share * duration, short_side=short_side, threads=threads)
+        except MediaError:
+            if not plain:
+                raise
+            continue  # the duration is stated too long, or there is damage: what was seen before is there
+        if image.std() >= _LEAST_SHOWN:
+            return image
+        plain.append(image)
+    return min(plain, key=lambda image: abs(float(image.mean()) - _MID_GRAY))
 
 
 def _open_sound(

@@ -16,8 +16,6 @@ from vidkin.errors import MediaError, MissingPartError
 
 # A notebook keeps what it shows: pictures of 2 to 5 kB, and not one for each of thousands of results.
 _SIDE, _QUALITY, _MOST_CARDS = 96, 60, 24
-# Where in a video its picture is from, as a share, if no moment is named: the begin is often black.
-_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Card:
 
     Attributes:
         path: The video that the picture is from; empty for none.
-        time: Second of the picture; None for a third of the duration.
+        time: Second of the picture; None for one at which something is to be seen.
         title: First line.
         facts: Second line.
     """
@@ -151,12 +149,14 @@ def _poster(path: str, time: float | None, side: int, version: int) -> str:
 
     from PIL import Image
 
-    from vidkin.media.decode import thumbnail
+    from vidkin.media.decode import poster, thumbnail
     from vidkin.media.probing import probe
 
     try:
-        seconds = time if time is not None else _SHARE * probe(path).duration
-        pixels = thumbnail(path, seconds, short_side=side, threads=1)
+        if time is None:
+            pixels = poster(path, probe(path).duration, short_side=side, threads=1)
+        else:
+            pixels = thumbnail(path, time, short_side=side, threads=1)
     except MediaError:
         return ""
     file = BytesIO()

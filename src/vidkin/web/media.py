@@ -13,14 +13,10 @@ from fastapi.responses import Response
 
 from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
 from vidkin.index import VideoRecord
-from vidkin.media import thumbnail, write_clip, write_thumbnail
+from vidkin.media import write_clip, write_thumbnail
+from vidkin.media.decode import poster
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
 from vidkin.web.site import CurrentSite, Page, Site, base_name
-
-# Where in a video its picture is from, as shares: the begin is often black. The next one is tried where the values of
-# a picture have a smaller standard deviation.
-_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5)
-_LEAST_SHOWN = 14.0
 
 # At most one picture is made per tenth of a second, so that sliding does not fill the disk.
 _STEPS_A_SECOND = 10
@@ -144,7 +140,7 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
         else:
             write_thumbnail(source.path, partial, seconds, short_side=side, threads=1)
 
-    moment = "poster" if seconds is None else seconds
+    moment = "poster of nine" if seconds is None else seconds
     return site.cache.get(f"{source.key}\0{moment}\0{side}", ".webp", write).read_bytes()
 
 
@@ -153,20 +149,10 @@ def _rounded(seconds: float) -> float:
 
 
 def _write_poster(source: Source, partial: Path, side: int) -> None:
-    """The picture that stands for a video: the first of a few moments at which something is to be seen, else the one
-    at which there is most."""
     from PIL import Image
 
-    best = None
-    for share in _SHARES if source.duration else (0.0,):
-        image = thumbnail(source.path, _rounded(share * source.duration), short_side=side, threads=1)
-        # Of pictures in one color the brightest.
-        if best is None or (image.std(), image.mean()) > (best.std(), best.mean()):
-            best = image
-        if best.std() >= _LEAST_SHOWN:
-            break
-    if best is not None:
-        Image.fromarray(best).save(partial, "WEBP")
+    image = poster(source.path, source.duration, short_side=side, threads=1)
+    Image.fromarray(image).save(partial, "WEBP")
 
 
 def make_preview(site: Site, source: Source, piece: int) -> Path:

@@ -23,8 +23,10 @@ const frame = () => 1 / shown.frame_rate;
 
 async function load() {
   const list = await api(address);
-  if (list === null) byId("find").hidden = false;
-  else accept(list);
+  if (list === null) return void (byId("find").hidden = false);
+  accept(list);
+  setZoom(firstZoom());
+  fitHandles();
 }
 
 function accept(list) {
@@ -41,22 +43,18 @@ function accept(list) {
 
 function draw() {
   const whose = changed ? "not saved yet" : shown.corrected ? "as you corrected them" : shown.detector === "default" ? "found by the default detector" : `found by detector ${shown.detector}`;
-  byId("facts").textContent = `${cuts.length === 1 ? "1 cut" : cuts.length ? `${cuts.length} cuts` : "One shot, no cut"} (${whose}), ${clock(shown.duration)}, ${Number(shown.frame_rate.toFixed(3))} frames a second`;
-  const edges = [0, ...cuts.map((cut) => cut.time), shown.duration];
+  const shots = shotsNow();
+  byId("facts").textContent = `${cuts.length ? `${count(shots.length, "shot")}, ${count(cuts.length, "cut")}` : "One shot, no cut"} (${whose}), ${clock(shown.duration)}, ${Number(shown.frame_rate.toFixed(3))} frames a second`;
   byId("bands").replaceChildren(
-    ...edges.slice(1).map((end, index) => {
-      const band = make("span", { class: isCritical(edges[index], end) && "critical" });
-      band.style.left = percent(edges[index]);
-      band.style.width = percent(end - edges[index]);
-      return band;
-    }),
+    ...shots.map(({ start, end, critical }) => band(start, end, critical && "critical")),
+    ...cuts.map(original).filter((one) => one && one.end > one.start).map((one) => band(one.start, one.end, `extent ${one.kind}`)),
   );
   byId("cuts").replaceChildren(...cuts.map(handle));
   fitHandles();
   // Only what is there; the curve always is.
   const kinds = new Set([...cuts.map((cut) => cut.kind), byId("bands").querySelector(".critical") && "critical", shown.curve.length && "curve"]);
   for (const entry of document.querySelectorAll(".legend li")) entry.hidden = !kinds.has(entry.className);
-  byId("list").replaceChildren(...edges.slice(1).map((end, index) => item(index, edges[index], end)));
+  byId("list").replaceChildren(...shots.map(item));
   if (editable) {
     byId("save").disabled = !changed;
     byId("reset").disabled = !changed && !shown.corrected;
@@ -65,14 +63,98 @@ function draw() {
   drawCurve();
 }
 
-/** No handle lies over another one: each is as wide as the way to its neighbors allows. */
-function fitHandles() {
-  const width = timeline.getBoundingClientRect().width;
-  for (const [index, button] of [...byId("cuts").children].entries()) {
-    const near = [index - 1, index + 1].filter((other) => cuts[other]).map((other) => Math.abs(cuts[other].time - cuts[index].time));
-    const room = (Math.min(...near, shown.duration) / shown.duration) * width;
-    button.style.setProperty("--wide", `${Math.max(Math.min(24, room), 3)}px`);
+// Pixels: a handle with room, one that can still be hit, and how far the first zoom goes for it.
+const [WIDE, HITTABLE, MOST_ZOOM] = [24, 8, 3];
+
+/**
+ * Where the handles are if the timeline has this many pixels, each {low, wide}. None lies over another one: a cut close
+ * behind one in the upper half has its handle in the lower half, and each is as wide as the way to the next of its half
+ * allows.
+ */
+function roomOfHandles(width) {
+  const rooms = [];
+  const last = { true: null, false: null }; // of each half, {x, room}
+  let [before, low] = [-Infinity, true];
+  for (const cut of cuts) {
+    const x = (cut.time / shown.duration) * width;
+    low = x - before < WIDE && !low;
+    const room = { low, wide: WIDE };
+    const other = last[low];
+    if (other !== null) {
+      room.wide = Math.min(WIDE, x - other.x);
+      other.room.wide = Math.min(other.room.wide, room.wide);
+    }
+    last[low] = { x, room };
+    before = x;
+    rooms.push(room);
   }
+  return rooms;
+}
+
+function fitHandles() {
+  const rooms = roomOfHandles(timeline.getBoundingClientRect().width);
+  byId("cuts").classList.toggle("halves", rooms.some((room) => room.low));
+  for (const [index, button] of [...byId("cuts").children].entries()) {
+    button.classList.toggle("low", rooms[index].low);
+    button.style.setProperty("--wide", `${Math.max(rooms[index].wide, 3)}px`);
+  }
+}
+
+/** The smallest zoom at which every handle can be hit; none where even the last of them would not do. */
+function firstZoom() {
+  setZoom(0);
+  const { width } = timeline.getBoundingClientRect();
+  for (let zoom = 0; zoom <= MOST_ZOOM; zoom += 0.5) {
+    if (roomOfHandles(width * 2 ** zoom).every((room) => room.wide >= HITTABLE)) return zoom;
+  }
+  return 0;
+}
+
+function setZoom(zoom) {
+  byId("zoom").value = zoom;
+  timeline.style.width = `${100 * 2 ** zoom}%`;
+}
+
+const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+function band(start, end, kind) {
+  const element = make("span", { class: kind });
+  element.style.left = percent(start);
+  element.style.width = percent(end - start);
+  return element;
+}
+
+/** The cut that the server gave, as long as nobody moved it. */
+const original = (cut) => shown.cuts.find((one) => one.kind === cut.kind && Math.abs(one.time - cut.time) < frame() / 2);
+
+/** A fade from the first frame on, or up to the last one, is a cut but opens no shot: the server knows which do. */
+function divides(cut) {
+  const one = original(cut);
+  return one === undefined || shown.shots.some((shot) => shot.start_frame === one.frame);
+}
+
+/**
+ * The shots as the page shows them, each {start, end, kind, critical, opening}: those of the server, which clips are
+ * made of; while cuts are changed and not saved, those between the cuts that are shown. `opening` is the transition
+ * that opens it, {start, end, confidence}, as far as it is known.
+ */
+function shotsNow() {
+  if (!changed) {
+    return shown.shots.map((shot) => ({
+      start: shot.start, end: shot.end, kind: shot.kind, critical: shot.is_critical,
+      opening: { start: shot.transition_start, end: shot.transition_end, confidence: shot.kind_confidence },
+    }));
+  }
+  const dividing = cuts.filter(divides);
+  const edges = [0, ...dividing.map((cut) => cut.time), shown.duration];
+  return edges.slice(1).map((end, index) => {
+    const cut = index ? dividing[index - 1] : cuts.find((each) => !divides(each) && original(each).start_frame === 0);
+    const one = cut && original(cut);
+    return {
+      start: edges[index], end, kind: cut?.kind ?? "start", critical: isCritical(edges[index], end),
+      opening: one ? { start: one.start, end: one.end, confidence: one.kind_confidence } : null,
+    };
+  });
 }
 
 function isCritical(start, end) {
@@ -91,18 +173,20 @@ function handle(cut) {
   return button;
 }
 
-function item(index, start, end) {
-  const shot = shown.shots.find((one) => Math.abs(one.start - start) < 1e-6);
-  const picture = make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: (shot ?? shown.shots[0]).thumbnail.replace(/time=[\d.]+/, `time=${((start + end) / 2).toFixed(2)}`) });
-  const kind = index === 0 ? "start" : cuts[index - 1].kind;
-  const words = isCritical(start, end) ? `${kind}, critical` : kind;
+function item({ start, end, kind, critical, opening }, index) {
+  const picture = make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: shown.shots[0].thumbnail.replace(/time=[\d.]+/, `time=${((start + end) / 2).toFixed(2)}`) });
+  const words = [kind];
+  // Of a cut between two frames there is no more to say than where it is.
+  if (opening && opening.end - opening.start > 1.5 * frame()) words[0] += ` from ${clock(opening.start)} to ${clock(opening.end)}`;
+  if (opening && kind !== "start" && opening.confidence < 0.995) words.push(`kind ${Math.round(100 * opening.confidence)} % certain`);
+  if (critical) words.push("critical");
   const card = make("button", { type: "button", onclick: () => seek(start) },
     make("span", { class: "picture" }, picture),
     make("span", { class: "name" }, `${index + 1}: ${clock(start)} - ${clock(end)}`),
-    make("span", { class: "facts" }, words));
+    make("span", { class: "facts" }, words.join(", ")));
   const box = make("input", { type: "checkbox", "aria-label": `Select shot ${index + 1}`, onchange: (event) => pickShot(index + 1, event.target.checked) });
   box.checked = picked.has(index + 1);
-  return make("li", { class: words === kind ? "card" : "card critical" }, card, make("label", { class: "pick-shot" }, box, " select"));
+  return make("li", { class: critical ? "card critical" : "card" }, card, make("label", { class: "pick-shot" }, box, " select"));
 }
 
 // Shots that are selected for a clip, by number from 1.
@@ -114,10 +198,10 @@ function pickShot(number, on) {
 }
 
 function showPicked() {
-  const count = picked.size;
-  byId("picked").textContent = count ? `${count} ${count === 1 ? "shot" : "shots"} selected` : "Select shots to make a clip of them.";
-  byId("pick-all").textContent = count ? "Select none" : "Select all";
-  byId("join").disabled = count === 0;
+  const some = picked.size > 0;
+  byId("picked").textContent = some ? `${count(picked.size, "shot")} selected` : "Select shots to make a clip of them.";
+  byId("pick-all").textContent = some ? "Select none" : "Select all";
+  byId("join").disabled = !some;
   byId("clip").hidden = true;
 }
 
@@ -162,7 +246,7 @@ async function split() {
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
   if (dialog.returnValue !== "split") return;
   const made = await makeClips(dialog.querySelector("input").value);
-  if (made) say(`${made.files.length} ${made.files.length === 1 ? "file" : "files"} in ${made.folder}.`, { seconds: 12 });
+  if (made) say(`${count(made.files.length, "file")} in ${made.folder}.`, { seconds: 12 });
 }
 
 // What is at a moment of the timeline is shown above it.
@@ -315,7 +399,7 @@ player.addEventListener("time", () => {
   if (shown !== null) byId("now").style.left = percent(Math.min(player.time, shown.duration));
 });
 byId("zoom").addEventListener("input", (event) => {
-  timeline.style.width = `${100 * 2 ** Number(event.target.value)}%`;
+  setZoom(Number(event.target.value));
   fitHandles();
   byId("now").scrollIntoView({ inline: "center", block: "nearest" });
 });
