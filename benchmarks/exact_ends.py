@@ -1,12 +1,14 @@
 """How exactly offsets, speeds and ends of a match are found, before and after decoding around them.
 
-    python benchmarks/exact_ends.py [--data FOLDER] [--half develop|held-out] [--work FOLDER] [--output FILE.json]
+    python benchmarks/exact_ends.py [--data FOLDER] [--half develop|held-out] [--rounds 1] [--first-round 0]
+        [--work FOLDER] [--output FILE.json]
 
 From the measurement data (VIDKIN_DATA or --data), every second source by name is held back. An excerpt of 3 to 7 s of
 each source, at one of the speeds that people and converters use, is put between three seconds of two other sources, so
 that it begins and ends with a hard cut, and encoded again at 480 x 270, 25 frames a second. Printed are the errors of
 the offset (at the middle of the excerpt, in frames of the copy), of the speed, and of both ends in the copy, in
-seconds, as `vidkin match` gives them, and as the features alone do; and what the decoding costs.
+seconds, as `vidkin match` gives them, and as the features alone do; and what the decoding costs. In each of the rounds
+every source gives another excerpt at another speed; rounds from 1 on are other cases than those that are published.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from _halves import half_of, parse_arguments, write_figures
+from _halves import data_parser, half_of, resolve_data, write_figures
 from vidkin import compare
 from vidkin.index.query.exact_times import refine_segments
 from vidkin.media import probe
@@ -51,16 +53,25 @@ class Truth(NamedTuple):
 
 def main() -> None:
     """Compose, compare, refine, print."""
-    given = parse_arguments(__doc__)
+    parser = data_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=1, help="excerpts of each source")
+    parser.add_argument("--first-round", type=int, default=0, help="number of the first round")
+    given = resolve_data(parser)
     sources = half_of(given.data, given.half)
+    cases = [
+        (turn, number)
+        for turn in range(given.first_round, given.first_round + given.rounds)
+        for number in range(len(sources))
+    ]
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-exact-"))
     work.mkdir(parents=True, exist_ok=True)
     rough: list[dict[str, float]] = []
     exact: list[dict[str, float]] = []
     missed, seconds = [], []
-    for number, source in enumerate(sources):
-        copy = work / f"{given.half}-{number}.mp4"
-        truth = make_copy(sources, number, copy)
+    for turn, number in cases:
+        source = sources[number]
+        copy = work / f"{given.half}-{number}{f'-{turn}' if turn else ''}.mp4"
+        truth = make_copy(sources, number, turn, copy)
         found = best_of(compare(copy, source).segments, truth)
         if found is None:
             missed.append(source.name)
@@ -70,11 +81,11 @@ def main() -> None:
         seconds.append(time.process_time() - begin)
         rough.append(errors(found, truth))
         exact.append({**errors(refined, truth), "source": number})
-        print(f"{source.name}: {exact[-1]}", flush=True)
+        print(f"{source.name}, speed {truth.speed:.3f}: {exact[-1]}", flush=True)
     write_figures(
         given,
         {
-            "copies": len(sources),
+            "copies": len(cases),
             "not found": missed,
             "features alone": summary(rough),
             "decoded around them": summary(exact),
@@ -83,10 +94,11 @@ def main() -> None:
     )
 
 
-def make_copy(sources: list[Path], number: int, target: Path) -> Truth:
+def make_copy(sources: list[Path], number: int, turn: int, target: Path) -> Truth:
     """Write an excerpt of a source between two others, unless an earlier run did, and say where it is."""
-    random = np.random.default_rng([7, number])
-    source, speed = sources[number], SPEEDS[number % len(SPEEDS)]
+    random = np.random.default_rng([7, number, turn] if turn else [7, number])
+    # Three on in every round: another speed for each source.
+    source, speed = sources[number], SPEEDS[(number + 3 * turn) % len(SPEEDS)]
     length = probe(source).duration - 0.2
     count = round(min(float(random.uniform(SHORTEST, LONGEST)), length / speed) * RATE)
     start = float(random.uniform(0, max(0.0, length - count / RATE * speed)))

@@ -10,11 +10,11 @@ mirrored. The work folder keeps the index and what was searched, so that a run t
         [--seconds 900] [--output docs/results/unrelated_groups.json]
 
 Hundreds of thousands of pairs: every video of a folder with every one of the other folders, by what an index stores of
-both, as `duplicates` compares them first. Each is described once; parts are compared with parts for the fifth of the
-videos that is most promising, as in a search. --pages draws clips of web pages with a player, dark and light, of slides
-and of menus, no two with the same picture in them, and compares these with each other, too. --photographs makes a clip
-of a camera that moves over each of so many photographs. The run ends after --seconds of processor time and says how far
-it went; queries are taken in a random order (seed 0).
+both. Each is described once. As in a search, the first stage chooses the hundred most promising of the other videos,
+which are scored exactly, parts with parts for a fifth of them; the rest never gets a score. --pages draws clips of web
+pages with a player, dark and light, of slides and of menus, no two with the same picture in them, and compares these
+with each other, too. --photographs makes a clip of a camera that moves over each of so many photographs. The run ends
+after --seconds of processor time and says how far it went; queries are taken in a random order (seed 0).
 """
 
 from __future__ import annotations
@@ -31,15 +31,19 @@ from PIL import Image, ImageDraw
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.index import Index
-from vidkin.index.query.query import weigh_features
+from vidkin.index.query.query import Query, weigh_features
+from vidkin.index.query.stages import find_candidates
 from vidkin.media import write_video
 from vidkin.rendering.machine import describe_machine
-from vidkin.similarity import CopyScorer, FrameFeatures
+from vidkin.similarity import CopyScorer
 
 # A match is believed from this score on.
 BELIEVED = 0.2
 STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 LISTED = 10
+# As in a search: videos that are scored exactly, the share of them whose parts are compared with parts, and at least so
+# many. As the first stage also finds videos of the query's own group, it is asked for several times as many.
+CANDIDATES, SHARE_BY_PARTS, LEAST_BY_PARTS, LOOKED_AT = 100, 5, 16, 4
 # Clips that are drawn: seconds, frames a second, size. Slides and menus change every so many seconds.
 SECONDS, RATE, WIDTH, HEIGHT, SLIDE = 9, 4, 480, 270, 3
 Picture = NDArray[np.uint8]
@@ -164,9 +168,12 @@ def draw_clips(pages: int, photographs: list[Path], folder: Path) -> None:
 
 
 @one_blas_thread()
-def score_groups(index: Index, groups: list[tuple[list[Path], bool]], seconds: float) -> tuple[list[Scored], int, int]:
+def score_groups(
+    index: Index, groups: list[tuple[list[Path], bool]], seconds: float
+) -> tuple[list[Scored], int, int, int]:
     """Scores above 0 of the pairs of videos of different groups, and within those that say so, until the processor
-    time is over; the number of pairs that were scored, and of all."""
+    time is over; the number of pairs of the queries that were searched for, of those of them that were scored, and of
+    all."""
     records = {record.path: record for record in index.store.videos() if record.frames > 0}
     listed = [
         (str(path.absolute()), group, apart)
@@ -182,10 +189,10 @@ def score_groups(index: Index, groups: list[tuple[list[Path], bool]], seconds: f
     ]
     scorer = index.scorer
     assert isinstance(scorer, CopyScorer)
-    means = np.stack([mean_of(each) for each in features])
+    places = {video: place for place, video in enumerate(ids)}
     numbers = np.array([group for _, group, _ in listed])
     scored: list[Scored] = []
-    done, whole = 0, 0
+    done, exact, whole = 0, 0, 0
     started = time.process_time()
     for place in np.random.default_rng(0).permutation(len(listed)).tolist():
         path, group, apart = listed[place]
@@ -193,27 +200,26 @@ def score_groups(index: Index, groups: list[tuple[list[Path], bool]], seconds: f
         whole += len(others)
         if time.process_time() - started > seconds:
             continue
-        others = others[np.argsort(-(means[others] @ means[place]), kind="stable")]
+        done += len(others)
+        ranked = find_candidates(index.store, Query(features[place]), LOOKED_AT * CANDIDATES)
+        chosen = [places[video] for video in ranked if video in places]
+        others = np.array([other for other in chosen if other in set(others.tolist())][:CANDIDATES], np.int64)
+        if not len(others):
+            continue
         targets = [features[other] for other in others]
         best = np.array([pair.score for pair in scorer.score(features[place], targets)])
-        most = max(16, len(targets) // 5)
+        most = max(LEAST_BY_PARTS, len(targets) // SHARE_BY_PARTS)
         for at, pair in enumerate(scorer.score_parts(features[place], targets[:most])):
             best[at] = max(best[at], pair.score if pair is not None else 0.0)
         for at, pair in enumerate(scorer.score_changes(features[place], targets)):
             best[at] = max(best[at], pair.score if pair is not None else 0.0)
-        done += len(targets)
+        exact += len(targets)
         scored += [
             (float(score), "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]))
             for score, other in zip(best, others, strict=True)
             if score > 0
         ]
-    return scored, done, whole
-
-
-def mean_of(features: FrameFeatures) -> NDArray[np.float32]:
-    """What a video shows on average, of unit length."""
-    mean = features.whole.reshape(len(features), -1).mean(axis=0)
-    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
+    return scored, done, exact, whole
 
 
 def measure_groups(given: argparse.Namespace) -> dict[str, object]:
@@ -229,7 +235,7 @@ def measure_groups(given: argparse.Namespace) -> dict[str, object]:
     with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
         index.add([path for paths, _ in groups for path in paths])
         described = time.process_time()
-        scored, done, whole = score_groups(index, groups, given.seconds)
+        scored, done, exact, whole = score_groups(index, groups, given.seconds)
         minutes = (time.process_time() - described) / 60
     scored.sort(reverse=True)
     return {
@@ -237,6 +243,7 @@ def measure_groups(given: argparse.Namespace) -> dict[str, object]:
         "extractor": given.extractor,
         "videos": {folder.name: len(paths) for folder, (paths, _) in zip(folders, groups, strict=True)},
         "pairs": done,
+        "of these scored exactly": exact,
         "pairs of all": whole,
         "at or above": {str(step): sum(score >= step for score, _, _ in scored) for step in STEPS},
         "highest": [{"score": round(score, 3), "query": one, "video": two} for score, one, two in scored[:LISTED]],

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
-from vidkin.index.query.exact_times import refine_segment
+from vidkin.index.query.exact_times import _middle, _same_shapes, refine_segment
+from vidkin.media import Frames
 from vidkin.similarity import Segment
 
 RATE = 25
@@ -69,7 +70,7 @@ def test_a_time_that_is_off_is_right_to_half_a_frame(
         assert found == pytest.approx(begin / RATE + time * float(speed), abs=0.5 / RATE)
 
 
-@pytest.mark.parametrize(("true", "said"), [(1.0, 1.25), (1.25, 1.17), (0.8, 0.86)])
+@pytest.mark.parametrize(("true", "said"), [(1.0, 1.25), (1.25, 1.17), (0.8, 0.86), (0.96, 1.0)])
 def test_an_unusual_speed_gives_way_to_a_usual_one(film: Path, tmp_path: Path, true: float, said: float) -> None:
     pictures = list(frames())[50 : 50 + round(3 * RATE * true)]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=Fraction(RATE * Fraction(str(true))))
@@ -119,3 +120,41 @@ def test_what_does_not_move_or_does_not_match_stays_as_it_was(film: Path, tmp_pa
     damaged.write_bytes(b"no video" * 99)
     rough = replace(moment, query_end=2.0, target_end=3.0)
     assert refine_segment(damaged, film, rough) == rough  # the players say what is wrong with it
+
+
+def picture(width: int, height: int) -> Frames:
+    return Frames(np.zeros((1, height, width, 3), np.uint8), np.zeros(1))
+
+
+def test_pictures_of_other_shapes_are_also_compared_in_the_middle_of_either() -> None:
+    whole = (0.0, 0.0, 1.0, 1.0)
+    wide, square = picture(160, 90), picture(90, 90)
+    pairs = _same_shapes(wide, square, Segment(0, 1, 0, 1, 1.0))
+    # The square without 7/32 above and below is 16 to 9; so wide a picture without 7/32 on both sides is a square.
+    assert pairs[0] == (whole, whole)
+    assert pairs[1] == (whole, pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)))
+    assert pairs[2] == (pytest.approx((7 / 32, 0.0, 25 / 32, 1.0)), whole)
+
+
+def test_a_turned_picture_has_the_shape_of_the_other_side() -> None:
+    whole = (0.0, 0.0, 1.0, 1.0)
+    tall = picture(90, 160)
+    assert _same_shapes(tall, picture(160, 90), Segment(0, 1, 0, 1, 1.0, turned=90)) == [(whole, whole)]
+    pairs = _same_shapes(tall, picture(90, 90), Segment(0, 1, 0, 1, 1.0, turned=90))
+    assert pairs[1] == (whole, pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)))
+    assert pairs[2] == (pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)), whole)
+
+
+@pytest.mark.parametrize(("wider", "middle"), [(0.5, (0.3, 0.2, 0.5, 0.6)), (2.0, (0.2, 0.3, 0.6, 0.5)), (1.0, None)])
+def test_the_middle_of_a_box_has_another_shape(wider: float, middle: tuple[float, ...] | None) -> None:
+    box = (0.2, 0.2, 0.6, 0.6)
+    assert _middle(box, wider) == pytest.approx(middle or box)
+
+
+def test_a_copy_cut_for_another_screen_is_placed_to_half_a_frame(film: Path, tmp_path: Path) -> None:
+    # A third is cut off above and below.
+    pictures = [frame[len(frame) // 6 : -(len(frame) // 6)] for frame in list(frames())[50:125]]
+    copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
+    exact = refine_segment(copy, film, Segment(0.1, 2.9, 2.2, 5.0, 0.9))
+    assert exact.target_start - exact.query_start == pytest.approx(2.0, abs=0.5 / RATE)
+    assert exact.target_box == (0.0, 0.0, 1.0, 1.0)  # that of the segment, which views found

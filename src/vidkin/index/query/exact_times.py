@@ -26,10 +26,14 @@ _WINDOWS, _LENGTH = 6, 1.0
 _FARTHEST, _COARSE, _STEP = 0.75, 0.02, 0.004
 _MOST_SPEED, _SPEEDS = 0.02, 9
 # Speeds that people and converters use: simple ones, and the ratios of 24, 25 and 30 frames per second. A segment takes
-# speed 1, or else the best of those near its own, where that explains nearly as much as any other.
+# speed 1, or else the best of those near its own, where that explains nearly as much as any other, and leaves little
+# more unexplained: where pictures agree to a thousandth, four thousandths tell two speeds apart. Few windows do not.
 USUAL_SPEEDS = (0.5, 0.8, 5 / 6, 24 / 25, 1.0, 25 / 24, 1.2, 1.25, 1.5, 2.0)
 _FARTHEST_SPEED = 0.3
 _LIKE_ANY, _LIKE_SIMPLE = 0.97, 0.99
+_MOST_LEFT, _ROUNDING_LEFT, _FEW_WINDOWS = 1.5, 0.002, 2
+# Another part of a picture must explain the frames better by so much; shapes that differ by less are the same shape.
+_BETTER_PART, _SAME_SHAPE = 0.03, 0.04
 # Pixels of a side of the gray pictures that are compared.
 _SIDE = 24
 # Another speed than that of the segment must explain the frames better by this share.
@@ -76,8 +80,9 @@ class _Window:
 
     def curve(self, pivot: tuple[float, float], speed: float, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Cosine of the changes of both sides for each shift of a line of this speed through a point of both clocks."""
-        # The nearest frame, not the one on screen: a shift by half a frame to either side is as good as none.
-        half = float(np.median(np.diff(self.target_times))) / 2
+        # A copy shows what is on screen at each of its times, so that all shifts up to the shorter frame explain the
+        # same; from half of it to either side, their middle is no shift.
+        half = min(float(np.median(np.diff(self.target_times))), float(np.median(np.diff(self.times))) * speed) / 2
         times = pivot[1] + (self.times - pivot[0]) * speed + half
         wanted = times + shifts[:, None]
         place = np.searchsorted(self.target_times, wanted, side="right") - 1
@@ -114,7 +119,8 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
         return segment
     line, evidence = _with_line(query, target, segment, threads)
     if evidence >= _LEAST_EVIDENCE:
-        return _with_ends(query, target, line, threads, _LEAST_INSIDE)
+        exact = _with_ends(query, target, line, threads, _LEAST_INSIDE)
+        return replace(exact, query_box=segment.query_box, target_box=segment.target_box)
     if abs(segment.speed - 1.0) < _STILL_SPEED:
         half, there = (segment.query_end - segment.query_start) / 2, _pivot(segment)[1]
         if there >= half:
@@ -124,17 +130,22 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
 
 
 def _with_line(query: PathLike, target: PathLike, segment: Segment, threads: int) -> tuple[Segment, float]:
-    """The segment on the line that explains the frames of both files best, and the evidence for it."""
-    windows = [
-        window
+    """The segment on the line that explains the frames of both files best, in the parts of both pictures that do, and
+    the evidence for it."""
+    looks = [
+        look
         for start in _starts(segment.query_start, segment.query_end)
-        if (window := _look(query, target, segment, start, threads)) is not None
+        if (look := _look(query, target, segment, start, threads))
     ]
-    if not windows:
+    if not looks:
         return segment, 0.0
-    speed, shift, evidence = _best_line(windows, segment)
+    parts = list(looks[0])
+    lines = [_best_line([look[part] for look in looks if part in look], segment) for part in parts]
+    best = max(range(len(parts)), key=lambda place: lines[place][2] - (_BETTER_PART if place else 0.0))
+    speed, shift, evidence = lines[best]
     if evidence < _LEAST_EVIDENCE:
         return segment, evidence
+    segment = replace(segment, query_box=parts[best][0], target_box=parts[best][1])
     middle, there = _pivot(segment)
     start = there + shift - (middle - segment.query_start) * speed
     query_start, query_end = segment.query_start, segment.query_end
@@ -169,8 +180,11 @@ def _starts(start: float, end: float) -> list[float]:
     return [start + room * (place + 0.5) / count for place in range(count)]
 
 
-def _look(query: PathLike, target: PathLike, segment: Segment, start: float, threads: int) -> _Window | None:
-    """Read one window of the query and the target around it; None if it shows nothing or cannot be read."""
+def _look(
+    query: PathLike, target: PathLike, segment: Segment, start: float, threads: int
+) -> dict[tuple[Box, Box], _Window]:
+    """Read one window of the query and the target around it; for each pair of parts of both pictures that may show the
+    same, those of the segment first. Empty if it shows nothing or cannot be read."""
     length = min(_LENGTH, segment.query_end - segment.query_start)
     near = segment.target_start + (start - segment.query_start) * segment.speed
     # A line of another speed is as far off as the window is from the middle.
@@ -181,17 +195,53 @@ def _look(query: PathLike, target: PathLike, segment: Segment, start: float, thr
         one = read_frames(query, rate=None, start=start, end=start + length, short_side=2 * _SIDE, threads=threads)
         other = read_frames(target, rate=None, start=low, end=high, short_side=2 * _SIDE, threads=threads)
     except MediaError:
-        return None  # a damaged part: the other windows tell
+        return {}  # a damaged part: the other windows tell
     if len(one) < 3 or len(other) < 3:
-        return None
-    left = _gray(one, segment.query_box, turned=segment.turned, mirrored=segment.mirrored)
-    right = _gray(other, segment.target_box)
-    left -= left.mean(axis=0)
-    energy = float(np.sqrt((left**2).mean()))
-    if energy < _STILL:
-        return None
-    norm = float(np.sqrt((left**2).sum()))
-    return _Window(start + length / 2, energy, one.timestamps, norm, other.timestamps, left @ right.T, right @ right.T)
+        return {}
+    windows: dict[tuple[Box, Box], _Window] = {}
+    for query_box, target_box in _same_shapes(one, other, segment):
+        left = _gray(one, query_box, turned=segment.turned, mirrored=segment.mirrored)
+        right = _gray(other, target_box)
+        left -= left.mean(axis=0)
+        energy = float(np.sqrt((left**2).mean()))
+        if energy < _STILL:
+            break
+        windows[query_box, target_box] = _Window(
+            start + length / 2,
+            energy,
+            one.timestamps,
+            float(np.sqrt((left**2).sum())),
+            other.timestamps,
+            left @ right.T,
+            right @ right.T,
+        )
+    return windows
+
+
+def _same_shapes(one: Frames, other: Frames, segment: Segment) -> list[tuple[Box, Box]]:
+    """The parts of both pictures that a segment compares, and if their shapes differ, also with the middle of either
+    one that has the shape of the other: for another screen a picture is cropped as often as it is squeezed."""
+    boxes = segment.query_box, segment.target_box
+    shapes = [
+        (box[2] - box[0]) * frames.images.shape[2] / max((box[3] - box[1]) * frames.images.shape[1], 1e-6)
+        for box, frames in zip(boxes, (one, other), strict=True)
+    ]
+    pairs = [boxes]
+    ratio = max(shapes[0], 1e-6) / max(shapes[1], 1e-6)
+    if segment.turned % 180:  # the query stands on its side
+        ratio = 1.0 / max(shapes[0] * shapes[1], 1e-6)
+    if abs(math.log(ratio)) > _SAME_SHAPE:
+        pairs.append((boxes[0], _middle(boxes[1], ratio)))
+        pairs.append((_middle(boxes[0], ratio if segment.turned % 180 else 1.0 / ratio), boxes[1]))
+    return pairs
+
+
+def _middle(box: Box, wider: float) -> Box:
+    """The largest middle part of a box whose shape is so many times as wide."""
+    shares = min(1.0, wider), min(1.0, 1.0 / max(wider, 1e-6))
+    left, top, right, bottom = box
+    aside, above = (right - left) * (1.0 - shares[0]) / 2, (bottom - top) * (1.0 - shares[1]) / 2
+    return left + aside, top + above, right - aside, bottom - above
 
 
 def _with_ends(query: PathLike, target: PathLike, segment: Segment, threads: int, least: float) -> Segment:
@@ -312,9 +362,16 @@ def _best_line(windows: Sequence[_Window], segment: Segment) -> tuple[float, flo
     # Nearest to the speed of the segment among equals: what is found only by chance is not farther off than need be.
     simple = sorted(usual, key=lambda speed: (-round(evidence[speed], 3), abs(speed / segment.speed - 1)))
     best = max(evidence, key=lambda speed: evidence[speed] - (0.0 if speed == segment.speed else _BETTER))
-    if simple and evidence[simple[0]] >= most * _LIKE_SIMPLE:
+
+    def explains(speed: float, share: float) -> bool:
+        """Whether this speed explains nearly as much as any other."""
+        left = 1.0 - evidence.get(speed, 0.0)
+        is_like = len(windows) <= _FEW_WINDOWS or left <= _MOST_LEFT * (1.0 - most) + _ROUNDING_LEFT
+        return is_like and evidence.get(speed, 0.0) >= most * share
+
+    if simple and explains(simple[0], _LIKE_SIMPLE):
         best = simple[0]
-    if evidence.get(1.0, 0.0) >= most * _LIKE_ANY:
+    if explains(1.0, _LIKE_ANY):
         best = 1.0
     around = float(coarse[int(np.argmax(total(best, coarse)))])
     shifts = around + np.arange(-2 * _COARSE, 2 * _COARSE + _STEP / 2, _STEP)
