@@ -86,6 +86,54 @@ def test_a_view_is_what_a_crop_shows(extractor: FrameEncoderExtractor) -> None:
     assert float(views[1] @ other) < 0.5
 
 
+@pytest.fixture(scope="module")
+def regional() -> FrameEncoderExtractor:
+    return open_frame_extractor("vidkin?regions=10", device="cpu")
+
+
+class TestRegions:
+    def test_a_region_is_what_a_crop_of_half_the_sides_shows(
+        self, regional: FrameEncoderExtractor, extractor: FrameEncoderExtractor
+    ) -> None:
+        frames = frames_of(photograph("astronaut"), np.roll(photograph("astronaut"), 100, axis=0))
+        features = regional.extract(frames)
+        assert features.values.shape == (2, 1, 10, 128)
+        assert regional.views == "none"
+        quarters = {0: (0, 0, 0.5, 0.5), 2: (0.5, 0, 1, 0.5), 4: (0.25, 0.25, 0.75, 0.75), 8: (0.5, 0.5, 1, 1)}
+        boxes = np.array([(0, 0, 1, 1), *quarters.values()], np.float32)
+        views = extractor.extract(frames, boxes=boxes).values[:, :, 0]
+        np.testing.assert_allclose(features.values[:, 0, [9, *quarters]], views, atol=1e-5)
+        # A region of the mirrored picture is the other one, mirrored.
+        flipped = frames_of(*(np.ascontiguousarray(image[:, ::-1]) for image in frames.images))
+        mirrored = regional.extract(frames, mirror=True).values
+        np.testing.assert_allclose(mirrored, regional.extract(flipped).values, atol=1e-4)
+        assert regional.predict_turned(features, "mirrored") is None
+        assert regional.extract_turned(frames, 90).values.shape == (2, 1, 10, 128)
+
+    def test_a_region_that_shows_nothing_is_empty_and_the_whole_never_is(self, regional: FrameEncoderExtractor) -> None:
+        image = np.full((96, 96, 3), 120, np.uint8)
+        image[48:, 48:] = photograph("coffee")[200:248, 200:248]
+        values = regional.extract(frames_of(image, np.full_like(image, 120))).values[:, 0]
+        lengths = np.linalg.norm(values, axis=-1)
+        np.testing.assert_allclose(lengths[0, [0, 8, 9]], [0, 1, 1], atol=1e-5)
+        np.testing.assert_allclose(lengths[1], [0] * 9 + [1], atol=1e-5)
+
+    def test_each_view_has_its_own_regions(self, regional: FrameEncoderExtractor) -> None:
+        boxes = np.array([(0, 0, 1, 1), (0, 0, 0.5, 0.5)], np.float32)
+        values = regional.extract(frames_of(photograph("chelsea")), boxes=boxes).values[0]
+        assert values.shape == (2, 10, 128)
+        # The first region of the whole is the second view.
+        np.testing.assert_allclose(values[0, 0], values[1, 9], atol=1e-5)
+
+    def test_its_features_are_not_those_of_one_region(self, regional: FrameEncoderExtractor) -> None:
+        others = [open_frame_extractor(name) for name in ("vidkin", "vidkin?views=none", "vidkin?regions=1")]
+        assert regional.fingerprint not in {other.fingerprint for other in others}
+        assert others[0].fingerprint == others[2].fingerprint
+        assert open_frame_extractor("vidkin?regions=10&views=both").views == "both"
+        with pytest.raises(InvalidArgumentError, match="regions must be 1 or 10, got 9"):
+            open_frame_extractor("vidkin?regions=9")
+
+
 def test_black_bars_change_nothing_much(extractor: FrameEncoderExtractor) -> None:
     image = photograph("chelsea")
     boxed = np.pad(image, ((40, 40), (0, 0), (0, 0)))

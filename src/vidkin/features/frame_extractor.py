@@ -39,10 +39,16 @@ _CANVAS = 128
 _FRAMES_A_PASS = 4
 # Least information of a part of the picture; a part with less is left out.
 _LEAST_INFORMATION = 0.03
+# Descriptors of a box by how many there are: the box alone, or 3 x 3 squares of half its sides, then the box. On the
+# canvas a square of half the side has as many pixels as the encoder sees.
+_REGIONS = {
+    1: (WHOLE,),
+    10: (*((left, top, left + 0.5, top + 0.5) for top in (0.0, 0.25, 0.5) for left in (0.0, 0.25, 0.5)), WHOLE),
+}
 
 
 class FrameEncoderExtractor:
-    """Unit vectors of the views of frames: [T, V, 1, D].
+    """Unit vectors of the views of frames: [T, V, R, D].
 
     Black bars are cut off first: views are parts of the picture between them, and their boxes are shares of the frame.
     The picture is resized to one square; every view is cut from it and resized to the encoder's input, so each frame
@@ -53,22 +59,35 @@ class FrameEncoderExtractor:
         name: As it was opened.
         views: Which side of a comparison is also described in parts: ``both``, only the ``query`` (a smaller index
             that misses crops), or ``none``.
+        regions: Descriptors of a view: 1, the view as one square; or 10, 3 x 3 overlapping squares of half its sides
+            and the view, as `classical` has them, so that a comparator can choose among places.
 
     Attributes:
         fingerprint: A short hash of the network's settings and weights, wherever they come from, its views unless both,
-            and their grid if it is another than that of the first version.
+            and their grid if it is another than that of the first version; and the regions unless 1.
+
+    Raises:
+        InvalidArgumentError: No such number of regions.
     """
 
     # Noise and compression change a still picture by up to .0001, a moving hand by .002.
     scorer = "copies?change_energy=0.001"
     short_side = 160
 
-    def __init__(self, encoder: SquareEncoder, *, name: str = "vidkin", views: Views = "both") -> None:
+    def __init__(
+        self, encoder: SquareEncoder, *, name: str = "vidkin", views: Views = "both", regions: int = 1
+    ) -> None:
+        if regions not in _REGIONS:
+            raise InvalidArgumentError(f"regions must be {' or '.join(map(str, _REGIONS))}, got {regions}")
         self.name: Final = name
         self.views: Final = views
         self._encoder = encoder
+        self._regions = np.array(_REGIONS[regions], np.float32)
         of_views = "" if views == "both" else f"-{views}"
-        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{encoder.digest[:12]}{of_views}{grid_suffix(views)}"
+        of_regions = "" if regions == 1 else f"-regions-{regions}"
+        self.fingerprint: Final = (
+            f"frame-encoder-{_REVISION}-{encoder.digest[:12]}{of_views}{grid_suffix(views)}{of_regions}"
+        )
         # The most recently described frames: usually their mirror image is requested next.
         self._prepared: deque[tuple[Frames, _Prepared]] = deque(maxlen=2)
 
@@ -79,12 +98,15 @@ class FrameEncoderExtractor:
         boxes = np.array([WHOLE], dtype=np.float32) if boxes is None else boxes
         prepared = self._prepare(frames)
         pictures = mirror_boxes(prepared.pictures) if mirror else prepared.pictures
-        values = self._describe(prepared.canvas, _edges(boxes, _CANVAS, mirror), mirror)
-        # A part without detail looks like any other such part, so it is left empty.
-        shares = _shares(prepared.cells, _edges(boxes[1:], prepared.cells.shape[-1], mirror))
-        values[:, 1:] *= (information_of_share(shares) >= _LEAST_INFORMATION)[:, :, None, None]
+        parts = self._parts(boxes)
+        values = self._describe(prepared.canvas, _edges(parts, _CANVAS, mirror), mirror)
+        # A part without detail looks like any other such part, so it is left empty; the whole picture never is.
+        shares = _shares(prepared.cells, _edges(parts, prepared.cells.shape[-1], mirror))
+        kept = information_of_share(shares) >= _LEAST_INFORMATION
+        kept[:, len(self._regions) - 1] = True
+        values *= kept[:, :, None]
         return FrameFeatures(
-            values,
+            values.reshape(len(values), len(boxes), len(self._regions), -1),
             frames.timestamps.copy(),
             prepared.information,
             self.fingerprint,
@@ -92,7 +114,7 @@ class FrameEncoderExtractor:
         )
 
     def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
-        """See :class:`vidkin.features.contracts.PredictsTurns`."""
+        """See :class:`vidkin.features.contracts.PredictsTurns`; None with several regions, which change places."""
         return predict_turned(features, turn, encoder=self._encoder.digest)
 
     def extract_turned(self, frames: Frames, degrees: int, *, mirror: bool = False) -> FrameFeatures:
@@ -100,8 +122,8 @@ class FrameEncoderExtractor:
         that no frame is resized again."""
         prepared = self._prepare(frames)
         canvas = np.ascontiguousarray(np.rot90(prepared.canvas, -degrees // 90, axes=(0, 3)))
-        values = self._describe(canvas, [(0, 0, _CANVAS, _CANVAS)], mirror)
-        return FrameFeatures(values, frames.timestamps.copy(), prepared.information, self.fingerprint)
+        values = self._describe(canvas, _edges(self._parts(np.array([WHOLE], np.float32)), _CANVAS, mirror), mirror)
+        return FrameFeatures(values[:, None], frames.timestamps.copy(), prepared.information, self.fingerprint)
 
     @property
     def side(self) -> int:
@@ -129,10 +151,16 @@ class FrameEncoderExtractor:
         self._prepared.append((frames, prepared))
         return prepared
 
+    def _parts(self, boxes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The regions of boxes [V, 4], [V R, 4], each box after its own parts."""
+        if len(self._regions) == 1:
+            return boxes
+        return place_boxes(self._regions, boxes).reshape(-1, 4).astype(np.float32)
+
     def _describe(self, canvas: NDArray[np.uint8], parts: list[Edges], mirror: bool) -> NDArray[np.float32]:
-        """Vectors [T, V, 1, D] of parts of the canvas [128, T, 3, 128]."""
+        """Vectors [T, P, D] of P parts of the canvas [128, T, 3, 128]."""
         count, side = canvas.shape[1], self.side
-        values = np.empty((count, len(parts), 1, self._encoder.dimension), np.float32)
+        values = np.empty((count, len(parts), self._encoder.dimension), np.float32)
         squares = np.empty((min(count, _FRAMES_A_PASS), len(parts), 3, side, side), np.float32)
         for first in range(0, count, _FRAMES_A_PASS):
             planes = canvas[:, first : first + _FRAMES_A_PASS].astype(np.float32)
@@ -149,7 +177,8 @@ def open_frame_extractor(
     """Open the extractor ``vidkin``; the target of the entry point ``vidkin.extractors: vidkin``.
 
     Args:
-        name: ``vidkin``, ``vidkin?views=query`` or ``vidkin?views=none``.
+        name: ``vidkin``, ``vidkin?views=query`` or ``vidkin?views=none``; ``vidkin?regions=10`` describes 10 regions of
+            the whole picture (and of each view, if ``views`` is set, too).
         weights: Weights of another frame encoder; default: the bundled ones.
         whitening: Not accepted: the encoder's vectors need none.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
@@ -161,10 +190,12 @@ def open_frame_extractor(
     parsed = parse_name(name)
     if parsed.path != "vidkin":
         raise UnknownExtractorError(f"extractor 'vidkin' takes no model, got {name!r}")
-    views = check_views(parsed.typed_settings({"views": str}).get("views", "both"))
+    settings = parsed.typed_settings({"views": str, "regions": int})
+    regions = settings.get("regions", 1)
+    views = check_views(settings.get("views", "both" if regions == 1 else "none"))
     if whitening is not None:
         raise InvalidArgumentError(f"extractor 'vidkin' takes no whitening, got {os.fspath(whitening)!r}")
-    return FrameEncoderExtractor(open_square_encoder(weights, device=device), name=name, views=views)
+    return FrameEncoderExtractor(open_square_encoder(weights, device=device), name=name, views=views, regions=regions)
 
 
 @dataclass(frozen=True, slots=True)

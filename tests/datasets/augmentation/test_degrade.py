@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
-from vidkin.datasets.augmentation.degrade import add_noise, blur, compress, down_sample
+from vidkin.datasets.augmentation.degrade import add_noise, blur, blur_clip, compress, down_sample
 from vidkin.errors import InvalidArgumentError
 
 
@@ -25,6 +27,16 @@ PLAIN = torch.full((4, 3, 24, 24), 0.3)
 )
 def test_plain_images_stay_plain(edit) -> None:
     assert torch.allclose(edit(PLAIN), PLAIN, atol=1e-5)
+
+
+def test_a_blurred_clip_has_no_numbers_too_small_to_compute_with() -> None:
+    point = torch.zeros(2, 3, 96, 96)
+    point[:, :, 40, 30] = 1.0
+    for sigma in (0.1, 0.5, 2.0):
+        blurred = blur_clip(point, sigma)
+        assert float(blurred[blurred > 0].min()) > 1e-30
+        torch.testing.assert_close(blurred.sum((2, 3)), torch.ones(2, 3), rtol=0, atol=1e-4)
+    torch.testing.assert_close(blurred[0, 0, 40, 30] / blurred[0, 0, 42, 30], torch.tensor(math.exp(0.5)))
 
 
 def test_a_blurred_point_is_a_gaussian() -> None:
