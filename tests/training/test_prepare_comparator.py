@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -19,6 +20,7 @@ from safetensors.torch import load_file
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.index import Index
+from vidkin.media import Frames
 from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
 from vidkin.training import load_recipe, preview_recipe, show_recipe, train
 
@@ -128,6 +130,14 @@ class TestRecipe:
             "# Limits of",
         ):
             assert comment in shown
+
+    def test_the_shipped_one_has_regions_to_choose_from(self) -> None:
+        """TopK-Chamfer over the regions of a frame says nothing where a frame is one region."""
+        recipe = load_recipe("self-supervised")
+        frames = Frames(np.zeros((1, 48, 64, 3), np.uint8), np.zeros(1))
+        values = open_extractor(recipe.comparator().extractor, device="cpu").extract(frames).whole
+        assert values.shape[1] >= 9
+        assert values.shape[2] == recipe.comparator().dimension
 
     def test_the_number_k_can_be_set(self, clip_recipe: MakeRecipe) -> None:
         config = load_recipe(clip_recipe(model={"temporal_share": 3})).comparator()
