@@ -11,7 +11,7 @@ from PIL import ImageFilter
 
 from tests.support.videos import Image, encode, pan
 from vidkin.errors import MediaError
-from vidkin.index.duplicates.pictures import Pictures, cut_bars, read_pictures, read_stretch
+from vidkin.index.duplicates.pictures import Pictures, cut_bars, read_moments, read_pictures, read_stretch
 
 WIDTH, HEIGHT = 160, 96
 
@@ -106,3 +106,15 @@ def test_a_stretch_has_its_rate_and_its_times(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_says_so(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"none.mp4"):
         read_pictures(str(tmp_path / "none.mp4"), [0.0])
+
+
+def test_moments_are_read_once_each_in_their_order_and_those_beyond_the_ends_as_the_ends(tmp_path: Path) -> None:
+    # Five frames a second for two seconds; more moments than are decoded at a time.
+    path = encode(tmp_path / "film.mp4", frames(10), rate=5)
+    images, times = read_moments(
+        str(path), np.array([9.0, 0.5, 0.4, -1.0, 0.5, *np.arange(10) / 5]), 2.0, short_side=48
+    )
+    assert times.tolist() == pytest.approx([number / 5 for number in range(10)])
+    assert images.shape == (10, 48, 80, 3)
+    one, first = read_moments(str(path), np.array([0.0]), 2.0, short_side=48)
+    assert (first.tolist(), np.array_equal(one[0], images[0])) == ([0.0], True)

@@ -172,3 +172,22 @@ def test_five_videos_added_to_many_are_compared_at_once_and_fewer_by_a_search_ea
     copies = {(first, second) for first, second, result in known.pairs() if result.score >= 0.7}
     assert copies == {(f"copy {n}", f"film {n}") for n in range(added)}
     assert len(searches) == (4 if added == 4 else 0)
+
+
+def test_of_videos_that_nothing_is_like_no_features_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairing, "_FEWEST_JOINED", 20)
+    generator = np.random.default_rng(8)
+    store = MemoryStore()
+    films = [scenes(generator) for _ in range(24)]
+    store.append_many([described(f"film {n}", film) for n, film in enumerate(films)])
+    store.append_many([described("copy", films[3])])
+    read: list[int] = []
+    read_many = store.read_many
+    monkeypatch.setattr(store, "read_many", lambda ids: read.extend(ids) or read_many(ids))
+    known = Comparisons()
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    names = {record.id: record.path for record in store.videos()}
+    # Some others may be a little like another one: the mean of six random scenes.
+    assert {"/film 3.mp4", "/copy.mp4"} <= {names[video] for video in read}
+    assert len(set(read)) < len(names) / 2
+    assert len(known.searched) == len(names)

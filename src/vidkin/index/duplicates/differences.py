@@ -66,6 +66,8 @@ _COLORLESS, _SOME_COLOR = 0.3, 6.0
 _BRIGHTER, _RECOLORED = 14.0, 9.0
 # Share of the width that a caption takes, and of the height that it does not exceed.
 _WIDE, _HIGH = 0.38, 0.4
+# What has more of the picture than the other one.
+_MORE_TO_SEE: frozenset[DifferenceKind] = frozenset({"uncropped", "contains it as a part", "inside another picture"})
 # Seconds by which a later piece must come from an earlier time.
 _EARLIER = 0.5
 # Seconds, and share of the other one, that must be missing at an end.
@@ -119,6 +121,13 @@ class CloseLook:
 def find_differences(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[Difference, ...]:
     """The differences of `look_closely`."""
     return look_closely(first, second, result).differences
+
+
+def only_adds_borders(differences: Sequence[Difference]) -> bool:
+    """Whether all that one copy shows around the other's picture are borders, whatever a look at it alone suggests:
+    pictures that were laid on each other show where the borders end."""
+    kinds = {difference.kind for difference in differences}
+    return "borders added" in kinds and not kinds & _MORE_TO_SEE
 
 
 def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> CloseLook:
@@ -344,9 +353,11 @@ def _of_pictures(
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
-    # A colored logo does not make a gray picture one in color.
-    shown = plain if plain.any() else ~plain
-    colors = colorfulness([one[shown] for one in ones]), colorfulness([other[shown] for other in others])
+    # A colored logo does not make a gray picture one in color. To choose pixels costs more than to count all of them.
+    if plain.any() and not plain.all():
+        colors = colorfulness([one[plain] for one in ones]), colorfulness([other[plain] for other in others])
+    else:
+        colors = colorfulness(ones), colorfulness(others)
     if colors[1] >= _SOME_COLOR and colors[0] < _COLORLESS * colors[1]:
         yield Difference("without color")
     elif colors[0] >= _SOME_COLOR and colors[1] < _COLORLESS * colors[0]:
@@ -382,8 +393,10 @@ def _of_colors(ones: NDArray[np.uint8], others: NDArray[np.uint8]) -> Iterator[D
 def _blocks(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Mean colors [blocks, 3] of 16 x 16 pixels."""
     count, height, width, _ = images.shape
-    cells = images.reshape(count, height // 16, 16, width // 16, 16, 3).astype(np.float32)
-    return np.asarray(cells.mean(axis=(2, 4)).reshape(-1, 3), np.float32)
+    # Sums of whole numbers, lines first: a tenth of the time of a mean over two axes at once.
+    lines = images.reshape(count, height // 16, 16, width * 3).sum(axis=2, dtype=np.uint16)
+    sums = lines.reshape(count, height // 16, width // 16, 16, 3).sum(axis=3, dtype=np.uint32)
+    return np.asarray(sums.reshape(-1, 3) / np.float32(256), np.float32)
 
 
 def _is_caption(box: Box) -> bool:

@@ -23,12 +23,12 @@ from vidkin.index.duplicates.comparisons import (
     relation_of,
     stretch_of,
 )
-from vidkin.index.duplicates.differences import Difference, look_closely
+from vidkin.index.duplicates.differences import Difference, look_closely, only_adds_borders
 from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
 from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.duplicates.pictures import find_missing_picture
+from vidkin.index.duplicates.pictures import SHOWS_MORE, find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.query.sound import By
 from vidkin.index.query.stages import is_photograph
@@ -530,7 +530,7 @@ class _Pairs:
             except MediaError as error:
                 return error.cause
             self._remember(first, second, replace(result, missing=missing))
-        return missing[0]
+        return "" if missing[0] == SHOWS_MORE and only_adds_borders(self.differences(first, second)) else missing[0]
 
     def differences(self, first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
         """How the first file differs from the second; looked at once per pair, if files are read at all."""

@@ -49,7 +49,7 @@ _PREDICTED_LESS = 0.25
 # Number of videos, and of those to look up among them, from which all are compared at once by what they show on
 # average: reading that of all takes about as long as looking up five of them. With fewer, a search for each costs
 # little.
-_FEWEST_JOINED, _FEWEST_ASKING = 512, 5
+_FEWEST_JOINED, _FEWEST_ASKING = 128, 5
 # Then the true ones come earlier: of 196 edited copies among 1,268 videos, no family fell apart with ten neighbors in
 # place of twenty. What is flipped or turned is nearest of all to the few that show it so.
 _FEWER_JOINED, _TURNED_JOINED = 2, 6
@@ -270,11 +270,11 @@ class PairSearch:
         for record, features in zip(missing, self.store.read_many([each.id for each in missing]), strict=True):
             weighed = weigh_features(features, self.common, record.duration)
             self._held[record.id] = found[record.id] = weighed
-            self._held_bytes += weighed.values.nbytes
+            self._held_bytes += _bytes_of(weighed)
         for record in records:
             self._held.move_to_end(record.id)
         while self._held_bytes > _MOST_HELD and len(self._held) > 1:
-            self._held_bytes -= self._held.popitem(last=False)[1].values.nbytes
+            self._held_bytes -= _bytes_of(self._held.popitem(last=False)[1])
         return [found[record.id] for record in records]
 
     def _join(self, first: str, second: str) -> None:
@@ -345,13 +345,16 @@ class PairSearch:
 
     def _compare_neighbors(self, record: VideoRecord, neighbors: Sequence[VideoRecord], threshold: float) -> None:
         """Compare a video with those of its neighbors that can be copies and whose family it has not met."""
-        content, one = content_of(record), self._weighed(record)
+        content = content_of(record)
         pairs = {content_of(other): in_order(content, content_of(other)) for other in neighbors}
         neighbors = [
             other
             for other in neighbors
             if self.known.get(content, content_of(other)) is None and pairs[content_of(other)] not in self._unlike
         ]
+        if not neighbors:
+            return  # of hundreds of videos most have none: nothing is read for them
+        one = self._weighed(record)
         met = []
         for other, promises in zip(neighbors, self._promise(one, self.stored(neighbors)), strict=True):
             if promises:
@@ -410,18 +413,19 @@ class PairSearch:
         if self._families.name(content) != content:
             self._predicted.add(content)
             return False
+        if near is not None:
+            near = self._other_families(content, near)
+        if near is not None and not near:
+            self._predicted.add(content)  # whatever it shows flipped, no other video is like it
+            return False
         try:
             predicted = self.readings.predict_turned(self._weighed(record), "mirrored")
             features = self.readings.flipped(record) if predicted is None else predicted
             if features is None:
                 return False
-            neighbors = [
-                other
-                for other in (self._neighbors(self._query(features), record, others) if near is None else near)
-                if self._families.name(content_of(other)) != content
-                and in_order(content, content_of(other)) not in self._flips
-            ]
-            targets = self.stored(neighbors)
+            if near is None:
+                near = self._other_families(content, self._neighbors(self._query(features), record, others))
+            neighbors, targets = near, self.stored(near)
         except NotIndexedError:
             self.store.refresh()
             return False
@@ -444,6 +448,15 @@ class PairSearch:
             self._predicted.add(content)
         return predicted is None
 
+    def _other_families(self, content: str, near: Sequence[VideoRecord]) -> list[VideoRecord]:
+        """Those of other families than a video, of which no flip is known either."""
+        return [
+            other
+            for other in near
+            if self._families.name(content_of(other)) != content
+            and in_order(content, content_of(other)) not in self._flips
+        ]
+
     def _keep_flip(
         self, record: VideoRecord, other: VideoRecord, result: PairResult, known: float, threshold: float
     ) -> None:
@@ -464,6 +477,9 @@ class PairSearch:
         content, (degrees, flipped) = content_of(record), _turn_of(turn)
         if self._families.name(content) != content:
             return  # one of a family is enough
+        unsure = None if near is None else self._maybe_turned(content, near)
+        if unsure is not None and not unsure:
+            return  # before anything is read: so it is for most of hundreds of videos
         try:
             weighed = self._weighed(record)
             told = np.flatnonzero(weighed.information > 0)
@@ -471,8 +487,8 @@ class PairSearch:
             if seen is None:
                 return
             predicted = self.readings.calibration.calibrate(seen)
-            neighbors = self._neighbors(Query(predicted), record, others) if near is None else near
-            unsure = [other for other in neighbors if self._may_be_turned(content, content_of(other))]
+            if unsure is None:
+                unsure = self._maybe_turned(content, self._neighbors(Query(predicted), record, others))
             targets = [target.views([0]) for target in self.stored(unsure)]
         except NotIndexedError:
             self.store.refresh()
@@ -495,11 +511,15 @@ class PairSearch:
         seen = self.readings.predict(features, cast(Turn, turn))
         return self.readings.predict(seen, "mirrored") if flip and seen is not None else seen
 
-    def _may_be_turned(self, content: str, other: str) -> bool:
-        """Whether two videos are of two families, and not known to be alike as they are."""
-        result = self.known.get(content, other)
-        families = self._families.pair(content, other)
-        return families[0] != families[1] and (result is None or result.score < SURE_ENOUGH)
+    def _maybe_turned(self, content: str, near: Sequence[VideoRecord]) -> list[VideoRecord]:
+        """Those of other families than a video that are not known to be like it as it is."""
+        found = []
+        for other in near:
+            result = self.known.get(content, content_of(other))
+            one, family = self._families.pair(content, content_of(other))
+            if one != family and (result is None or result.score < SURE_ENOUGH):
+                found.append(other)
+        return found
 
     def _query(self, features: FrameFeatures) -> Query:
         """What is looked up for a video: its whole pictures and their parts, which are twenty times as many."""
@@ -631,6 +651,11 @@ def in_order(first: str, second: str) -> tuple[str, str]:
 def is_clear(result: PairResult, threshold: float) -> bool:
     """Whether a finer reading would leave this pair above the threshold of groups."""
     return result.score >= threshold + _CLEAR and min(result.covered) >= _SHOWN_WHOLE
+
+
+def _bytes_of(features: FrameFeatures) -> int:
+    """What held features take: scoring keeps the views of short videos a second time."""
+    return 2 * features.values.nbytes
 
 
 @dataclass(frozen=True, slots=True)

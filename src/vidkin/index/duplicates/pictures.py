@@ -24,6 +24,9 @@ from vidkin.media import iter_frames_at, read_frames
 from vidkin.media.frames import SAME_TIME
 from vidkin.similarity import Box
 
+SHOWS_MORE = "shows more of the picture"
+"""What would be lost where a part of a picture is all that another file shows."""
+
 _WHOLE_PICTURE = 0.8
 
 """A box with at least this share of the content is all of it: boxes of parts are on a coarse grid."""
@@ -53,7 +56,7 @@ class Extent:
     def missing(self) -> str:
         """What part of the picture would be lost without the first file; empty if nothing."""
         if self.first < _WHOLE_PICTURE:
-            return "shows more of the picture"
+            return SHOWS_MORE
         if self.second < _WHOLE_PICTURE and self.first_pixels > _SHARPER * self.second * self.second_pixels:
             return "sharper than the part that shows it"
         return ""
@@ -137,6 +140,9 @@ _CHANGE = 48
 
 _MOST_CHANGES = 0.3
 
+# Seconds before the end of a video at which its last frame is certainly on screen, and frames decoded at a time.
+_BEFORE_END, _BATCH = 0.05, 8
+
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
@@ -204,6 +210,36 @@ def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
     places = np.searchsorted(shown, np.asarray(times) + SAME_TIME, side="right") - 1
     images: NDArray[np.uint8] = np.concatenate([part.images for part in frames])[np.maximum(places, 0)]
     return images
+
+
+def read_moments(
+    path: str, times: NDArray[np.float64], length: float, *, short_side: int
+) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    """Read the frames [T, H, W, 3] on screen at these times, and their own times [T]; each once.
+
+    Args:
+        path: The file.
+        times: Seconds, in any order; those beyond the ends count as the ends.
+        length: Duration of the file in seconds.
+        short_side: Pixels at the shorter side.
+
+    Raises:
+        MediaError: The file cannot be read.
+    """
+    last = max(0.0, length - _BEFORE_END)
+    wanted = np.unique(np.round(np.clip(times, 0.0, last), 3)).tolist()
+    images: NDArray[np.uint8] = np.empty(0, np.uint8)
+    shown: list[float] = []
+    for chosen in (wanted, [0.0]):
+        # Straight into their places: joined at the end, they would be held twice.
+        for batch in iter_frames_at(path, chosen, short_side=short_side, batch=_BATCH, threads=1):
+            if not shown:
+                images = np.empty((len(chosen), *batch.images.shape[1:]), np.uint8)
+            images[len(shown) : len(shown) + len(batch.images)] = batch.images
+            shown += batch.timestamps.tolist()
+        if shown:
+            break
+    return images[: len(shown)], np.array(shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,22 +20,20 @@ from PIL import Image
 
 from vidkin.features.views import turn_boxes_back
 from vidkin.index.duplicates.doubts import template_correlation
-from vidkin.index.duplicates.pictures import find_bars, turned_images
-from vidkin.media import iter_frames_at
+from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
 # of the other video, so that all its copies are compared with the same frames of it, which are read once.
 _MOMENTS, _SHORT_SIDE = 4, 288
 _SPREAD = 8
-# Bytes of frames that are held for the next copy of the same video.
-_MOST_HELD = 64 << 20
+# Bytes of frames that are held for the next copy of the same video: of two videos, whose copies are looked at at the
+# same time, at that size. And frames that are decoded at a time.
+_MOST_HELD, _BATCH = 160 << 20, 8
 # The shorter side of pictures that are only compared in a known place.
 _GLANCE_SIDE = 144
 # Frames of the other video that may be the same moment: so many seconds around it, so many a second.
 _REACH, _RATE = 0.6, 25.0
-# Seconds before the end of a video at which its last frame is certainly on screen.
-_BEFORE_END = 0.05
 # Sizes (H, W) of the pictures by which moments are told apart, and by which the place is refined, coarse to fine.
 _GLANCE = (36, 48)
 _STEPS = ((36, 48), (72, 96))
@@ -44,8 +42,8 @@ _LAST_STEP, _LAST_ROUNDS = (132, 176), 2
 _SMALLER_FOR = {_STEPS[0]: 4, _STEPS[1]: 2, _LAST_STEP: 1}
 # Boxes whose pictures of the smallest size are held for the next copy.
 _MOST_GLANCES = 4
-# A refinement ends where it moves no edge by this share of a side or by this share of a pixel.
-_STILL, _STILL_PIXELS = 2e-4, 0.03
+# A refinement ends where it moves no edge by this share of a side or by this share of a pixel. Less is rounding.
+_STILL, _STILL_PIXELS, _ROUNDING = 2e-4, 0.03, 1e-9
 _SMALLEST_SIDE = 64
 _ROUNDS = 6
 # Height of the picture in which the other one is searched for, how much smaller each attempt is, and the smallest.
@@ -71,8 +69,9 @@ _NEARBY = 3
 _FRAMES_FOR_BARS = 4
 # Below this agreement, all moments are moved by one lag at a time, in seconds.
 _CLOSE, _LAGS = 0.99, np.arange(-6, 7) / 10
-# The place is fitted for so many of the lags, those that agree best in the place at hand.
-_LAGS_FITTED = 4
+# The place is fitted for so many of the lags, those that agree best in the place at hand: roughly, and finely for
+# those of them that then agree best.
+_LAGS_FITTED, _LAGS_FITTED_FINELY = 4, 2
 # Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
 _USUAL_SPEED, _SAME_LINE = 0.01, 0.06
 # Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
@@ -178,7 +177,8 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
         MediaError: One of the files cannot be read.
     """
     moments = _moments(segment, lengths[1])
-    images, times = _read(first, segment.query_start + (moments - segment.target_start) / segment.speed, lengths[0])
+    there = segment.query_start + (moments - segment.target_start) / segment.speed
+    images, times = read_moments(first, there, lengths[0], short_side=_SHORT_SIDE)
     images = turned_images(images, segment.turned)
     if segment.turned:
         # The box of a turned copy is in its picture as it is.
@@ -240,25 +240,13 @@ def follow_line(
     boxes = placed.placement.shown, placed.placement.seen
     poses = (placed.mirrored, placed.turned), (False, 0)
     for path, moments, box, length, (flip, degrees) in zip((first, second), wanted, boxes, lengths, poses, strict=True):
-        images, shown = _read(path, moments, length, short_side=_GLANCE_SIDE)
+        images, shown = read_moments(path, moments, length, short_side=_GLANCE_SIDE)
         images = turned_images(images, degrees)
         rows = np.clip(np.searchsorted(shown, moments + 1e-3, side="right") - 1, 0, len(shown) - 1)
         grays = [Image.fromarray(image[:, ::-1] if flip else image).convert("L") for image in images]
         canvases = [_canvas(gray, box, _STEPS[1]) for gray in grays]
         sides.append([canvases[row] for row in rows.tolist()])
     return _agreements(*(np.stack(side) for side in sides))
-
-
-def _read(
-    path: str, times: NDArray[np.float64], length: float, *, short_side: int = _SHORT_SIDE
-) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Frames [T, H, W, 3] on screen at these times and their own times; each once."""
-    last = max(0.0, length - _BEFORE_END)
-    wanted = np.unique(np.round(np.clip(times, 0.0, last), 3))
-    batches = list(iter_frames_at(path, wanted.tolist(), short_side=short_side, threads=1))
-    if not batches:
-        batches = list(iter_frames_at(path, [0.0], short_side=short_side, threads=1))
-    return np.concatenate([batch.images for batch in batches]), np.concatenate([batch.timestamps for batch in batches])
 
 
 class _Frames:
@@ -268,9 +256,15 @@ class _Frames:
         self.images, self.times = images, times
         self._grays: dict[int, dict[int, Image.Image]] = {}
         self._glances: dict[Box, NDArray[np.float32]] = {}
+        self._extremes: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @property
+    def nbytes(self) -> int:
+        """About what is held: a gray picture takes a third, and smaller ones a little more."""
+        return self.images.nbytes + self.images.nbytes // 2
 
     def gray(self, row: int, smaller: int = 1) -> Image.Image:
         """One frame in gray, or about this many times smaller, which is faster to cut small parts from."""
@@ -279,6 +273,13 @@ class _Frames:
             whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
             made[smaller] = whole.reduce(2) if smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE else whole
         return made[smaller]
+
+    def extremes(self) -> NDArray[np.uint8]:
+        """The brightest and the darkest values [2, H, W, 3] of some of the frames, which tell where bars are."""
+        if self._extremes is None:
+            some = self.images[:: max(1, len(self) // _FRAMES_FOR_BARS)]
+            self._extremes = np.stack([some.max(axis=0), some.min(axis=0)])
+        return self._extremes
 
     def canvas(self, row: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
         """A part of one frame in gray."""
@@ -323,15 +324,14 @@ class _HeldFrames:
         missing = [place for place, key in enumerate(keys) if key not in found]
         if missing:
             grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
-            images, times = _read(path, (moments[missing, None] + grid).reshape(-1), length)
+            images, times = read_moments(path, (moments[missing, None] + grid).ravel(), length, short_side=_SHORT_SIDE)
             for place in missing:
                 apart = np.abs(times - moments[place])
                 rows = np.flatnonzero(apart <= _REACH + 1 / _RATE)
                 if not len(rows):
                     rows = np.array([apart.argmin()])
-                # Windows on one array: all moments of a video are held as long.
                 near = slice(int(rows[0]), int(rows[-1]) + 1)
-                found[keys[place]] = _Frames(images[near], times[near])
+                found[keys[place]] = _Frames(images[near].copy(), times[near])
         self._hold(found)
         return [found[key] for key in keys]
 
@@ -340,9 +340,9 @@ class _HeldFrames:
             for key, frames in found.items():
                 self._frames[key] = frames
                 self._frames.move_to_end(key)
-            total = sum(frames.images.nbytes for frames in self._frames.values())
+            total = sum(frames.nbytes for frames in self._frames.values())
             while total > _MOST_HELD and self._frames:
-                total -= self._frames.popitem(last=False)[1].images.nbytes
+                total -= self._frames.popitem(last=False)[1].nbytes
 
 
 _HELD = _HeldFrames()
@@ -388,7 +388,7 @@ class _PlaceSearch:
         self._times, self._other_times = frames.times, np.concatenate([part.times for part in parts])
         self._parts = parts
         self._others = [(part, row) for part in parts for row in range(len(part))]
-        some = np.concatenate([part.images[:: max(1, len(part) // _FRAMES_FOR_BARS)] for part in parts])
+        some = np.concatenate([part.extremes() for part in parts])
         self._pictures = _box_of_bars(frames.images), _box_of_bars(some)
 
     def run(self) -> PlacedFrames | None:
@@ -503,9 +503,13 @@ class _PlaceSearch:
         # A place that fits another moment is no worse a guess for any of them.
         promising = np.argsort([-self._mean_agreement(moments, placement) for moments in lagging], kind="stable")
         best = agreement, rows, placement
+        roughly = []
         for place in promising[:_LAGS_FITTED].tolist():
-            moments = lagging[place]
-            fitted = self._fitted(moments, self._fitted(moments, placement, _STEPS[0]), _STEPS[1])
+            fitted = self._fitted(lagging[place], placement, _STEPS[0])
+            roughly.append((self._mean_agreement(lagging[place], fitted), lagging[place], fitted))
+        roughly.sort(key=lambda item: -item[0])
+        for _, moments, rough in roughly[:_LAGS_FITTED_FINELY]:
+            fitted = self._fitted(moments, rough, _STEPS[1])
             found = self._mean_agreement(moments, fitted)
             if found > best[0]:
                 best = found, moments, fitted
@@ -522,14 +526,8 @@ class _PlaceSearch:
 
     def _agreements(self, rows: NDArray[np.int64], placement: Placement) -> NDArray[np.float64]:
         """How well each frame of the first video agrees with one of the second in a place."""
-        return _agreements(*self._pairs(rows, placement, _STEPS[1]))
-
-    def _pairs(
-        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The common part [N, *size] of the frames of both videos."""
-        ones = self._frames.canvases(range(len(rows)), placement.shown, size)
-        return ones, self._other_canvases(rows.tolist(), placement.seen, size)
+        ones = self._frames.canvases(range(len(rows)), placement.shown, _STEPS[1])
+        return _agreements(ones, self._other_canvases(rows.tolist(), placement.seen, _STEPS[1]))
 
     def _other_canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
         """The same part of some frames of the second video."""
@@ -542,10 +540,14 @@ class _PlaceSearch:
         height, width = size
         across = (np.arange(width, dtype=np.float32) + 0.5) / width
         down = ((np.arange(height, dtype=np.float32) + 0.5) / height)[:, None]
+        cut: Box | None = None
         for _ in range(rounds):
             shown, seen = placement.shown, placement.seen
             spans = seen[2] - seen[0], seen[3] - seen[1]
-            ones, others = self._pairs(rows, placement, size)
+            # What is shown of the first picture changes only where the edges of the second are reached.
+            if cut is None or max(abs(now - then) for now, then in zip(shown, cut, strict=True)) > _ROUNDING:
+                cut, ones = shown, self._frames.canvases(range(len(rows)), shown, size)
+            others = self._other_canvases(rows.tolist(), seen, size)
             gains, residual, weights = _robust_fits(ones, others)
             slope_down, slope_across = np.gradient(gains[:, None, None] * others, axis=(1, 2))
             slope_across *= np.float32(width / spans[0])

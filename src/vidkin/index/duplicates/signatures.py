@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from vidkin.index.storage.records import WindowVectors
 from vidkin.similarity import FrameFeatures
 
 # Videos whose windows are read at a time, and cosines that are held at a time.
-_VIDEOS_A_BLOCK, _MOST_COSINES = 256, 1 << 24
+_VIDEOS_A_BLOCK, _MOST_COSINES = 128, 1 << 24
 # Least cosine of a candidate, as it is and after a turn. Of 840 pairs of edited copies one in a hundred was below .4 in
 # one direction; so are half of all unrelated pairs.
 _LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
@@ -33,6 +34,8 @@ _LEAST_SIMILAR, _LEAST_SHARED, _PART_FLOOR = 0.3, 0.02, 0.15
 # Largest value of a byte, and bytes of windows that are held: of about ten thousand videos of a minute. With more, all
 # candidates are compared.
 _BYTE, _MOST_HELD = 127.0, 384 << 20
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 MeasureBaseline = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """How similar unrelated pictures are to each of these, [N, D] to [N]."""
@@ -103,7 +106,7 @@ class Signatures:
                 continue
             ids += [video for video, _ in read]
             parts = [_views_of(part) for _, part in read]
-            means += parts
+            means.append(np.concatenate(parts))
             counts += map(len, parts)
             wholes = [part.of_whole() for _, part in read]
             if held is not None:
@@ -117,7 +120,7 @@ class Signatures:
                 found.append(_means_of(wholes, predicted))
                 if held is not None:
                     held.add_turned(turn, predicted)
-        views = np.concatenate(means) if means else np.zeros((0, 0), np.float32)
+        views = _join(means) if means else np.zeros((0, 0), np.float32)
         number = np.array(counts, np.int64)
         firsts = np.cumsum(number) - number
         center = views[firsts].mean(axis=0) if len(ids) else np.zeros(0, np.float32)
@@ -208,13 +211,13 @@ class _HeldWindows:
 
     def add(self, windows: Sequence[WindowVectors], wholes: Sequence[WindowVectors]) -> None:
         """Add those of some videos, and of their whole pictures alone."""
+        self._parts.append(np.concatenate([_in_bytes(part.vectors) for part in windows]))
+        self.nbytes += self._parts[-1].nbytes
         for part in windows:
             starts = _view_starts(part)
-            self._parts.append(_in_bytes(part.vectors))
             self._seconds.append(np.maximum(part.ends - part.starts, 1e-3).astype(np.float32))
             self._sizes.append(np.diff(np.append(starts, len(part))))
             self._views.append(len(starts))
-            self.nbytes += self._parts[-1].nbytes
         vectors = np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)
         self._floors[None].append(self._measure(vectors))
 
@@ -226,7 +229,7 @@ class _HeldWindows:
 
     def joined(self) -> _HeldWindows:
         """The same, ready for questions."""
-        self._all = np.concatenate(self._parts) if self._parts else np.zeros((0, 0), np.int8)
+        self._all = _join(self._parts) if self._parts else np.zeros((0, 0), np.int8)
         self._all_seconds = np.concatenate(self._seconds) if self._seconds else np.zeros(0, np.float32)
         sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
         self._window_ends = np.append(0, np.cumsum(sizes))  # [views + 1]
@@ -273,6 +276,17 @@ class _HeldWindows:
         shared = np.maximum.reduceat(np.minimum(of_own, of_theirs), video_starts)
         whole = np.add.reduceat(lengths, starts)[video_starts]
         return np.asarray(shared >= _LEAST_SHARED * np.maximum(whole, float(seconds.sum())))
+
+
+def _join(parts: list[NDArray[_Number]]) -> NDArray[_Number]:
+    """The rows of arrays as one; the arrays are taken from the list one by one, so that nothing is held twice."""
+    joined = np.empty((sum(map(len, parts)), parts[0].shape[1]), parts[0].dtype)
+    end = len(joined)
+    while parts:
+        part = parts.pop()
+        joined[end - len(part) : end] = part
+        end -= len(part)
+    return joined
 
 
 def _in_bytes(vectors: NDArray[np.floating]) -> NDArray[np.int8]:
