@@ -31,6 +31,14 @@ def test_defaults_are_filled_in() -> None:
     assert recipe.objectives[0].parameters == {"g1": 0.7, "g2": 0.3, "g3": 0.5}
 
 
+@pytest.mark.parametrize("name", ["published-clips", "published-deep-ranking"])
+def test_a_published_regularizer_is_in_the_loss_and_nothing_is_clipped(name: str) -> None:
+    """lambda ||W||^2 with lambda = .001 has the gradient 2 lambda W, which these optimizers add as 2 lambda."""
+    schedule = load_recipe(name).schedule
+    assert schedule.optimizer in ("adam", "sgd")
+    assert (schedule.weight_decay, schedule.clip) == (2 * 0.001, 0.0)
+
+
 def test_an_objective_of_weight_0_does_not_decide_how_items_are_drawn() -> None:
     """Softmax alone, the baseline of the two-head classifier, draws any items, not mined triplets."""
     whole = load_recipe("published-two-head-events")
