@@ -2,8 +2,9 @@
 
     python benchmarks/sound_copies.py FOLDER... [--clips 7] [--pairs 500000] [--tracks 10000]
 
-FOLDER holds sounds, or videos with sound, of different recordings; docs/sound.md says which were used. Edits are made
-by the FFmpeg of the package imageio-ffmpeg in a temporary folder. Prints one line of JSON.
+FOLDER holds sounds, or videos with sound, of different recordings; docs/sound.md says which were used. Clips are cut by
+the FFmpeg of the package imageio-ffmpeg and edited (`SOUND_EDITS`, as `vidkin benchmark copies` does) in a temporary
+folder. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import imageio_ffmpeg
@@ -24,25 +25,13 @@ from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
 from vidkin.features.sound import describe_sound
+from vidkin.media.sound import Listener, SoundTrack, iter_sound
+from vidkin.review.copy_material import SOUND_EDITS, edit_sound
 from vidkin.similarity import UNRELATED
-from vidkin.similarity.sound import STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
+from vidkin.similarity.sound import RATE, STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
 
-# Seconds of a clip; name of an edit -> arguments of FFmpeg after the input, speed, and where its time 0 is in the clip.
+# Seconds of a clip.
 _CLIP = 30.0
-_EDITS: dict[str, tuple[list[str], float, float]] = {
-    "copy": (["-b:a", "192k"], 1.0, 0.0),
-    "32 kbit/s": (["-b:a", "32k"], 1.0, 0.0),
-    "left channel": (["-af", "pan=mono|c0=c0"], 1.0, 0.0),
-    "mono, 16 kHz": (["-ac", "1", "-ar", "16000"], 1.0, 0.0),
-    "loud": (["-af", "acompressor=threshold=0.05:ratio=8,volume=6dB,treble=g=6"], 1.0, 0.0),
-    "room": (["-af", "aecho=0.8:0.7:23|37|61|97:0.5|0.4|0.35|0.25,highpass=f=250,lowpass=f=5000"], 1.0, 0.0),
-    "5 s": (["-ss", "11.37", "-t", "5"], 1.0, 11.37),
-    "10 s": (["-ss", "7.777", "-t", "10"], 1.0, 7.777),
-    **{f"tempo {speed}": (["-af", f"atempo={speed}"], speed, 0.0) for speed in (0.8, 1.25, 1.5, 2.0)},
-    **{f"tape {speed}": (["-af", f"asetrate={round(44100 * speed)}"], speed, 0.0) for speed in (0.8, 1.25, 1.5, 2.0)},
-    "noise at 10 dB": ([], 1.0, 0.0),
-    "other sound over it": ([], 1.0, 0.0),
-}
 
 
 def main() -> None:
@@ -52,6 +41,7 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=7)
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--tracks", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="Also write the figures to this JSON file.")
     options = parser.parse_args()
     files = sorted(file for folder in options.folders for file in folder.rglob("*") if file.is_file())
     random.Random(0).shuffle(files)
@@ -64,8 +54,10 @@ def main() -> None:
         if options.pairs:
             figures["unrelated"] = measure_unrelated(parts, options.pairs)
         if options.tracks:
-            figures["search"] = measure_search([part for _, part in parts], options.tracks)
+            figures["search"] = measure_search([part.sound for part in parts], options.tracks)
     print(json.dumps(figures))
+    if options.output is not None:
+        options.output.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 def ffmpeg(arguments: Sequence[str]) -> bool:
@@ -89,17 +81,9 @@ def cut_clips(files: Sequence[Path], count: int, work: Path) -> list[Path]:
 
 
 def make_edit(clip: Path, other: Path, name: str) -> Path:
-    """An edit of a clip; loudness is made even first where another sound is mixed in."""
-    made = clip.with_name(f"{clip.stem}.{list(_EDITS).index(name)}.m4a")
-    even = "dynaudnorm=f=500:g=31"
-    if name == "noise at 10 dB":
-        mixed = f"[0]{even},volume=0.5[a];[1]volume=0.06[b];[a][b]amix=2:duration=first:normalize=0"
-        ffmpeg(["-i", str(clip), "-f", "lavfi", "-i", "anoisesrc=d=30", "-filter_complex", mixed, str(made)])
-    elif name == "other sound over it":
-        mixed = f"[0]{even}[a];[1]{even}[b];[a][b]amix=2:duration=first"
-        ffmpeg(["-i", str(clip), "-i", str(other), "-filter_complex", mixed, str(made)])
-    else:
-        ffmpeg(["-i", str(clip), *_EDITS[name][0], str(made)])
+    """An edit of a clip, of the table that `vidkin benchmark copies` has."""
+    made = clip.with_name(f"{clip.stem}.{list(SOUND_EDITS).index(name)}.m4a")
+    edit_sound(clip, made, SOUND_EDITS[name], other=other)
     return made
 
 
@@ -109,13 +93,13 @@ def measure_edits(clips: Sequence[Path]) -> dict[str, object]:
     gallery = []
     for number, clip in enumerate(clips):
         other = (number + 1) % len(clips)
-        for name in _EDITS:
+        for name in SOUND_EDITS:
             made = make_edit(clip, clips[other], name)
             hidden = other if name == "other sound over it" else -1
             gallery.append((number, name, hidden, describe_sound(made)[0]))
     table = PairTable.of([sound for *_, sound in gallery])
     scores = np.zeros((len(clips), len(gallery)))
-    errors: dict[str, list[float]] = {name: [] for name in _EDITS}
+    errors: dict[str, list[float]] = {name: [] for name in SOUND_EDITS}
     low: list[str] = []
     for number, sound in enumerate(sounds):
         lines = table.lines(sound, limit=len(gallery))
@@ -127,9 +111,9 @@ def measure_edits(clips: Sequence[Path]) -> dict[str, object]:
             if found.score < 0.7:
                 low.append(f"{clips[number].name} {name} {found.score:.2f}")
             if found.segments:
-                segment, (_, speed, begin) = found.segments[0], _EDITS[name]
+                segment, made = found.segments[0], SOUND_EDITS[name]
                 middle = (segment.query_start + segment.query_end) / 2
-                expected = (middle - begin) / speed
+                expected = (middle - made.start) / made.speed
                 errors[name].append(abs((segment.target_start + segment.target_end) / 2 - expected))
     relevant = np.array([[source == number for source, *_ in gallery] for number in range(len(clips))])
     neutral = np.array([[hidden == number for _, _, hidden, _ in gallery] for number in range(len(clips))])
@@ -155,8 +139,17 @@ def ap(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     return float((precision * hits).sum() / max(hits.sum(), 1))
 
 
-def parts_of(file: Path, seconds: float = 10.0, most: int = 9) -> list[tuple[str, SoundFeatures]]:
-    """Landmarks of stretches of a file, whose times begin at 0."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a file, whose times begin at 0."""
+
+    file: Path
+    start: float
+    sound: SoundFeatures
+
+
+def parts_of(file: Path, seconds: float = 10.0, most: int = 9) -> list[Part]:
+    """Landmarks of stretches of a file, but quiet ones."""
     try:
         (sound, *_) = describe_sound(file, end=seconds * most)
     except (MediaError, ValueError):
@@ -166,28 +159,88 @@ def parts_of(file: Path, seconds: float = 10.0, most: int = 9) -> list[tuple[str
         part = sound.between(number * seconds, (number + 1) * seconds)
         if len(part) > 10 * seconds:
             times = part.times - np.int32(number * seconds * STEPS_A_SECOND)
-            parts.append((str(file), replace(part, times=times, length=seconds)))
+            parts.append(Part(file, number * seconds, replace(part, times=times, length=seconds)))
     return parts
 
 
-def measure_unrelated(parts: Sequence[tuple[str, SoundFeatures]], pairs: int) -> dict[str, object]:
-    """Scores of stretches of different files: so many pairs, each looked at by the table as a search does."""
-    table = PairTable.of([part for _, part in parts])
-    done, above, highest, worst = 0, 0, 0.0, ("", "")
+# Correlation of the waves of two stretches from which on they are one recording, seconds that are compared at a time,
+# and number of pairs drawn by chance that show how high it is otherwise.
+_ONE_WAVE, _SECONDS_OF_WAVE, _DRAWN = 0.5, 2.0, 100
+
+
+def measure_unrelated(parts: Sequence[Part], pairs: int) -> dict[str, object]:
+    """Scores of stretches of different files: so many pairs, each looked at by the table as a search does; and which
+    of the high ones have one wave, so that they are one recording: a game's tracks share passages."""
+    table = PairTable.of([part.sound for part in parts])
+    done = 0
+    highest = 0.0
+    above: list[tuple[float, float, str]] = []
     order = random.Random(1).sample(range(len(parts)), len(parts))
     for number in order:
         if done >= pairs:
             break
-        file, part = parts[number]
-        for place, lines in table.lines(part, limit=len(parts)).items():
-            if parts[place][0] == file:
+        part = parts[number]
+        for place, lines in table.lines(part.sound, limit=len(parts)).items():
+            other = parts[place]
+            if other.file == part.file:
                 continue
-            score = compare_sounds(part, parts[place][1], lines).score
-            above += score >= UNRELATED
-            if score > highest:
-                highest, worst = score, (Path(file).name, Path(parts[place][0]).name)
-        done += sum(other != file for other, _ in parts)
-    return {"pairs": done, "above_0.2": above, "highest": highest, "files": worst}
+            score = compare_sounds(part.sound, other.sound, lines).score
+            if score < UNRELATED:
+                highest = max(highest, score)
+                continue
+            wave = correlate(part, other)
+            names = f"{part.file.name} {part.start:.0f} s, {other.file.name} {other.start:.0f} s"
+            above.append((round(score, 2), round(wave, 2), names))
+        done += sum(other.file != part.file for other in parts)
+    unexplained = [entry for entry in above if entry[1] < _ONE_WAVE]
+    drawn = random.Random(3)
+    chance = [correlate(*drawn.sample(parts, 2)) for _ in range(_DRAWN)]
+    return {
+        "files": len({part.file for part in parts}),
+        "stretches": len(parts),
+        "pairs": done,
+        "above_0.2": len(above),
+        "above_0.2_of_one_wave": len(above) - len(unexplained),
+        "above_0.2_of_other_waves": sorted(unexplained, reverse=True),
+        "highest_below": highest,
+        "correlation_by_chance": {"median": float(np.median(chance)), "highest": max(chance)},
+    }
+
+
+def correlate(one: Part, other: Part) -> float:
+    """The highest correlation of two seconds of one stretch with any of the other, in [0, 1]."""
+    first, second = (wave_of(part) for part in (one, other))
+    piece = round(_SECONDS_OF_WAVE * RATE)
+    best = 0.0
+    size = 1 << (len(second) + piece).bit_length()
+    spectrum = np.fft.rfft(second, size)
+    energy = np.concatenate([[0.0], np.cumsum(second.astype(np.float64) ** 2)])
+    for begin in range(0, len(first) - piece + 1, piece // 2):
+        wanted = first[begin : begin + piece]
+        power = float((wanted.astype(np.float64) ** 2).sum())
+        found = np.fft.irfft(spectrum * np.conj(np.fft.rfft(wanted, size)), size)[: len(second) - piece + 1]
+        there = energy[piece:] - energy[: len(energy) - piece]
+        loud = there > 1e-3 * there.max()
+        if power > 0 and loud.any():
+            best = max(best, float(np.abs(found[loud] / np.sqrt(power * there[loud])).max()))
+    return best
+
+
+def wave_of(part: Part, seconds: float = 10.0) -> NDArray[np.float32]:
+    """The samples of a stretch, at `RATE`."""
+    wave = np.zeros(round(seconds * RATE), np.float32)
+    first = round(part.start * RATE)
+
+    def listen(number: int, samples: NDArray[np.float32]) -> None:
+        begin, end = max(number, first), min(number + len(samples), first + len(wave))
+        if begin < end:
+            wave[begin - first : end - first] = samples[begin - number : end - number]
+
+    def open_listener(track: SoundTrack) -> Listener:
+        return listen if track.number == 0 else lambda number, samples: None
+
+    iter_sound(part.file, open_listener, end=part.start + seconds)
+    return wave
 
 
 def measure_search(parts: Sequence[SoundFeatures], tracks: int) -> dict[str, object]:

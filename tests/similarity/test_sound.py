@@ -63,6 +63,11 @@ def test_a_tape_that_runs_faster_is_found_with_its_speed(speed: float) -> None:
     result = compare_sounds(described(faster), described(whole))
     assert result.score >= 0.7
     assert result.segments[0].speed == pytest.approx(speed, rel=0.003)
+    # The same in the eyes of the other one, which has more landmarks for each second of this.
+    back = compare_sounds(described(whole), described(faster))
+    assert back.score == pytest.approx(result.score, abs=0.05)
+    assert back.segments[0].speed == pytest.approx(1 / speed, rel=0.003)
+    assert back.segments[0].query_end == pytest.approx(result.segments[0].target_end, abs=0.3)
 
 
 def test_two_sounds_at_once_are_both_found() -> None:

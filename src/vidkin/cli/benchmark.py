@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,17 +71,19 @@ def copies(
     from vidkin.cli.paths import check_output_file
     from vidkin.media import EDITS
     from vidkin.rendering.machine import describe_machine
-    from vidkin.review.copy_material import FULL, QUICK, find_recordings
+    from vidkin.review.copy_material import FULL, QUICK, SOUND_EDITS, find_recordings
     from vidkin.review.copy_study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
     from vidkin.similarity import UNRELATED
 
-    unknown = sorted(set(edits or ()) - set(EDITS))
+    unknown = sorted(set(edits or ()) - {*EDITS, *SOUND_EDITS})
     if unknown:
-        raise InvalidArgumentError(f"unknown edit {unknown[0]!r}; choose from {', '.join(EDITS)}")
+        raise InvalidArgumentError(f"unknown edit {unknown[0]!r}; choose from {', '.join([*EDITS, *SOUND_EDITS])}")
+    chosen = edits or [*EDITS, *SOUND_EDITS]
     check_output_file(output)
     study = CopyStudy(
         size=QUICK if quick else FULL,
-        edits=tuple(edits or EDITS),
+        edits=tuple(name for name in chosen if name in EDITS),
+        sound_edits=tuple(name for name in chosen if name in SOUND_EDITS),
         extractors=choose_extractors(extractors or (), weights=weights, whitening=whitening),
         peers=peers,
         threshold=UNRELATED if threshold is None else threshold,
@@ -101,8 +104,25 @@ def copies(
         return
     for figures in results.report.figures:
         _print(figures, results.report)
+    if results.report.witnesses:
+        _print_witnesses(results.report.witnesses)
     if output is not None:
         say(path_text(output).append(": every edit with pictures"))
+
+
+def _print_witnesses(witnesses: Sequence[CopyFigures]) -> None:
+    """What picture and sound find of copies of both kinds, and of each edit of the sound."""
+    rows = []
+    for figures in witnesses:
+        everything = figures.everything
+        found = f"{everything.reported} of {everything.copies}"
+        rows.append([figures.system, found, f"{everything.strict.map:.3f}", f"{everything.strict.micro_ap:.3f}"])
+    titles = [(title, "right") for title in ("found", "mAP", "micro-AP")]
+    table("clips with sound: copies of picture, of sound, or of both", [("by", "left"), *titles], rows)
+    edits = zip(*([group for group in figures.edits if group.family == "sound"] for figures in witnesses), strict=True)
+    rows = [[groups[0].name, *(f"{group.reported} of {group.copies}" for group in groups)] for groups in edits]
+    rules = [(figures.system, "right") for figures in witnesses]
+    table("edits of the sound, over unrelated pictures: found by", [("edit", "left"), *rules], rows)
 
 
 def _print(figures: CopyFigures, report: CopyReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,18 +26,20 @@ from vidkin.cli.paths import open_index, open_index_for_writing
 from vidkin.rendering.text import clock, number, print_json, printable
 
 if TYPE_CHECKING:
-    from vidkin.index import IndexInfo, VideoRecord
+    from vidkin.index import Index, IndexInfo, VideoRecord
+    from vidkin.similarity.sound import SoundFeatures
 
 _COLUMNS = (
     ("length", "right"),
     ("resolution", "right"),
     ("codec or cause", "left"),
     ("damage", "left"),
+    ("sound", "left"),
     ("file", "left"),
 )
 _TSV_COLUMNS = (
     *("path", "status", "duration", "width", "height", "codec", "frames", "windows", "damage", "cause"),
-    "missing",
+    *("missing", "sound"),
 )
 
 
@@ -54,13 +56,17 @@ def info(
     with open_index(index) as collection:
         facts = collection.info()
         records = collection.videos() if videos else None
+        tracks = _read_tracks(collection, records or ())
     missing = {record.path for record in records or () if is_gone(record.path)}
     if form is OutputFormat.JSON:
-        files = [{**record.to_dict(), "missing": record.path in missing} for record in records or ()]
+        files = [
+            {**record.to_dict(), "missing": record.path in missing, "sound": _tracks_as_json(tracks[record.path])}
+            for record in records or ()
+        ]
         print_json({"index": index, **facts.to_dict(), **({"files": files} if videos else {})})
         return
     if form is not OutputFormat.TABLE:
-        _print_lines(facts, records, missing, form)
+        _print_lines(facts, records, missing, tracks, form)
         return
     print_facts(_facts_for_people(facts))
     if records is not None:
@@ -70,11 +76,47 @@ def info(
             if record.path in missing:
                 name.append(" (missing)", style="red")
             if record.status != "ok":
-                rows.append(["", "", printable(record.cause), "", name])
+                rows.append(["", "", printable(record.cause), "", "", name])
             else:
                 cells = [clock(record.duration), f"{record.width}x{record.height}", record.codec]
-                rows.append([*cells, printable(record.damage), name])
-        table(None, _COLUMNS, rows)
+                rows.append([*cells, printable(record.damage), _words(tracks[record.path]), name])
+        # A column that says nothing leaves its room to the names.
+        sounds = [] if any(row[4] for row in rows) else [4]
+        columns = [column for place, column in enumerate(_COLUMNS) if place not in sounds]
+        table(None, columns, [[cell for place, cell in enumerate(row) if place not in sounds] for row in rows])
+
+
+def _read_tracks(collection: Index, records: Sequence[VideoRecord]) -> dict[str, tuple[SoundFeatures, ...] | None]:
+    """The sound tracks of every video, by its path; None where they are not known."""
+    from vidkin.errors import CollectionDamagedError
+
+    if not (records and collection.manifest.sound):
+        return dict.fromkeys(record.path for record in records)
+    from vidkin.index.storage.sound_files import SoundFiles
+
+    files = SoundFiles(collection.place)
+    found: dict[str, tuple[SoundFeatures, ...] | None] = {}
+    for record in records:
+        try:
+            found[record.path] = files.read(record.content_hash) if record.content_hash else None
+        except CollectionDamagedError:
+            found[record.path] = None  # `vidkin doctor` says so
+    return found
+
+
+def _words(tracks: Sequence[SoundFeatures] | None) -> str:
+    from vidkin.index.query.sound import describe_tracks
+
+    return printable(describe_tracks(tracks))
+
+
+def _tracks_as_json(tracks: Sequence[SoundFeatures] | None) -> list[dict[str, Any]] | None:
+    if tracks is None:
+        return None
+    return [
+        {"language": one.language, "is_default": one.is_default, "length": one.length, "landmarks": len(one)}
+        for one in tracks
+    ]
 
 
 def _facts_for_people(facts: IndexInfo) -> dict[str, Any]:
@@ -92,7 +134,11 @@ def _facts_for_people(facts: IndexInfo) -> dict[str, Any]:
 
 
 def _print_lines(
-    facts: IndexInfo, records: Sequence[VideoRecord] | None, missing: Set[str], form: OutputFormat
+    facts: IndexInfo,
+    records: Sequence[VideoRecord] | None,
+    missing: Set[str],
+    tracks: Mapping[str, Sequence[SoundFeatures] | None],
+    form: OutputFormat,
 ) -> None:
     """The videos, one a line; without any the facts, a name and a value a line."""
     if records is None:
@@ -111,8 +157,9 @@ def _print_lines(
     else:
         write_tsv(_TSV_COLUMNS)
         for record in records:
-            facts_of_video = [getattr(record, name) for name in _TSV_COLUMNS[:-1]]
-            write_tsv((*(f"{value}" for value in facts_of_video), yes_no(record.path in missing)))
+            facts_of_video = [getattr(record, name) for name in _TSV_COLUMNS[:-2]]
+            said = yes_no(record.path in missing), _words(tracks[record.path])
+            write_tsv((*(f"{value}" for value in facts_of_video), *said))
 
 
 def remove(

@@ -27,7 +27,6 @@ from vidkin.cli.console import (
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
-    ByOption,
     IndexOption,
     JsonOption,
     MirrorOption,
@@ -76,7 +75,14 @@ def search(
         typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds."),
     ] = False,
     mirror: MirrorOption = True,
-    by: ByOption = Witness.PICTURE,
+    by: Annotated[
+        Witness | None,
+        typer.Option(
+            "--by",
+            help="What the score is made of; either is the higher one, both the lower one.",
+            show_default="picture, the sound beside it",
+        ),
+    ] = None,
     model: ModelOption = None,
     weights: WeightsOption = None,
     ray: RayOption = None,
@@ -95,7 +101,8 @@ def search(
 
     form = choose_format(format, json=json)
     first, last = (None if text is None else parse_moment(text) for text in (start, end))
-    settings: dict[str, Any] = {"start": first, "end": last, "index": index, "threshold": threshold, "by": by.value}
+    settings: dict[str, Any] = {"start": first, "end": last, "index": index, "threshold": threshold}
+    settings["by"] = "picture" if by is None else by.value
     documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights, ray=ray) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
@@ -113,7 +120,7 @@ def search(
                         offset=offset,
                         threshold=threshold,
                         mirrored=mirror,
-                        by=by.value,
+                        by=None if by is None else by.value,
                     )
                     if exact:
                         matches = type(matches)(_exactly(query, match) for match in matches)

@@ -289,7 +289,7 @@ class Index:
         threshold: float = 0.0,
         mirrored: bool = True,
         candidates: int = 100,
-        by: By = "picture",
+        by: By | None = None,
     ) -> Results[Match]:
         """The videos of the index that match a query, best first, and where.
 
@@ -307,7 +307,8 @@ class Index:
             threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
             mirrored: Also find mirrored copies; takes about twice as long.
             candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
-            by: What the score is made of: ``picture``, ``sound``, ``either`` or ``both``; always sound of a sound file.
+            by: What the score is made of: ``picture`` (reads no sound), ``sound``, ``either`` or ``both``. None: the
+                picture, with what the sound says beside it; of a file of sound alone its sound.
 
         Raises:
             MediaError: The query cannot be read.
@@ -516,8 +517,7 @@ class Index:
             chosen = {record.path for name in names for record in find_records(self.store, name)}
             records = [record for record in records if record.path in chosen]
         state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
-        findings = Findings.open(self.place, state) if remember else Findings()
-        sound = self._parts.sound(self.manifest)
+        findings, sound = Findings.open(self.place, state) if remember else Findings(), self._parts.sound(self.manifest)
         return find_recurring_by(self._parts, self.place, records, findings, options, sound, by, on_progress)
 
     def confirm_recurring(

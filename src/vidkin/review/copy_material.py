@@ -7,11 +7,16 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
+import av
 import numpy as np
+from av.audio.resampler import AudioResampler
+from av.filter import Graph
 from numpy.typing import NDArray
 
 from vidkin._base.files import VIDEO_EXTENSIONS, write_text
@@ -22,6 +27,10 @@ from vidkin.media import EDITS, EditedSegment, apply_edit, probe, steady_frames,
 from vidkin.media.picture_edits import covering
 
 REAL_COPY, DISTRACTOR = "real copy", "distractor"
+SOUND = "sound"
+"""Family of the edits of sound."""
+BOTH_KEPT = "picture and sound"
+"""The edit that keeps both: compressed to 32 kbit/s over the same pictures."""
 
 # Incremented when an edit would give different pictures or a different truth, so that stored copies are not used.
 _VERSION = 1
@@ -59,6 +68,8 @@ class GalleryVideo:
     @property
     def edit_family(self) -> str | None:
         """What the edit changes; None for an unedited video."""
+        if self.edit in SOUND_EDITS or self.edit == BOTH_KEPT:
+            return SOUND
         return EDITS[self.edit].family if self.edit in EDITS else None
 
 
@@ -76,6 +87,7 @@ def make_copies(
     size: ClipSize,
     *,
     edits: Iterable[str] = tuple(EDITS),
+    sound_edits: Iterable[str] = (),
     distractors: Iterable[Recording] = (),
     threads: int = 1,
     on_progress: Callable[[int, int, str], None] | None = None,
@@ -87,6 +99,8 @@ def make_copies(
         work: Folder of the queries and copies.
         size: Number and size of the queries.
         edits: Names in `vidkin.media.EDITS`; each query is edited in each of these ways.
+        sound_edits: Names in `SOUND_EDITS`; the sound of each query that has some is edited in each of these ways and
+            laid over unrelated pictures, and once kept with its own.
         distractors: Additional unrelated videos.
         threads: Number of copies made at the same time.
         on_progress: Callback that receives the copies made, the total number of copies, and the name of the file.
@@ -107,6 +121,13 @@ def make_copies(
             gallery.append(video)
             if on_progress is not None:
                 on_progress(len(gallery), len(jobs), video.path.name)
+    heard = dict.fromkeys(sound_edits)
+    if heard:
+        queries = [_with_sound(query) for query in queries]
+        sounding = [query for query in queries if query.heard is not None]
+        for number, query in enumerate(sounding):
+            other = sounding[number - 1]
+            gallery += [_edit_sound(query, other, name, work / "gallery", filler) for name in (*heard, BOTH_KEPT)]
     families = {query.recording.family for query in queries}
     for recording in [*others, *distractors]:
         edit = REAL_COPY if recording.family in families else DISTRACTOR
@@ -192,6 +213,7 @@ class QueryClip:
         recording: The recording it was cut from.
         start: Start in the recording in seconds.
         end: End in the recording in seconds.
+        heard: The same stretch with its sound, as another file; None if the recording has none.
     """
 
     name: str
@@ -199,6 +221,7 @@ class QueryClip:
     recording: Recording
     start: float
     end: float
+    heard: Path | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +313,210 @@ def _clips(recording: Recording, size: ClipSize, folder: Path) -> Iterator[Query
         digest = hashlib.sha256(repr((*made_of, size.short_side, size.rate)).encode()).hexdigest()[:8]
         name = f"{recording.path.stem}-{number}"
         yield QueryClip(name, folder / f"{name}.{digest}.mp4", recording, start, start + length)
+
+
+# Edits of sound.
+
+_Sound = NDArray[np.float32]
+
+SOUND_EDIT_RATE = 44_100
+"""_Sound per second of sounds that are edited."""
+
+# Loudness is made even before another sound is laid over it; how loud a sound is below noise, and the noise.
+_EVEN, _BELOW_NOISE, _NOISE = (("dynaudnorm", "f=500:g=31"),), 0.5, 0.06
+# Seconds of sound that a query must have.
+_LEAST_SOUND = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoundEdit:
+    """A way to change a sound.
+
+    Attributes:
+        filters: Filters of FFmpeg, by name and options, one after the other.
+        under: What is laid over it afterwards: noise (10 dB below), or another sound as loud as it is.
+        channel: The only channel that is kept; None keeps all.
+        rate: _Sound per second.
+        is_mono: Whether channels are mixed into one.
+        bit_rate: Of the compression.
+        start, seconds: Which part is kept; None keeps all.
+        speed: Seconds of the original per second of the edit.
+    """
+
+    filters: tuple[tuple[str, str], ...] = ()
+    under: Literal["", "noise", "other"] = ""
+    channel: int | None = None
+    rate: int = SOUND_EDIT_RATE
+    is_mono: bool = False
+    bit_rate: int = 128_000
+    start: float = 0.0
+    seconds: float | None = None
+    speed: float = 1.0
+
+
+_SPEEDS = (0.8, 1.25, 1.5, 2.0)
+
+SOUND_EDITS: dict[str, SoundEdit] = {
+    "copy": SoundEdit(bit_rate=192_000),
+    "32 kbit/s": SoundEdit(bit_rate=32_000),
+    "left channel": SoundEdit(channel=0),
+    "mono, 16 kHz": SoundEdit(is_mono=True, rate=16_000),
+    "loud": SoundEdit((("acompressor", "threshold=0.05:ratio=8"), ("volume", "6dB"), ("treble", "g=6"))),
+    "room": SoundEdit(
+        (("aecho", "0.8:0.7:23|37|61|97:0.5|0.4|0.35|0.25"), ("highpass", "f=250"), ("lowpass", "f=5000"))
+    ),
+    "5 s": SoundEdit(start=11.37, seconds=5.0),
+    "10 s": SoundEdit(start=7.777, seconds=10.0),
+    **{f"tempo {speed}": SoundEdit((("atempo", str(speed)),), speed=speed) for speed in _SPEEDS},
+    **{
+        f"tape {speed}": SoundEdit((("asetrate", str(round(SOUND_EDIT_RATE * speed))),), speed=speed)
+        for speed in _SPEEDS
+    },
+    "noise at 10 dB": SoundEdit(under="noise"),
+    "other sound over it": SoundEdit(under="other"),
+}
+"""Edits of sound by name."""
+
+
+def edit_sound(
+    source: Path, target: Path, edit: SoundEdit, *, other: Path | None = None, pictures: Path | None = None
+) -> None:
+    """Write a sound after an edit, as AAC.
+
+    Args:
+        source: File whose first sound track is edited.
+        target: File to write, m4a or mp4.
+        edit: What is done.
+        other: File with the sound that is laid over it, if the edit needs one.
+        pictures: Video whose pictures go with it, as far as there is sound; None writes sound alone.
+
+    Raises:
+        MediaError: A file cannot be read.
+    """
+    samples = read_samples(source)
+    first = round(edit.start * SOUND_EDIT_RATE)
+    last = len(samples[0]) if edit.seconds is None else first + round(edit.seconds * SOUND_EDIT_RATE)
+    if first >= len(samples[0]):  # a short one has no such part
+        first, last = 0, len(samples[0])
+    samples = samples[:, first:last]
+    if edit.channel is not None:
+        samples = samples[[edit.channel] * 2]
+    samples = _filtered(samples, (*edit.filters, *(_EVEN if edit.under else ())))
+    if edit.under == "noise":
+        noise = _NOISE * (2 * np.random.default_rng(0).random(samples.shape[1], np.float32) - 1)
+        samples = np.float32(_BELOW_NOISE) * samples + noise
+    elif edit.under == "other" and other is not None:
+        over = _filtered(read_samples(other), _EVEN)
+        samples = samples.copy()
+        shared = min(samples.shape[1], over.shape[1])
+        samples[:, :shared] += over[:, :shared]
+        samples *= 0.5
+    _write_sound(target, samples, edit, pictures)
+
+
+def read_samples(path: Path, start: float = 0.0, end: float | None = None) -> _Sound:
+    """The first sound track of a file: [2, S] at `SOUND_EDIT_RATE`."""
+    with av.open(str(path)) as container:
+        resampler = AudioResampler(format="fltp", layout="stereo", rate=SOUND_EDIT_RATE)
+        pieces = []
+        for frame in container.decode(audio=0):
+            if frame.time is not None and end is not None and frame.time > end:
+                break
+            frame.pts = None
+            pieces += [piece.to_ndarray() for piece in resampler.resample(frame)]
+        pieces += [piece.to_ndarray() for piece in resampler.resample(None)]
+    samples = np.concatenate(pieces, axis=1).astype(np.float32) if pieces else np.zeros((2, 0), np.float32)
+    first = round(start * SOUND_EDIT_RATE)
+    return samples[:, first : None if end is None else round(end * SOUND_EDIT_RATE)]
+
+
+def _filtered(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Sound:
+    """_Sound [2, S] after filters of FFmpeg."""
+    if not filters:
+        return samples
+    graph = Graph()
+    steps = [
+        graph.add_abuffer(
+            sample_rate=SOUND_EDIT_RATE, format="fltp", layout="stereo", time_base=Fraction(1, SOUND_EDIT_RATE)
+        ),
+        *(graph.add(name, options) for name, options in filters),
+        graph.add("abuffersink"),
+    ]
+    for one, after in pairwise(steps):
+        one.link_to(after)
+    graph.configure()
+    resampler = AudioResampler(format="fltp", layout="stereo", rate=SOUND_EDIT_RATE)
+    pieces: list[_Sound] = []
+
+    def pull() -> None:
+        while True:
+            try:
+                made = steps[-1].pull()
+            except (BlockingIOError, EOFError):
+                return
+            assert isinstance(made, av.AudioFrame)  # it is a graph of sound
+            made.pts = None
+            pieces.extend(piece.to_ndarray().astype(np.float32) for piece in resampler.resample(made))
+
+    for first in range(0, samples.shape[1], 4096):
+        frame = av.AudioFrame.from_ndarray(
+            np.ascontiguousarray(samples[:, first : first + 4096]), format="fltp", layout="stereo"
+        )
+        frame.sample_rate, frame.pts, frame.time_base = SOUND_EDIT_RATE, first, Fraction(1, SOUND_EDIT_RATE)
+        steps[0].push(frame)
+        pull()
+    steps[0].push(None)
+    pull()
+    pieces.extend(piece.to_ndarray().astype(np.float32) for piece in resampler.resample(None))
+    return np.concatenate(pieces, axis=1).astype(np.float32)
+
+
+def _write_sound(target: Path, samples: _Sound, edit: SoundEdit, pictures: Path | None) -> None:
+    seconds = samples.shape[1] / SOUND_EDIT_RATE
+    partial = target.with_name(f"{target.stem}.partial{target.suffix}")
+    with av.open(str(partial), "w") as container:
+        layout = "mono" if edit.is_mono else "stereo"
+        source = None if pictures is None else av.open(str(pictures))
+        video = None if source is None else container.add_stream_from_template(source.streams.video[0])
+        sound = container.add_stream("aac", rate=edit.rate, layout=layout)
+        sound.bit_rate = edit.bit_rate
+        if source is not None and video is not None:
+            for packet in source.demux(video=0):
+                if packet.dts is not None and packet.time_base and float(packet.dts * packet.time_base) < seconds:
+                    packet.stream = video
+                    container.mux(packet)
+            source.close()
+        resampler = AudioResampler(format="fltp", layout=layout, rate=edit.rate, frame_size=1024)
+        given = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples.clip(-1, 1)), format="fltp", layout="stereo")
+        given.sample_rate, given.pts, given.time_base = SOUND_EDIT_RATE, 0, Fraction(1, SOUND_EDIT_RATE)
+        for frame in (*resampler.resample(given), *resampler.resample(None)):
+            container.mux(sound.encode(frame))
+        container.mux(sound.encode(None))
+    partial.replace(target)
+
+
+def _with_sound(query: QueryClip) -> QueryClip:
+    """A query with its sound as a file of its own, if there is enough of it."""
+    heard = query.path.with_name(f"{query.path.stem}.sound.mp4")
+    if not heard.exists():
+        with av.open(str(query.recording.path)) as container:
+            if not container.streams.audio:
+                return query
+        samples = read_samples(query.recording.path, query.start, query.end)
+        if samples.shape[1] < _LEAST_SOUND * SOUND_EDIT_RATE:
+            return query
+        _write_sound(heard, samples, SoundEdit(bit_rate=192_000), query.path)
+    return replace(query, heard=heard)
+
+
+def _edit_sound(query: QueryClip, other: QueryClip, name: str, folder: Path, filler: Path) -> GalleryVideo:
+    assert query.heard is not None
+    edit = SOUND_EDITS["32 kbit/s" if name == BOTH_KEPT else name]
+    pictures = query.path if name == BOTH_KEPT else filler
+    folder.mkdir(parents=True, exist_ok=True)
+    label = "".join(letter if letter.isalnum() else "_" for letter in name)
+    beside = f".{other.path.stem}" if edit.under == "other" else ""
+    target = folder / f"{query.path.stem}.sound_{label}{beside}.{_VERSION}.{pictures.stem}.mp4"
+    if not target.exists():
+        edit_sound(query.heard, target, edit, other=other.heard, pictures=pictures)
+    return GalleryVideo(target, query.recording.family, query.recording.scene, name, query)

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from vidkin._base.registry import Registry, research_hint
 from vidkin.errors import MediaError, MissingPartError
 from vidkin.index import Index
+from vidkin.index.query.sound import By
 from vidkin.media import EDITS, EditedSegment
 from vidkin.media.edits import EditFamily
-from vidkin.review.copy_material import REAL_COPY, CopyMaterial
+from vidkin.review.copy_material import BOTH_KEPT, REAL_COPY, SOUND, SOUND_EDITS, CopyMaterial
 from vidkin.similarity import UNRELATED, Segment
 
 # Pairs of unrelated videos should stay below this score.
@@ -30,7 +31,7 @@ THRESHOLD = UNRELATED
 
 EVERYTHING = "everything"
 
-FAMILIES = get_args(EditFamily)
+FAMILIES = (*get_args(EditFamily), SOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,7 @@ def summarize_copies(
         families=tuple(group(name, name) for name in FAMILIES if name in families),
         edits=(
             *(group(name, edit.family) for name, edit in EDITS.items() if name in edits),
+            *(group(name, SOUND) for name in (*SOUND_EDITS, BOTH_KEPT) if name in edits),
             *(group(name) for name in (REAL_COPY,) if name in edits),
         ),
         unrelated=tuple(result),
@@ -368,12 +370,22 @@ class PairScores:
         kept: [Q, G] whether the video is reported when the first stage selects `CANDIDATES` videos; None for a
             system without stages.
         costs: Costs of the index and the searches; None for a system without an index.
+        sound: [Q, G] what the sound says; None where no query has any.
     """
 
     scores: Scores
     segments: list[list[tuple[Segment, ...]]] | None = None
     kept: NDArray[np.bool_] | None = None
     costs: SearchCosts | None = None
+    sound: Scores | None = None
+
+    def only(self, columns: NDArray[np.bool_]) -> PairScores:
+        """The results for some videos of the gallery."""
+        segments = self.segments
+        if segments is not None:
+            segments = [[found for found, is_one in zip(row, columns, strict=True) if is_one] for row in segments]
+        kept = None if self.kept is None else self.kept[:, columns]
+        return PairScores(self.scores[:, columns], segments, kept, self.costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,11 +447,16 @@ def search_scores(
         scores, kept = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
         segments: list[list[tuple[Segment, ...]]] = [[() for _ in gallery] for _ in queries]
         times = []
+        sound = np.zeros(shape) if any(query.heard is not None for query in queries) else None
         for row, query in enumerate(queries):
             started = time.perf_counter()
-            for match in index.search(query.path, limit=len(gallery), candidates=len(gallery)):
-                scores[row, column[match.path]] = match.score
+            path = query.heard or query.path
+            by: By = "picture" if query.heard is None else "either"
+            for match in index.search(path, limit=len(gallery), candidates=len(gallery), by=by):
+                scores[row, column[match.path]] = match.score if match.picture is None else match.picture
                 segments[row][column[match.path]] = match.segments
+                if sound is not None:
+                    sound[row, column[match.path]] = match.sound or 0.0
             times.append(time.perf_counter() - started)
             for match in index.search(query.path, limit=CANDIDATES, candidates=CANDIDATES):
                 kept[row, column[match.path]] = True
@@ -458,7 +475,33 @@ def search_scores(
         search_seconds=statistics.median(times),
         identical=min(itself, default=float("nan")),
     )
-    return PairScores(scores, segments, kept, costs)
+    return PairScores(scores, segments, kept, costs, sound)
+
+
+def summarize_witnesses(
+    pair_scores: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
+) -> tuple[CopyFigures, ...]:
+    """Figures of the queries with sound, by each rule of :func:`vidkin.index.query.sound.score_by`: picture, sound,
+    either and both; none where the sound was not asked."""
+    rows = [row for row, query in enumerate(material.queries) if query.heard is not None]
+    if pair_scores.sound is None or not rows:
+        return ()
+    queries = tuple(material.queries[row] for row in rows)
+    families = {query.recording.family for query in queries}
+    # Copies of the other queries are copies of nothing here.
+    columns = [
+        column
+        for column, video in enumerate(material.gallery)
+        if video.family in families or (video.source is None and video.edit != REAL_COPY)
+    ]
+    heard = CopyMaterial(queries, tuple(material.gallery[column] for column in columns))
+    picture, sound = (scores[np.ix_(rows, columns)] for scores in (pair_scores.scores, pair_scores.sound))
+    by_rule = {
+        "picture": picture, "sound": sound, "either": np.maximum(picture, sound), "both": np.minimum(picture, sound)
+    }  # fmt: skip
+    return tuple(
+        summarize_copies(rule, PairScores(scores), heard, threshold=threshold) for rule, scores in by_rule.items()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

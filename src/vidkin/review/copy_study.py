@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from vidkin.media import EDITS, read_frames
-from vidkin.review.copy_material import FULL, ClipSize, CopyMaterial, GalleryVideo, Recording, make_copies
+from vidkin.review.copy_material import FULL, SOUND, ClipSize, CopyMaterial, GalleryVideo, Recording, make_copies
 from vidkin.review.copy_scores import (
     THRESHOLD,
     CopyFigures,
@@ -28,6 +28,7 @@ from vidkin.review.copy_scores import (
     place_segments,
     search_scores,
     summarize_copies,
+    summarize_witnesses,
 )
 
 Box = tuple[float, float, float, float]
@@ -200,6 +201,7 @@ class CopyStudy:
     Attributes:
         size: Number and size of the queries.
         edits: Names in `vidkin.media.EDITS`.
+        sound_edits: Names in `vidkin.review.copy_material.SOUND_EDITS`, for recordings with sound.
         extractors: Extractors, each of which searches the same copies.
         peers: Also measure the peers of installed packages, see `copy_peers`.
         threshold: Least score at which a copy counts as found.
@@ -208,6 +210,7 @@ class CopyStudy:
 
     size: ClipSize = FULL
     edits: tuple[str, ...] = tuple(EDITS)
+    sound_edits: tuple[str, ...] = ()
     extractors: tuple[ExtractorChoice, ...] = (ExtractorChoice(),)
     peers: bool = False
     threshold: float = THRESHOLD
@@ -226,6 +229,8 @@ class CopyReport:
         minutes: Wall-clock time in minutes.
         figures: Figures of each system.
         notes: Notes on what was left out.
+        witnesses: Figures of the queries with sound, copies by picture and by sound together, as the first extractor
+            tells them by the picture, by the sound, by either and by both; empty without sound.
     """
 
     machine: str
@@ -235,6 +240,7 @@ class CopyReport:
     minutes: float
     figures: tuple[CopyFigures, ...]
     notes: tuple[str, ...] = ()
+    witnesses: tuple[CopyFigures, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,11 +300,21 @@ def run_copy_study(
         work,
         study.size,
         edits=study.edits,
+        sound_edits=study.sound_edits,
         distractors=distractors,
         threads=study.threads,
         on_progress=lambda done, total, name: report_step(done, total, f"edit {name}"),
     )
     scores = {name: measure() for name, measure in _systems(study, peers, material, work, report_step)}
+    witnesses: tuple[CopyFigures, ...] = ()
+    for found in scores.values():
+        witnesses = witnesses or summarize_witnesses(found, material, threshold=study.threshold)
+    # What is only heard is no copy by the picture: it has figures of its own.
+    seen = np.array([video.edit_family != SOUND for video in material.gallery])
+    if not seen.all():
+        pictures = tuple(video for video, is_seen in zip(material.gallery, seen, strict=True) if is_seen)
+        material = CopyMaterial(material.queries, pictures)
+        scores = {name: found.only(seen) for name, found in scores.items()}
     figures = tuple(
         summarize_copies(name, pair_scores, material, threshold=study.threshold) for name, pair_scores in scores.items()
     )
@@ -310,6 +326,7 @@ def run_copy_study(
         minutes=(time.perf_counter() - started) / 60,
         figures=figures,
         notes=tuple(peer.missing for peer in peers if peer.missing),
+        witnesses=witnesses,
     )
     return CopyResults(report=report, material=material, scores=scores)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_features import Segment
 
-SOUND_REVISION = 1
+SOUND_REVISION = 2
 """Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
 
 RATE = 8000
@@ -165,11 +165,13 @@ def pair_keys(
         apart = np.rint(near.apart * hypothesis.speed).astype(np.int64)
         low = lows + hypothesis.shift
         fits = (apart >= _NEAREST) & (apart <= _FARTHEST) & (low >= 0) & (low < PITCHES)
-        # Of each landmark the first few pairs that fit.
+        # Of each landmark the first few pairs that fit, and more where the target runs faster: as many landmarks are
+        # strong in a second of it, which are fewer in a second of this.
+        most = math.ceil(min(1.5 * fan, fan / min(1.0, hypothesis.speed)))
         rows = near.together[fits[near.together]]
         of = near.first[rows]
         before = np.searchsorted(of, of)
-        rows = np.sort(rows[np.arange(len(rows)) - before < fan])
+        rows = np.sort(rows[np.arange(len(rows)) - before < most])
         keys = (low[rows] * (2 * _WIDEST + 1) + near.wide[rows] + _WIDEST) * _TIMES_OF_PAIRS + apart[rows] // 2
         result.append((keys, begins[rows]))
     return result
@@ -242,6 +244,11 @@ class SoundLine:
     middle: float
     target: float
     votes: int
+
+    def swapped(self) -> SoundLine:
+        """The same line in the eyes of the target."""
+        back = Hypothesis(1 / self.hypothesis.speed, -self.hypothesis.shift)
+        return SoundLine(back, self.target, self.middle, self.votes)
 
 
 # Votes are counted over this many steps of the query, so that a speed between two hypotheses drifts little, and for
@@ -405,7 +412,12 @@ def compare_sounds(
         tried += 1
         if tried > settings.lines:
             break
-        best += _follow(query, target, line, settings)
+        if line.hypothesis.speed < 1:
+            # As many landmarks are kept of a second of either sound: those of the one that runs faster are asked, as
+            # the slower one has them all.
+            best += [part.swapped() for part in _follow(target, query, line.swapped(), settings)]
+        else:
+            best += _follow(query, target, line, settings)
     stretches = _without_overlaps(best)
     if not stretches:
         return SoundScore(0.0)
@@ -449,6 +461,11 @@ class _HeardPart:
             self.start - _SPAN / 4 <= line.middle <= self.end + _SPAN / 4
             and abs(self.speed * line.middle + self.offset - line.target) <= 2 * _BIN
         )
+
+    def swapped(self) -> _HeardPart:
+        """The same part in the eyes of the target."""
+        start, end = (max(0.0, self.speed * time + self.offset) for time in (self.start, self.end))
+        return _HeardPart(start, end, 1 / self.speed, -self.offset / self.speed, -self.shift, self.evidence)
 
     def segment(self, settings: SoundSettings) -> Segment:
         start, end = self.start / STEPS_A_SECOND, self.end / STEPS_A_SECOND

@@ -205,7 +205,7 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
             limit=last + 1,
             threshold=query.threshold,
             mirrored=query.mirrored,
-            by=query.by,
+            by=None if query.by == "picture" else query.by,  # what the sound says is shown, too
         )
     others = [match for match in matches if match.video_id != query.video]
     records = site.index.listing().by_id

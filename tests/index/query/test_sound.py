@@ -44,6 +44,22 @@ def test_a_search_shows_what_picture_and_sound_say(library: Path) -> None:
     assert all(score == picture for picture, _, score in found.values())
 
 
+def test_a_search_by_the_picture_reads_no_sound(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores are the same; what the sound says is not asked."""
+
+    def refuse(*given: object, **options: object) -> None:
+        raise AssertionError("the sound of the query is read")
+
+    with Index.open(library / "library.vidkin") as index:
+        beside = by_name(index, library / "rocket.mp4")
+        monkeypatch.setattr("vidkin.index.query.sound.hear", refuse)
+        found = by_name(index, library / "rocket.mp4", by="picture")
+    assert {name: score for name, (_, _, score) in found.items()} == {
+        name: score for name, (_, _, score) in beside.items()
+    }
+    assert all(sound is None for _, sound, _ in found.values())
+
+
 @pytest.mark.parametrize(("by", "expected"), [("sound", 1.0), ("either", 1.0), ("both", 0.0)])
 def test_the_rule_decides_about_the_same_sound_over_another_picture(library: Path, by: str, expected: float) -> None:
     with Index.open(library / "library.vidkin") as index:

@@ -95,6 +95,28 @@ def has_only_sound(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
+    """The sound of a file in a few words: ``2 tracks: eng (default), fra``, ``no sound``, ``silence``, or how little
+    there is; empty where there is nothing to say, or where it is not known (None)."""
+    if tracks is None:
+        return ""
+    if not tracks:
+        return "no sound"
+    words = []
+    if len(tracks) > 1:
+        names = [
+            (track.language or f"{number}") + (" (default)" if track.is_default else "")
+            for number, track in enumerate(tracks, start=1)
+        ]
+        words.append(f"{len(tracks)} tracks: {', '.join(names)}")
+    length = max(track.length for track in tracks)
+    if length < SHORTEST_SOUND:
+        words.append(f"only {length:.1f} s of sound: from {SHORTEST_SOUND:g} s on, it is found surely")
+    elif not any(len(track) for track in tracks):
+        words.append("silence")
+    return "; ".join(words)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
     """What of a query is searched for, and how much is answered.
@@ -119,7 +141,7 @@ def search_file(
     parts: SearchParts,
     manifest: Manifest,
     limits: SearchLimits,
-    by: str,
+    by: str | None,
     rank: Ranker | None,
 ) -> list[Match]:
     """Search by both witnesses; the sound is decoded while the picture is described.
@@ -130,14 +152,14 @@ def search_file(
         parts: What all searches of the index share.
         manifest: That of the index, as it is now.
         limits: What is asked for.
-        by: The rule, see :data:`By`.
+        by: The rule, see :data:`By`; ``picture`` reads no sound, None scores as it does and shows what the sound says.
         rank: Scores the candidates, as for :func:`vidkin.index.query.stages.find_matches`.
 
     Raises:
         MediaError: The query cannot be read, or has only sound and the index none.
         InvalidArgumentError: There is no such rule, or it needs sound that the index does not have.
     """
-    rule, sound = check_by(by), parts.sound(manifest)
+    rule, sound = check_by(by or "picture"), parts.sound(manifest)
     if sound is None and rule != "picture":
         raise InvalidArgumentError(f"by is {by!r}, but the sound of the index is not known; {ADD_SOUND}")
     find = partial(
@@ -153,7 +175,7 @@ def search_file(
         weighed=parts.weighed,
     )
     is_whole = limits.start is None and limits.end is None
-    if sound is None or not sound.has_tracks:
+    if by == "picture" or sound is None or not sound.has_tracks:
         found, records = find(describe()), parts.records()
         return put_identical_first(found, find_identical(records, path) if is_whole else [], limits.most)
     with ThreadPoolExecutor(1, thread_name_prefix="vidkin sound") as pool:
