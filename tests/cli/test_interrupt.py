@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cli.conftest import run
+from tests.support.seasons import OPENING, RATE, shots
 from tests.support.videos import encode, pan
-from vidkin.index import Index
+from vidkin.index import Index, SerialExecutor
 
 if not Path("/proc/self/fd").is_dir():
     pytest.skip("needs /proc, which tells what a process has open", allow_module_level=True)
@@ -55,16 +57,42 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command_within_a_second(name: str, film: Path, empty_index: Path, tmp_path: Path) -> None:
     words = [{"FILM": str(film), "INDEX": str(empty_index)}.get(word, word) for word in COMMANDS[name]]
+    _interrupt(words, film, tmp_path)
+
+
+@pytest.mark.slow
+def test_recurring_goes_on_where_ctrl_c_ended_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "season"
+    folder.mkdir()
+    # One key frame each: the ends of the opening, a minute from the start, take a moment to be read.
+    for name, before in (("e1.mp4", "astronaut"), ("e2.mp4", "brick")):
+        frames = shots((before, 0, 600), *OPENING, ("chelsea" if name == "e1.mp4" else "grass", 0, 80))
+        encode(folder / name, frames, rate=RATE, options={"g": "10000"})
+    with Index.open(tmp_path / "c.vidkin", create=True) as index:
+        index.add(folder, executor=SerialExecutor(index.worker_spec))
+    words = ["recurring", "--index", str(tmp_path / "c.vidkin")]
+    _interrupt(words, folder / "e1.mp4", tmp_path, moment=0.0)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("what was compared before the interruption was compared again")
+
+    monkeypatch.setattr("vidkin.index.recurring.find.find_stretches", refuse)
+    (group,) = run(*words, "--json").json["groups"]
+    assert [(one["start"], one["end"]) for one in group["occurrences"]] == [pytest.approx((60.0, 66.5))] * 2
+
+
+def _interrupt(words: list[str], film: Path, folder: Path, *, moment: float = 0.3) -> None:
+    """Run a command, send Ctrl-C this long after it has opened the film, and check how it ends."""
     process = subprocess.Popen(
         [*PROGRAM, *words],
-        cwd=tmp_path,
+        cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
         env={**os.environ, "VIDKIN_CONFIG": os.devnull, "OMP_NUM_THREADS": "1"},
     )
     try:
-        _wait_until_open(process, film)
+        _wait_until_open(process, film, moment)
         # Workers count when they are waited for, with all they did before.
         before = sum(map(_seconds_of, (process.pid, *_children(process.pid))))
         began = time.monotonic()
@@ -87,13 +115,13 @@ def test_ctrl_c_ends_a_command_within_a_second(name: str, film: Path, empty_inde
     assert time.monotonic() - began < MOST_WAITING
 
 
-def _wait_until_open(process: subprocess.Popen[bytes], film: Path) -> None:
-    """Wait until the program or one of its workers has the film open, and has worked on it for a moment."""
+def _wait_until_open(process: subprocess.Popen[bytes], film: Path, moment: float) -> None:
+    """Wait until the program or one of its workers has the film open, and has worked on it for a moment in seconds."""
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         assert process.poll() is None, "it was done before it could be interrupted"
         if any(_has_open(pid, film) for pid in (process.pid, *_children(process.pid))):
-            time.sleep(0.3)
+            time.sleep(moment)
             return
         time.sleep(0.02)
     raise AssertionError("the film was not opened within 200 s")

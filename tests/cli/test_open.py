@@ -11,11 +11,14 @@ from PIL import Image
 from tests.cli.conftest import Library, run
 from tests.rendering.test_players import make_player
 
+# A player goes on when the command has ended.
+pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+
 
 @pytest.fixture
 def mpv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a player writes its arguments."""
-    made = make_player(tmp_path / "bin", "mpv")
+    made = make_player(tmp_path / "bin", "mpv", stays=3)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return Path(f"{made}.txt")
 
@@ -28,6 +31,7 @@ def test_a_match_is_opened_at_its_time(library: Library, mpv: Path) -> None:
     assert float(start.removeprefix("--start=")) == pytest.approx(best["segments"][0]["target_start"], abs=1e-3)
     assert float(start.removeprefix("--start=")) == pytest.approx(4.0, abs=0.6)
     assert "opened at 0:0" in outcome.out
+    assert run("open", library.clip, "--at", "1", "--json").json["shown"] is True
 
 
 def test_other_matches_and_files(library: Library, mpv: Path) -> None:
@@ -68,7 +72,15 @@ def test_a_file_that_is_gone_is_not_opened(library: Library, tmp_path: Path, mpv
     assert not mpv.exists()
 
 
-def test_a_player_that_ends_at_once_is_reported(library: Library, tmp_path: Path, mpv: Path) -> None:
-    """The player of these tests ends at once, as one without a screen does."""
-    outcome = run("open", library.clip, "--at", "1", "--index", library.index)
-    assert "mpv ended at once; run it with the file to see why" in " ".join((outcome.out + outcome.err).split())
+def test_a_player_that_ends_at_once_has_opened_nothing(library: Library, tmp_path: Path, mpv: Path) -> None:
+    """As one without a screen does."""
+    make_player(tmp_path / "bin", "mpv")
+    words = ("open", library.clip, "--at", "1", "--index", library.index)
+    outcome = run(*words, status=3)
+    assert outcome.out == ""
+    assert f"{library.clip}: mpv ended at once; run it with the file to see why" in " ".join(outcome.err.split())
+    assert run(*words, "--json", status=3).json["shown"] is False
+    assert run(*words, "--dry-run", "--json").json["shown"] is False
+    # The program of the desktop only starts a player.
+    make_player(tmp_path / "bin", "xdg-open")
+    assert run(*words, "--player", "xdg-open", "--json").json["shown"] is True

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import run
-from tests.support.seasons import shots, write_season
+from tests.support.seasons import OPENING, RATE, shots, write_season
 from tests.support.videos import encode
 
 
@@ -100,6 +100,39 @@ def test_one_video_and_nothing_in_common_are_sentences(tmp_path: Path) -> None:
     assert "There is only one video; --inside" in run("recurring", tmp_path).out
     encode(tmp_path / "b.mp4", shots(("rocket", 0, 30)))
     assert run("recurring", tmp_path).out == "Nothing recurs in 2 videos.\n"
+
+
+def test_one_video_in_which_nothing_recurs_is_told_to_be_one(tmp_path: Path) -> None:
+    encode(tmp_path / "a.mp4", shots(("coffee", 0, 30)))
+    assert run("recurring", tmp_path, "--inside").out == "Nothing recurs in 1 video.\n"
+
+
+def test_within_looks_at_the_videos_of_one_folder(season: Path, tmp_path: Path) -> None:
+    """Another season of the index has the opening, too."""
+    videos = _placed(tmp_path / "videos", season, "s1/e1.mp4", "s1/e2.mp4")
+    (videos / "s2").mkdir()
+    encode(videos / "s2" / "e3.mp4", shots(("grass", 3, 30), *OPENING, ("brick", 7, 40)), rate=RATE)
+    words = ("recurring", "--index", tmp_path / "c.vidkin")
+    run("index", videos, "--index", tmp_path / "c.vidkin", "--workers", "1")
+    assert "in 3 of 3 files" in run(*words).out
+    out = run(*words, "--within", videos / "s1").out
+    assert "A: opening, 0:06.5 long, in 2 of 2 files" in out
+    assert "e3.mp4" not in out
+    assert run(*words, "--within", videos / "s2").out.startswith("There is only one video;")
+
+
+def test_a_recap_is_told_as_footage_of_an_earlier_file(tmp_path: Path) -> None:
+    pieces = ("coffee", 1, 22), ("rocket", 2, 45)
+    earlier = shots(("astronaut", 0, 73), pieces[0], ("astronaut", 3, 60), pieces[1], ("chelsea", 0, 30))
+    encode(tmp_path / "e1.mp4", earlier, rate=RATE)
+    encode(tmp_path / "e2.mp4", shots(("brick", 1, 15), *pieces, ("grass", 0, 80)), rate=RATE)
+    result = run("recurring", tmp_path).out
+    assert "A: recap, 0:06.7 long, of footage in 1 earlier file" in result
+    assert result.count("shown again by the recap") == 2
+    (group,) = run("recurring", tmp_path, "--json").json["groups"]
+    assert [(Path(one["path"]).name, one["source"]) for one in group["occurrences"]] == [
+        *(("e2.mp4", False), ("e1.mp4", True), ("e1.mp4", True)),
+    ]
 
 
 def test_options_that_do_not_fit_are_usage_errors(index: Path, season: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.index import DuplicateGroup, DuplicateMember, Match
+from vidkin.index import DuplicateGroup, DuplicateMember, Match, Occurrence, RecurringGroup
 from vidkin.media.notebook import Results
 from vidkin.shots import Shot
 from vidkin.similarity import Segment
@@ -51,6 +51,21 @@ def test_groups_and_shots_are_shown_with_a_picture_of_each(video: str) -> None:
     shots = vidkin.detect_shots(video)
     assert isinstance(shots, list)
     assert shots._repr_html_().count(PICTURE) == len(shots) == 1
+
+
+def test_what_recurs_is_shown_with_a_picture_of_each_occurrence(video: str) -> None:
+    group = RecurringGroup((Occurrence(video, 1.0, 3.0, 0.9), Occurrence(video, 4.0, 6.0, 0.8)), "opening", 2)
+    text = vidkin.show(Results([group]))._repr_html_()
+    assert text.count(PICTURE) == group._repr_html_().count(PICTURE) == 2
+    assert "opening: &lt;i&gt; &amp; co.mp4" in text
+    assert "4.00 - 6.00 s, score 0.80" in text
+
+
+def test_one_shot_is_shown_in_words() -> None:
+    times = {"start": 0.0, "end": 2.0, "transition_start": 0.0, "transition_end": 0.5}
+    text = vidkin.show(Shot(**times, start_frame=0, end_frame=20, kind="fade", confidence=0.9))._repr_html_()
+    assert "0.00 - 2.00 s" in text
+    assert "fade" in text
 
 
 def test_a_long_list_is_shown_to_a_bound_and_small(video: str) -> None:
@@ -109,7 +124,14 @@ def test_tables_have_a_row_a_result_and_of_groups_a_row_a_file(video: str, monke
         transition_start=0.0,
         transition_end=0.0,
     )
-    assert Results([shot]).to_pandas()[0]["end_frame"] == 20
+    assert Results([shot]).to_pandas()[0]["end_frame"] == shot.to_pandas()[0]["end_frame"] == 20
+    group = RecurringGroup((Occurrence(video, 1.0, 3.0, 0.9), Occurrence(video, 4.0, 6.0, 0.8)), "opening", 2)
+    found = Results([group]).to_pandas()
+    assert [(each["group"], each["kind"], each["start"]) for each in found] == [
+        (1, "opening", 1.0),
+        (1, "opening", 4.0),
+    ]
+    assert group.to_pandas()[1]["end"] == 6.0
 
 
 def test_without_pandas_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

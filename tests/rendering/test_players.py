@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.rendering.players import _INSTALLED, find_player
+from vidkin.rendering.players import _INSTALLED, Player, find_player
 
 
-def make_player(folder: Path, name: str, *, status: int = 0) -> Path:
-    """A program that writes its arguments to ``NAME.txt`` beside it, one a line."""
+def make_player(folder: Path, name: str, *, status: int = 0, stays: int = 0) -> Path:
+    """A program that writes its arguments to ``NAME.txt`` beside it, one a line, and stays for some seconds."""
     folder.mkdir(exist_ok=True)
     path = folder / name
     # A shell, as the first line of a script cannot name an interpreter whose path has a space.
     path.write_text(
         '#!/bin/sh\nfirst=1\nfor word in "$@"; do\n'
         '  if [ $first = 1 ]; then first=0; printf %s "$word"; else printf "\\n%s" "$word"; fi\n'
-        f'done > "$0.txt"\nexit {status}\n'
+        f'done > "$0.txt"\n/bin/sleep {stays}\nexit {status}\n'
     )
     path.chmod(0o755)
     return path
@@ -59,6 +59,12 @@ def test_players_start_at_the_requested_time(
     player.show("-rf é.mp4", 62.5)
     called = Path(f"{made}.txt").read_text().split("\n")
     assert called == [*arguments, os.path.join(tmp_path, "-rf é.mp4")]
+
+
+def test_what_only_starts_another_program_may_end_at_once() -> None:
+    assert [Player(name, "").hands_over for name in ("mpv", "vlc", "ffplay", "iina", "xdg-open", "own")] == [
+        *(False, False, False, True, True, True),
+    ]
 
 
 def test_a_player_that_fails_is_an_error(tmp_path: Path) -> None:

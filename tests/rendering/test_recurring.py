@@ -92,6 +92,9 @@ def test_rows_name_every_occurrence() -> None:
         "source": "no",
         "files": "12",
         "name": "",
+        "picture": "",
+        "sound": "",
+        "without_middle": "0.000",
     }
     assert (first[2], len(rest)) == ("a.mkv", 4)
 

@@ -185,6 +185,26 @@ def test_a_fade_at_either_end_divides_no_shot() -> None:
     assert len(merge_short_shots(found, 5.0).cuts) == 2
 
 
+def test_a_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
+    """Ten frames a second: a cut to black at frame 30, from which frames 36 to 45 fade in; another that does not."""
+    cuts = (
+        DetectedCut(30, confidence=0.99, is_to_ground=True),
+        DetectedCut(41, "fade", 0.9, 36, 45),
+        DetectedCut(70, is_to_ground=True),
+        DetectedCut(80),
+    )
+    given = DetectedCuts(cuts, critical=(0.1, 0.2, 0.3, 0.4, 0.5))
+    found = build_detection("film.mp4", "known", given, np.arange(100) / 10)
+    assert [(shot.start_frame, shot.kind, shot.critical) for shot in found.shots] == [
+        *((0, "start", 0.1), (41, "fade", 0.3), (70, "hard", 0.4), (80, "hard", 0.5)),
+    ]
+    assert (found.shots[0].end, found.shots[1].transition_start, found.shots[1].transition_end) == (4.1, 3.0, 4.5)
+    assert [cut.frame for cut in found.cuts] == [30, 41, 70, 80]
+    # Without the fade, as a person may correct it, there is a shot from the cut on.
+    rest = build_detection("film.mp4", "known", DetectedCuts((cuts[0], *cuts[2:])), np.arange(100) / 10)
+    assert [shot.start_frame for shot in rest.shots] == [0, 30, 70, 80]
+
+
 def test_a_shot_after_a_cut_has_a_transition_of_no_length() -> None:
     cuts = DetectedCuts((DetectedCut(30, "jump", 0.8, kind_confidence=0.7),))
     first, second = build_detection("film.mp4", "known", cuts, np.arange(100) / 10).shots

@@ -51,6 +51,18 @@ def test_what_leads_to_the_background_of_a_fade_is_its_begin(first: DetectedCut,
     assert len(settle_fades([first, fade(75, 95)], contrasts((61, 70)), TIMES)) == 2
 
 
+@pytest.mark.parametrize(
+    ("first", "says"), [(75, True), (86, True), (87, False)], ids=["14 frames", "25 frames", "26 frames"]
+)
+def test_a_certain_cut_to_a_background_says_that_a_fade_leads_from_it_within_a_second(first: int, says: bool) -> None:
+    """A cut at frame 61, at 25 frames a second."""
+    cut = DetectedCut(61, "hard", 0.95)
+    plain = contrasts((61, first - 1))
+    assert settle_fades([cut, fade(first, first + 20)], plain, TIMES)[0].is_to_ground is says
+    assert not settle_fades([cut, fade(first, first + 20)], contrasts((63, first - 1)), TIMES)[0].is_to_ground
+    assert not settle_fades([cut, DetectedCut(first)], plain, TIMES)[0].is_to_ground
+
+
 def test_cuts_to_black_and_away_from_it_are_one_transition() -> None:
     """Three black frames, 60 to 62; a second of them is a shot of its own."""
     (cut,) = settle_fades([DetectedCut(60), DetectedCut(63)], contrasts((60, 62)), TIMES)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import run
+from tests.support.videos import encode, pan
 from vidkin_research import critical as critical_experiment
 from vidkin_research import shots as shots_experiment
+from vidkin_research.commands.shots import _published
 from vidkin_research.critical import CriticalStudy
 from vidkin_research.runs import Report
 from vidkin_research.shots import ShotStudy
+from vidkin_research.shots.labels import SHOT_COLLECTIONS
 
 ONE = {"mean": 0.912, "deviation": None, "values": [0.912]}
 THREE = {"mean": 0.5, "deviation": 0.0134, "values": [0.5, 0.5, 0.5]}
@@ -37,6 +42,7 @@ class Recorder:
 def shots(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     names = ("f1_nearest_0", "f1_nearest_1", "f1_nearest_2", "f1_overlap_2", "hard_precision")
     line = {"set": "edited", "detector": "svd", **dict.fromkeys(names, ONE), "hard_recall": THREE}
+    line |= {"extent": {"mean": 0.7, "deviation": None, "values": [0.7]}, "kinds_right": None}
     recorder = Recorder({**line, "gradual_found": {"mean": 7.0}, "gradual": 23})
     monkeypatch.setattr(shots_experiment, "run_shot_study", recorder)
     return recorder
@@ -61,11 +67,65 @@ def test_shots_prints_a_table_for_each_set(shots: Recorder, tmp_path: Path) -> N
         "svd",
         *["91.2"] * 5,
         "50.0 ± 1.3",
+        "70.0",
         "7.0 of 23",
     ]
     assert shots.study == ShotStudy(seeds=2)
     assert shots.arguments["videos"] == folders["videos"]
     assert shots.arguments["photographs"] == folders["photographs"]
+
+
+def _cells(printed: str, title: str) -> list[list[str]]:
+    """The rows of the table with this title."""
+    lines = iter(printed.splitlines())
+    assert any(line.strip() == title for line in lines), printed
+    rows = []
+    for line in lines:
+        if line.startswith("└"):
+            break
+        if line.startswith("│"):
+            rows.append([cell.strip() for cell in line.strip("│").split("│")])
+    return rows
+
+
+def test_labels_of_a_collection_are_judged_by_extent_and_kind(tmp_path: Path) -> None:
+    """30 frames each of two pictures, a dissolve of 15 frames, 30 frames of a third; the labels call the cut a jump."""
+    coffee, rocket, chelsea = (list(pan(name, 45)) for name in ("coffee", "rocket", "chelsea"))
+    shares = [(place + 1) / 16 for place in range(15)]
+    between = [
+        np.uint8(one * (1 - share) + other * share)
+        for one, other, share in zip(rocket[30:], chelsea[:15], shares, strict=True)
+    ]
+    encode(tmp_path / "a.mp4", [*coffee[:30], *rocket[:30], *between, *chelsea[15:]], rate=25)
+    entry = {
+        "video_path": "videos/a.mp4",
+        "ranges": [[0, 30], [30, 60], [60, 75], [75, 105]],
+        "intra_labels": ["General", "General", "dissolve", "General"],
+        "inter_labels": ["New_Start", "Sudden_Jump", "Transition", "Transition"],
+    }
+    (tmp_path / "labels.json").write_text(json.dumps([entry]))
+    words = ("--data", tmp_path, "--labels", f"omnishotcut={tmp_path / 'labels.json'}", "--work", tmp_path / "work")
+    outcome = run("benchmark", "shots", *words, "-o", tmp_path / "figures.json")
+    rows = json.loads((tmp_path / "figures.json").read_text())["runs"]
+    default = next(row["transitions"] for row in rows if row["detector"] == "default")
+    assert default["right, false, missed"] == [2, 0, 0]
+    assert default["confusion"] == {"dissolve as dissolve": 1, "jump as hard": 1}
+    assert default["extent"] > 0.8
+    kinds = _cells(outcome.out, "omnishotcut: default, by kind")
+    assert kinds == [["hard", "0", "0.000"], ["jump", "1", "0.000"], ["dissolve", "1", "1.000"]]
+    assert _cells(outcome.out, "omnishotcut: default, found as") == [["jump", "1", "0"], ["dissolve", "0", "1"]]
+    assert "No column is counted as OmniShotCut counts." in outcome.err
+    (line,) = [row for row in _cells(outcome.out, "omnishotcut") if row[0] == "default"]
+    assert line[-3:-1] == [f"{100 * default['extent']:.1f}", "50.0"]
+
+
+def test_the_column_that_is_published_for_a_collection_is_named() -> None:
+    bbc = SHOT_COLLECTIONS["bbc"]
+    assert _published(bbc) == (
+        "F1 overlap is what is published for BBC Planet Earth: within 2 frames. "
+        "Its labels tell no kinds but cut and gradual."
+    )
+    assert _published(replace(bbc, rule="nearest", tolerance=0)).startswith("F1, 0 is what is published for BBC")
 
 
 def test_a_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Path) -> None:

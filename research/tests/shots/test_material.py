@@ -32,6 +32,7 @@ def test_a_fade_out_and_the_fade_in_after_it_are_one_label_if_black_lasts_a_seco
     fades = ((10, 17), (18 + plain, 25 + plain))
     whole = with_whole_fades(LabelledVideo(tmp_path / "film.mp4", BoundaryLabels((), fades)))
     assert whole.labels.gradual == (((10, 25 + plain),) if labels == 1 else fades)
+    assert {one.kind for one in whole.transitions} == {"fade" if labels == 1 else "gradual"}
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,19 @@ def test_labels_need_videos(tmp_path: Path, truth: object, message: str) -> None
     (tmp_path / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=message):
         edited_videos(tmp_path)
+
+
+def test_words_for_kinds_are_kinds_and_titles_are_gradual(edited: Path, tmp_path: Path) -> None:
+    words = ("fade-in", "title fade-out", "through-white", "dissolve", "fade to black under logo", "")
+    parts = [{"start": 10 * place, "end": 10 * place + 5, "kind": kind} for place, kind in enumerate(words)]
+    (tmp_path / "two.mp4").write_bytes((edited / "two.mp4").read_bytes())
+    label = {"hard": [3], "gradual": [*parts, {"start": 90, "end": 95}]}
+    (tmp_path / "truth.json").write_text(json.dumps({"videos": {"two.mp4": label}}), encoding="utf-8")
+    (video,) = edited_videos(tmp_path)
+    assert [(one.kind, one.start) for one in video.transitions] == [
+        *(("fade", 0), ("hard", 3), ("gradual", 10), ("fade", 20), ("dissolve", 30), ("fade", 40)),
+        *(("gradual", 50), ("gradual", 90)),
+    ]
 
 
 def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,23 @@ def test_a_cut_that_is_one_frame_off_counts_from_a_tolerance_of_one_on() -> None
     assert "training" not in row
 
 
+def test_extents_and_kinds_are_scored_and_a_jump_is_a_cut_where_labels_do_not_tell() -> None:
+    """A cut found as a jump, one missed, and a dissolve found from its middle to its end: frames 85 to 90 of 80 to
+    90, or 6 + 1 of 11 + 1 steps from frame to frame."""
+    jump, dissolve = DetectedCut(10, "jump"), DetectedCut(88, "dissolve", start_frame=85, end_frame=90)
+    (row,) = rows(jump, dissolve)
+    found = row["transitions"]
+    assert found["right, false, missed"] == [2, 0, 1]
+    assert found["extent"] == pytest.approx((1 + 7 / 12 + 0) / 3)
+    assert found["confusion"] == {"gradual as gradual": 1, "hard as hard": 1, "hard as missed": 1}
+    (line,) = summarize_shots([row])
+    assert (line["extent"]["mean"], line["kinds_right"]["mean"]) == (pytest.approx(19 / 36), 1)
+    known = replace(VIDEOS[0], jumps=frozenset({50}), kinds=("dissolve",))
+    (row,) = score_detector("made", None, {"all": [known]}, {FILM: [jump, dissolve]})
+    assert row["transitions"]["confusion"] == {"dissolve as dissolve": 1, "hard as jump": 1, "jump as missed": 1}
+    assert row["transitions"]["kinds_right"] == 0.5
+
+
 def test_a_detector_without_cuts_misses_every_cut() -> None:
     (row,) = rows()
     assert row["overlap"]["2"]["all"]["f1"] == 0
@@ -58,6 +76,7 @@ def test_a_detector_without_cuts_misses_every_cut() -> None:
 def test_facts_about_the_training_are_kept_in_the_scores() -> None:
     (row,) = score_detector("made", 3, {"one": VIDEOS[1:]}, {TAKE: []}, {"seconds": 2.0})
     assert row["training"] == {"seconds": 2.0}
+    assert summarize_shots([row])[0]["extent"] is None
     # Nothing to find and nothing reported is all right.
     assert row["nearest"]["2"]["all"]["f1"] == 1
 

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from vidkin.cli.console import note, path_text, say
+from vidkin.cli.commands import Status
+from vidkin.cli.console import error_line, note, path_text, say
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
@@ -84,14 +85,18 @@ def open_match(
     if not os.path.exists(path):
         raise MediaError(path, "the file is gone; if it was moved, index the folder it is in now")
     command = program.command(path, start)
-    is_shown = dry_run or program.show(path, start)
+    # What only starts another program ends at once.
+    is_shown = not dry_run and (program.show(path, start) or program.hands_over)
     if json:
-        print_json({"path": path, "start": start, "player": program.name, "command": command})
+        print_json({"path": path, "start": start, "player": program.name, "command": command, "shown": is_shown})
     elif dry_run:
         say(Text(command_line(command)))  # one line, to be copied
-    else:
+    elif is_shown:
         say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
-    if not is_shown and program.takes_time:  # what the desktop opens files with only starts another program
-        note(f"{program.name} ended at once; run it with the file to see why, or name another player (--player)")
+    if not (dry_run or is_shown):
+        error_line(
+            f"{path}: {program.name} ended at once; run it with the file to see why, or name another player (--player)"
+        )
+        raise typer.Exit(Status.NOTHING_USABLE)
     if start > 0 and not program.takes_time:
         note(f"{program.name} cannot start at a time; go to {clock(start)} in the video. mpv and vlc can.")

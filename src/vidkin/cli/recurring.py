@@ -39,7 +39,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json, printable
 
 if TYPE_CHECKING:
-    from vidkin.index import Companion, Index, RecurringGroup
+    from vidkin.index import Companion, Index, RecurringGroup, VideoRecord
     from vidkin.media import Piece
 
 _LEFT_OUT = ("recurring", "rest")
@@ -84,7 +84,11 @@ def recurring(
     ] = None,
     without: Annotated[
         str | None,
-        typer.Option("--without", metavar="PARTS", help="What --split leaves out: recurring, or rest."),
+        typer.Option(
+            "--without",
+            metavar="PARTS",
+            help="What --split leaves out: recurring, which writes the remainder of each video as one file, or rest.",
+        ),
     ] = None,
     html: Annotated[
         Path | None,
@@ -120,7 +124,7 @@ def recurring(
                 by=by.value,
                 on_progress=bar.update,
             )
-        lengths = {record.path: record.duration for record in collection.videos() if record.status == "ok"}
+        lengths = {record.path: record.duration for record in _looked_at(collection, within) if record.status == "ok"}
         companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
     pieces, unsplit = ([], []) if split is None else _split(groups, lengths, split, without)
     if csv_file is not None:
@@ -141,7 +145,7 @@ def recurring(
         for line in recurring_cells(groups):
             write_tsv(line)
     elif not to_output:
-        _print_groups(groups, len(lengths), plain=form is OutputFormat.PLAIN)
+        _print_groups(groups, len(lengths), plain=form is OutputFormat.PLAIN, inside=inside)
         _print_files(companions, pieces, [(csv_file, "what recurs as CSV"), (html, "what recurs with pictures")])
     causes = [f"{one.path}: {one.cause}" for one in companions if not one.written]
     end_with_failures([*failures, *causes, *unsplit])
@@ -163,6 +167,17 @@ def _videos(paths: Sequence[Path] | None, index: str, failures: list[str], *, wr
         if not report.usable:
             end_with_failures(failures or ["no videos found; name folders or files with videos"], some_usable=False)
         yield collection
+
+
+def _looked_at(collection: Index, within: Sequence[Path] | None) -> list[VideoRecord]:
+    """The records of the index, or those of some folders of it, each once."""
+    if not within:
+        return collection.videos()
+    from vidkin.index.storage.decisions import find_records
+
+    return list(
+        {record.path: record for folder in within for record in find_records(collection.store, folder)}.values()
+    )
 
 
 def _write_companions(
@@ -238,12 +253,13 @@ def _split(
     return pieces, failures
 
 
-def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool) -> None:
+def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, inside: bool) -> None:
     from vidkin.rendering.recurring import describe_difference, describe_group, group_name
 
     if not groups:
         words = f"Nothing recurs in {number(files, 'video')}." if files else "There are no videos."
-        say(words if files != 1 else "There is only one video; --inside looks for what recurs in it.")
+        is_alone = files == 1 and not inside
+        say("There is only one video; --inside looks for what recurs in it." if is_alone else words)
         return
     # What both say, where the sound decides.
     occurrences = [one for group in groups for one in group.occurrences]

@@ -484,7 +484,7 @@ class Index:
         by: By = "picture",
         remember: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
-    ) -> list[RecurringGroup]:
+    ) -> Results[RecurringGroup]:
         """Find stretches that several videos share: openings, recaps, bumpers, closings; and where they begin and end.
 
         Stored features are compared; only the ends are decoded. What was found is remembered, also when interrupted.
@@ -518,7 +518,7 @@ class Index:
             records = [record for record in records if record.path in chosen]
         state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
         findings, sound = Findings.open(self.place, state) if remember else Findings(), self._parts.sound(self.manifest)
-        return find_recurring_by(self._parts, self.place, records, findings, options, sound, by, on_progress)
+        return Results(find_recurring_by(self._parts, self.place, records, findings, options, sound, by, on_progress))
 
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0

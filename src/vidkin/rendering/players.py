@@ -20,6 +20,8 @@ _START_ARGUMENTS: dict[str, tuple[str, ...]] = {
     **({"open": ()} if sys.platform == "darwin" else {}),
 }
 
+_HANDING_OVER = ("iina",)
+
 # The player of the desktop of Windows has no program to start: the system opens the file.
 _WINDOWS = "Windows"
 # Where installers put players that they do not add to the path.
@@ -51,6 +53,11 @@ class Player:
     def takes_time(self) -> bool:
         """Whether it can start at a given second."""
         return bool(_START_ARGUMENTS.get(self.name))
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether it may end at once because it only starts another program, or asks one that runs to show the file."""
+        return not self.takes_time or self.name in _HANDING_OVER
 
     def command(self, path: str, start: float) -> list[str]:
         """The command that plays a video from a time on, or from its start if the player does not accept a time."""

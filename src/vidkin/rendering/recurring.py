@@ -31,7 +31,7 @@ KIND_NAMES = {
 
 _HEADINGS = (
     *("group", "kind", "path", "start", "end", "score", "speed", "shorter"),
-    *("titled", "other_sound", "source", "files", "name", "picture", "sound"),
+    *("titled", "other_sound", "source", "files", "name", "picture", "sound", "without_middle"),
 )
 _USUAL_SPEED = 0.005
 _LONGEST_NAME = 240  # bytes of a name without its ending
@@ -78,6 +78,8 @@ def describe_difference(occurrence: Occurrence) -> str:
         words.append("shown again by the recap")
     if occurrence.shorter:
         words.append(f"{clock(occurrence.shorter)} shorter")
+    if occurrence.without_middle:
+        words.append(f"another cut ({clock(occurrence.without_middle)} left out inside)")
     if abs(occurrence.speed - 1) > _USUAL_SPEED:
         words.append(f"{occurrence.speed:.2f}x")
     if occurrence.titled:
@@ -99,6 +101,7 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
                 *("yes" if said else "no" for said in (one.titled, one.other_sound, one.source)),
                 *(str(group.files), replace_controls(group.name)),
                 *("" if said is None else f"{said:.4f}" for said in (one.picture, one.sound)),
+                f"{one.without_middle:.3f}",
             )
 
 

@@ -50,6 +50,8 @@ class DetectedCut:
         start_frame: First frame of a gradual transition; None means ``frame``.
         end_frame: Last frame of a gradual transition; None means ``frame``.
         kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
+        is_to_ground: Whether it is a cut to the plain background, most often black, from which the next transition
+            fades in within a second: it opens no shot.
     """
 
     frame: int
@@ -58,6 +60,7 @@ class DetectedCut:
     start_frame: int | None = None
     end_frame: int | None = None
     kind_confidence: float = 1.0
+    is_to_ground: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(1, frame=self.frame)
@@ -194,6 +197,8 @@ class Cut(Result):
         start_frame: First frame of the transition; for a hard cut or a jump, ``frame``.
         end_frame: Last frame of the transition; for a hard cut or a jump, ``frame``.
         kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
+        is_to_ground: Whether it is a cut to the plain background, most often black, from which the next transition
+            fades in within a second: it opens no shot.
     """
 
     time: float
@@ -205,6 +210,7 @@ class Cut(Result):
     start_frame: int
     end_frame: int
     kind_confidence: float = 1.0
+    is_to_ground: bool = False
 
     def __post_init__(self) -> None:
         check_choice("kind of a cut", self.kind, TRANSITIONS)
@@ -230,7 +236,8 @@ class Shot(Result):
     """Frames between two transitions.
 
     The shots of a video follow each other without a gap: a gradual transition is divided at its middle. A fade at the
-    very start or end of a video belongs to the first or last shot, so there is no shot of its plain background.
+    very start or end of a video belongs to the first or last shot, so there is no shot of its plain background; nor is
+    there one after a cut to black from which a fade-in leads within a second.
 
     Attributes:
         start: Start of the shot, in seconds from the first frame of the video.
@@ -239,7 +246,8 @@ class Shot(Result):
         end_frame: First frame after the shot.
         kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video, unless it fades in.
         confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
-        transition_start: Start of that transition in seconds; without one, or between two frames, ``start``.
+        transition_start: Start of that transition in seconds, of a fade-in the cut to its background; without one, or
+            between two frames, ``start``.
         transition_end: End of that transition in seconds; without one, or between two frames, ``start``.
         kind_confidence: Confidence in [0, 1] that the transition is of this kind; 1 for ``start``.
         critical: Certainty that something happens at the shot's end, in [0, 1]; None if the detector does not judge
@@ -287,6 +295,14 @@ class Shot(Result):
     def table_rows(self) -> list[dict[str, Any]]:
         """One row: what :meth:`to_dict` gives."""
         return [self.to_dict()]
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of one row; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame(self.table_rows())
+
+    def _repr_html_(self) -> str:
+        """Words: a shot does not know its video; a list of shots does, and shows pictures."""
+        return cards_html(self.cards())
 
     def to_dict(self) -> dict[str, Any]:
         """The fields and ``is_critical`` as plain values, as ``vidkin shots --json`` prints them."""

@@ -157,6 +157,7 @@ def build_detection(
                 start_frame=opening,
                 end_frame=last,
                 kind_confidence=cut.kind_confidence,
+                is_to_ground=cut.is_to_ground,
             )
         )
     shots = _shots_between(cuts, times, first, end, detected.critical)
@@ -173,7 +174,8 @@ def build_detection(
 def _shots_between(
     cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
 ) -> tuple[Shot, ...]:
-    """The shots between cuts. A fade at the very start or end divides nothing: the plain background is no shot."""
+    """The shots between cuts. A fade at the very start or end divides nothing: the plain background is no shot, as it
+    is none after a cut to it from which a fade leads."""
     scores: list[float | None] = [None] * (len(cuts) + 1) if critical is None else list(critical)
     dividing = list(cuts)
     opening: Cut | None = None
@@ -183,6 +185,11 @@ def _shots_between(
     if dividing and dividing[-1].kind == "fade" and dividing[-1].end_frame >= len(times) - 1:
         dividing.pop()
         del scores[-1]
+    begins: dict[int, float] = {}  # of fades that lead from a background, by their frames
+    for place in reversed(range(len(dividing) - 1)):
+        if dividing[place].is_to_ground and dividing[place + 1].kind == "fade":
+            begins[dividing[place + 1].frame] = dividing[place].time
+            del dividing[place], scores[place + 1]
     frames = [first, *(cut.frame for cut in dividing), len(times)]
     moments = [times[first], *(cut.time for cut in dividing), end]
     return tuple(
@@ -193,7 +200,7 @@ def _shots_between(
             end_frame=frames[place + 1],
             kind="start" if cut is None else cut.kind,
             confidence=1.0 if cut is None else cut.confidence,
-            transition_start=moments[place] if cut is None else min(cut.start, moments[place]),
+            transition_start=moments[place] if cut is None else begins.get(cut.frame, min(cut.start, moments[place])),
             transition_end=moments[place] if cut is None else cut.end,
             kind_confidence=1.0 if cut is None else cut.kind_confidence,
             critical=scores[place],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ def settle_fades(
     between show a plain background. So are a fade and what else leads to that background in time: a transition of
     another kind, or a sudden cut of less than .9, which is a fade of a few frames. A fade that has only a second of
     such frames before or after it reaches the first or last frame. A sudden cut of less than .9 inside a fade is
-    dropped where the picture has less than half of the contrast that it has around the fade.
+    dropped where the picture has less than half of the contrast that it has around the fade. A cut of .9 or more to a
+    plain background from which a fade leads within a second remains, and says so.
 
     Args:
         cuts: Cuts in order of frames.
@@ -48,8 +50,20 @@ def settle_fades(
     for place in {0, len(joined) - 1} if joined else ():
         joined[place] = _reach_ends(joined[place], contrasts, times)
     fades = [cut for cut in joined if cut.kind == "fade"]
-    settled = (cut for cut in joined if cut.is_gradual or not any(_is_inside(cut, fade, contrasts) for fade in fades))
-    return tuple(sorted(settled, key=lambda cut: cut.frame))
+    left = (cut for cut in joined if cut.is_gradual or not any(_is_inside(cut, fade, contrasts) for fade in fades))
+    settled = sorted(left, key=lambda cut: cut.frame)
+    for place, (cut, after) in enumerate(pairwise(settled)):
+        if _is_certain_cut(cut) and after.kind == "fade" and _is_plain_between(cut, after, contrasts, times):
+            settled[place] = replace(cut, is_to_ground=True)
+    return tuple(settled)
+
+
+def _is_plain_between(
+    cut: DetectedCut, fade: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]
+) -> bool:
+    last = fade.frame if fade.start_frame is None else fade.start_frame
+    is_soon = cut.frame < last and times[last] - times[cut.frame] <= FADE_GAP
+    return is_soon and bool((contrasts[cut.frame : last] < PLAIN).all())
 
 
 def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> bool:

@@ -293,7 +293,15 @@ def _as_json(detection: ShotDetection) -> dict[str, Any]:
         "detector": detection.detector,
         "cuts": [
             asdict(
-                DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame, cut.kind_confidence)
+                DetectedCut(
+                    frame=cut.frame,
+                    kind=cut.kind,
+                    confidence=cut.confidence,
+                    start_frame=cut.start_frame,
+                    end_frame=cut.end_frame,
+                    kind_confidence=cut.kind_confidence,
+                    is_to_ground=cut.is_to_ground,
+                )
             )
             for cut in detection.cuts
         ],

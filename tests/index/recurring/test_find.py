@@ -51,7 +51,9 @@ def places(group: RecurringGroup) -> dict[str, tuple[float, float]]:
 
 
 def test_two_episodes_show_their_opening_to_the_frame(index: Index) -> None:
-    (group,) = index.recurring()
+    groups = index.recurring()
+    assert "1 result<" in groups._repr_html_()  # a notebook shows it
+    (group,) = groups
     assert (group.kind, group.files) == ("opening", 2)
     found = places(group)
     assert found["e1.mp4"] == pytest.approx((4.5, 11.0), abs=1e-6)

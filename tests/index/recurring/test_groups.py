@@ -8,6 +8,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.groups import SharedByFiles, build_groups, natural_order
+from vidkin.rendering.recurring import describe_difference
 
 
 def link(
@@ -110,6 +111,23 @@ def test_a_middle_left_out_is_one_occurrence_that_says_how_much() -> None:
     (group,) = build_groups(links, {"e1": 1000.0, "e2": 1000.0})
     assert spans(group) == [("e1", 10, 65), ("e2", 50, 90)]
     assert [one.shorter for one in group.occurrences] == [0.0, 15.0]
+    assert [one.without_middle for one in group.occurrences] == [0.0, 15.0]
+    assert describe_difference(group.occurrences[1]) == "0:15.0 shorter, another cut (0:15.0 left out inside)"
+
+
+def test_a_middle_left_out_is_known_beside_files_that_have_all_of_it() -> None:
+    """20 s and 20 s of 55 s, shown by e2 without the 15 s between them, and by e3 at 24 in place of 25 frames."""
+    parts = [link("e1", 10, "e2", 50, 20), link("e1", 45, "e2", 70, 20)]
+    (group,) = build_groups([link("e1", 10, "e3", 100, 55, speed=25 / 24), *parts], LENGTHS)
+    assert spans(group)[:2] == [("e1", 10, 65), ("e2", 50, 90)]
+    assert [one.without_middle for one in group.occurrences] == [0.0, 15.0, 0.0]
+
+
+def test_an_end_left_out_is_no_other_cut() -> None:
+    links = [link("e1", 10, "e2", 50, 30), link("e1", 10, "e3", 80, 20), link("e2", 50, "e3", 80, 20)]
+    (group,) = build_groups(links, LENGTHS)
+    assert [one.shorter for one in group.occurrences] == [0.0, 0.0, 10.0]
+    assert [one.without_middle for one in group.occurrences] == [0.0, 0.0, 0.0]
 
 
 def test_film_at_another_speed_does_not_count_as_shorter() -> None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vidkin.cli.console import meter, note, table
 from vidkin.cli.options import JsonOption
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.text import percent, print_json
+from vidkin.rendering.text import number, percent, print_json
 from vidkin_research.commands.study_options import (
     FiguresOption,
     FrameWeightsOption,
     SaveModelOption,
     WorkOption,
 )
+
+if TYPE_CHECKING:
+    from vidkin_research.runs import Report
+    from vidkin_research.shots.labels import ShotCollection
 
 __all__ = ["shots"]
 
@@ -29,6 +34,8 @@ _COLUMNS = {
     "f1_overlap_2": "F1 overlap",
     "hard_precision": "hard P",
     "hard_recall": "hard R",
+    "extent": "extent",
+    "kinds_right": "kinds",
 }
 
 
@@ -84,7 +91,7 @@ def shots(
     """
     from vidkin.cli.paths import check_output_file
     from vidkin_research.runs import write_figures
-    from vidkin_research.shots import FAMILIES, ShotStudy, run_shot_study, summarize_families
+    from vidkin_research.shots import ShotStudy, run_shot_study
 
     check_output_file(output)
     study = ShotStudy(seeds=seeds)
@@ -108,27 +115,72 @@ def shots(
     if json:
         print_json(report)
     else:
-        columns = [("detector", "left"), *((title, "right") for title in (*_COLUMNS.values(), "gradual"))]
-        for which in dict.fromkeys(line["set"] for line in report.summary):
-            rows = [
-                [
-                    line["detector"],
-                    *(percent(line[name]["mean"], line[name]["deviation"]) for name in _COLUMNS),
-                    f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
-                ]
-                for line in report.summary
-                if line["set"] == which
+        _print_report(report)
+
+
+def _print_report(report: Report) -> None:
+    from vidkin_research.shots import FAMILIES
+    from vidkin_research.shots.labels import SHOT_COLLECTIONS
+
+    columns = [("detector", "left"), *((title, "right") for title in (*_COLUMNS.values(), "gradual"))]
+    for which in dict.fromkeys(line["set"] for line in report.summary):
+        rows = [
+            [
+                line["detector"],
+                *("" if (share := line.get(name)) is None else _shown(share) for name in _COLUMNS),
+                f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
             ]
-            table(which, columns, rows)
-        for row in report.runs:
-            if row.get("set") == FAMILIES:
-                columns = [("family", "left"), *((title, "right") for title in ("F1", "right / false / missed"))]
-                columns += [("extent", "right"), ("kinds right", "right")]
-                table(f"transitions: {row['detector']}", columns, summarize_families(row))
-        note(
-            "Percent. F1 over hard cuts and gradual transitions, within 0, 1 or 2 frames of the label; hard P and "
-            "hard R: precision and recall of hard cuts within 2 frames."
-        )
+            for line in report.summary
+            if line["set"] == which
+        ]
+        table(which, columns, rows)
+        if which in SHOT_COLLECTIONS:
+            note(_published(SHOT_COLLECTIONS[which]))
+    for row in report.runs:
+        if row.get("set") == FAMILIES:
+            _print_families(row)
+    for row in report.runs:
+        # Of several runs of one detector the first; those of single videos say too little.
+        if row.get("set") in {"edited", *SHOT_COLLECTIONS} and not row.get("seed") and "transitions" in row:
+            _print_kinds(f"{row['set']}: {row['detector']}", row["transitions"])
+    note(
+        "Percent. F1 over hard cuts and gradual transitions, within 0, 1 or 2 frames of the label; hard P and "
+        "hard R: precision and recall of hard cuts within 2 frames; extent: mean intersection over union with the "
+        "labels, 0 where one was missed; kinds: share of those found whose kind is right."
+    )
+
+
+def _shown(share: Mapping[str, Any]) -> str:
+    return percent(share["mean"], share["deviation"])
+
+
+def _published(collection: ShotCollection) -> str:
+    """Which column is the figure that is published for a collection."""
+    if collection.rule is None:
+        words = f"No column is counted as {collection.title} counts."
+    else:
+        column = _COLUMNS[f"f1_{collection.rule}_{collection.tolerance}"]
+        words = f"{column} is what is published for {collection.title}: within {number(collection.tolerance, 'frame')}."
+    return words if collection.has_kinds else f"{words} Its labels tell no kinds but cut and gradual."
+
+
+def _print_families(row: Mapping[str, Any]) -> None:
+    from vidkin_research.shots.composed import summarize_families
+
+    columns = [("family", "left"), *((title, "right") for title in ("F1", "right / false / missed"))]
+    columns += [("extent", "right"), ("kinds right", "right")]
+    table(f"transitions: {row['detector']}", columns, summarize_families(row))
+    _print_kinds(f"transitions: {row['detector']}", row["all"])
+
+
+def _print_kinds(title: str, scores: Mapping[str, Any]) -> None:
+    """F1 of each kind, and what labels of each kind were found as."""
+    from vidkin_research.shots.composed import summarize_confusion, summarize_kinds
+
+    columns = [("kind", "left"), ("labels", "right"), ("F1", "right")]
+    table(f"{title}, by kind", columns, summarize_kinds(scores))
+    headings, rows = summarize_confusion(scores)
+    table(f"{title}, found as", [(headings[0], "left"), *((name, "right") for name in headings[1:])], rows)
 
 
 def _parse_labels(text: str | None) -> tuple[str, Path] | None:

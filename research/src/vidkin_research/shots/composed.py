@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +15,15 @@ import numpy as np
 from vidkin._base.files import write_text
 from vidkin._base.values import read_json
 from vidkin.media import write_video
-from vidkin.shots import Cut, DetectedCut
+from vidkin.shots import TRANSITIONS, Cut, DetectedCut
 from vidkin_research.made.negatives import NEGATIVE_FAMILIES, make_negative
 from vidkin_research.made.transitions import TRANSITION_FAMILIES, TakeReader, make_transition
-from vidkin_research.shots.extents import LabeledTransition, TransitionScores, score_transitions
+from vidkin_research.shots.extents import MISSED, LabeledTransition, TransitionScores, score_transitions
 
-__all__ = ["ComposedTransition", "build_transitions", "score_families", "summarize_families"]
+__all__ = [
+    *("ComposedTransition", "build_transitions", "score_families"),
+    *("summarize_confusion", "summarize_families", "summarize_kinds"),
+]
 
 _LABELS = "transitions.json"
 _RATES = (24.0, 25.0, 30.0)
@@ -167,3 +171,22 @@ def summarize_families(scores: Mapping[str, Any]) -> list[tuple[str, str, str, s
     rate = f"{row['false in ten minutes']:.1f} in 10 min"
     rows.append(("all negatives", "", f"{row['false']} false of {row['events']}", rate, ""))
     return rows
+
+
+def summarize_kinds(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Rows of a table, from `TransitionScores.to_dict`: a kind, its number of labels, and its F1."""
+    labels: Counter[str] = Counter()
+    for pair, count in scores["confusion"].items():
+        labels[pair.partition(" as ")[0]] += count
+    return [
+        (kind, str(labels[kind]), f"{scores['kinds'][kind]:.3f}") for kind in TRANSITIONS if kind in scores["kinds"]
+    ]
+
+
+def summarize_confusion(scores: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of a table, from `TransitionScores.to_dict`: for each labeled kind as what it was found."""
+    pairs = {tuple(pair.split(" as ")): count for pair, count in scores["confusion"].items()}
+    kinds = [kind for kind in TRANSITIONS if any(pair[0] == kind for pair in pairs)]
+    found = [kind for kind in (*TRANSITIONS, MISSED) if any(pair[1] == kind for pair in pairs)]
+    rows = [[true, *(str(pairs.get((true, kind), 0)) for kind in found)] for true in kinds]
+    return ["labeled", *found], rows

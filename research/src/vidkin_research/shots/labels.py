@@ -34,16 +34,17 @@ class ShotCollection:
     Attributes:
         title: Its name.
         read: Reads its labels from a file or folder.
-        rule: Matching rule of its protocol, see :func:`vidkin.metric.measures.boundary_scores`.
-        tolerance: Frames by which a match can be off in its protocol.
-        has_kinds: Whether its labels tell kinds of transitions.
+        rule: Matching rule of the F1 that is published for it, see :func:`vidkin.metric.measures.boundary_scores`;
+            None if what is published is counted otherwise.
+        tolerance: Frames by which a match can be off in that F1.
+        has_kinds: Whether its labels tell kinds of transitions; otherwise a jump is labeled as any cut.
         by_number: Whether videos and labels have other names and the first number in a name tells which belong
             together.
     """
 
     title: str
     read: Callable[[Path], Labels]
-    rule: Literal["nearest", "overlap"] = "overlap"
+    rule: Literal["nearest", "overlap"] | None = "overlap"
     tolerance: int = 2
     has_kinds: bool = False
     by_number: bool = False
@@ -241,6 +242,6 @@ SHOT_COLLECTIONS: dict[str, ShotCollection] = {
     "bbc": ShotCollection("BBC Planet Earth", _read_bbc, by_number=True),
     "rai": ShotCollection("RAI", _read_rai),
     "shot": ShotCollection("SHOT", _read_shot),
-    "omnishotcut": ShotCollection("OmniShotCut", _read_omnishotcut, has_kinds=True),
+    "omnishotcut": ShotCollection("OmniShotCut", _read_omnishotcut, rule=None, has_kinds=True),
 }
 """The collections by name. F1 of the first four is published for transitions that overlap within 2 frames."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from vidkin._base.values import read_json
 from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_planes
+from vidkin.shots import Transition
 from vidkin.shots.contract import SUDDEN
 from vidkin.shots.fades import FADE_GAP, PLAIN
 from vidkin.shots.training.judging import BoundaryLabels, read_boundary_labels
@@ -21,7 +24,7 @@ from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
 from vidkin_research.runs import OnStudyProgress
 from vidkin_research.shots.extents import LabeledTransition
-from vidkin_research.shots.labels import labels_of_video, read_shot_labels
+from vidkin_research.shots.labels import SHOT_COLLECTIONS, labels_of_video, read_shot_labels
 
 __all__ = [
     "TEST_CLIPS",
@@ -57,18 +60,50 @@ _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
 _MOST_PHOTOGRAPHS = 300
 _MOVED_PHOTOGRAPHS = 30
 
+# How the words for a kind begin in ``truth.json``.
+_KINDS: tuple[tuple[str, Transition], ...] = (
+    *(("fade", "fade"), ("through", "fade"), ("dissolve", "dissolve"), ("wipe", "wipe")),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledVideo:
-    """A video and its labeled cuts."""
+    """A video and its labeled cuts.
+
+    Attributes:
+        path: The video.
+        labels: Its cuts and gradual transitions.
+        fps: Its frames per second.
+        kinds: The kinds of its gradual transitions, in the order of ``labels``; () if nobody labeled them.
+        jumps: Which of its cuts are labeled as jumps; None if its labels do not tell jumps from other cuts.
+    """
 
     path: Path
     labels: BoundaryLabels
     fps: float = 25.0
+    kinds: tuple[Transition, ...] = ()
+    jumps: frozenset[int] | None = None
+
+    @property
+    def transitions(self) -> tuple[LabeledTransition, ...]:
+        """Its transitions with their extents and kinds, in order of frames; ``gradual`` where the kind is unknown."""
+        jumps = self.jumps or frozenset()
+        kinds: Iterable[Transition] = self.kinds or repeat("gradual")
+        return tuple(
+            sorted(
+                [
+                    *(LabeledTransition("jump" if cut in jumps else "hard", cut, cut) for cut in self.labels.hard),
+                    *(LabeledTransition(kind, *ends) for kind, ends in zip(kinds, self.labels.gradual, strict=False)),
+                ],
+                key=lambda one: one.start,
+            )
+        )
 
 
 def edited_videos(folder: Path) -> list[LabelledVideo]:
-    """The videos of a folder with labels in its ``truth.json``.
+    """The videos of a folder with labels in its ``truth.json``; a gradual transition may have a ``kind`` in words.
+
+    Fades, to and from black or white, are ``fade``, and a transition of titles or logos is ``gradual``.
 
     Raises:
         InvalidArgumentError: There are no labels, or a video is missing.
@@ -79,7 +114,17 @@ def edited_videos(folder: Path) -> list[LabelledVideo]:
     missing = [name for name in labels if not (folder / name).is_file()]
     if missing:
         raise InvalidArgumentError(f"{folder}: labeled videos are missing: {', '.join(missing)}")
-    return [LabelledVideo(folder / name, own) for name, own in labels.items()]
+    entries = read_json(folder / "truth.json")["videos"]
+    return [
+        LabelledVideo(folder / name, own, kinds=tuple(map(_kind_of, entries[name].get("gradual", ()))))
+        for name, own in labels.items()
+    ]
+
+
+def _kind_of(label: Mapping[str, Any]) -> Transition:
+    """The kind of a gradual transition, from words such as ``fade-in`` or ``title overlay out``."""
+    words = str(label.get("kind", ""))
+    return next((kind for begin, kind in _KINDS if words.startswith(begin)), "gradual")
 
 
 def composed_part(
@@ -151,10 +196,22 @@ def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVi
     """
     known = read_shot_labels(name, labels)
     own = [(path, labels_of_video(name, known, path.stem)) for path in _files(folder, VIDEO_EXTENSIONS)]
-    videos = [LabelledVideo(path, as_boundaries(found)) for path, found in own if found is not None]
+    has_kinds = SHOT_COLLECTIONS[name].has_kinds
+    videos = [_labeled(path, found, has_kinds=has_kinds) for path, found in own if found is not None]
     if not videos:
         raise InvalidArgumentError(f"{folder}: has none of the videos that {labels} has labels for")
     return videos
+
+
+def _labeled(path: Path, transitions: Sequence[LabeledTransition], *, has_kinds: bool) -> LabelledVideo:
+    gradual = [one for one in transitions if one.kind not in SUDDEN]
+    cuts = tuple(one.start for one in transitions if one.kind in SUDDEN)
+    return LabelledVideo(
+        path,
+        BoundaryLabels(cuts, tuple((one.start, one.end) for one in gradual)),
+        kinds=tuple(one.kind for one in gradual),
+        jumps=frozenset(one.start for one in transitions if one.kind == "jump") if has_kinds else None,
+    )
 
 
 def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
@@ -166,7 +223,9 @@ def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
     times = np.concatenate([block.timestamps for block in blocks])
     contrasts = np.concatenate([block.luma.reshape(len(block), -1).std(axis=1) for block in blocks])
     joined: list[tuple[int, int]] = []
-    for first, last in sorted(video.labels.gradual):
+    kinds: list[Transition] = []
+    for one in (one for one in video.transitions if one.kind not in SUDDEN):
+        first, last = one.start, one.end
         if joined and last < len(times):
             before = joined[-1][1]
             is_near = first > before and times[first] - times[before] <= FADE_GAP
@@ -175,10 +234,13 @@ def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
                 and contrasts[before : first + 1].min() < PLAIN
                 and (contrasts[before + 1 : first] < PLAIN).all()
             ):
-                joined[-1] = joined[-1][0], last
+                joined[-1], kinds[-1] = (joined[-1][0], last), "fade"
                 continue
         joined.append((first, last))
-    return replace(video, labels=BoundaryLabels(video.labels.hard, tuple(joined)))
+        kinds.append(one.kind)
+    if len(joined) == len(video.labels.gradual):
+        return video
+    return replace(video, labels=BoundaryLabels(video.labels.hard, tuple(joined)), kinds=tuple(kinds))
 
 
 def test_takes(clips: Path, photographs: Path | None) -> list[Path]:
@@ -186,12 +248,6 @@ def test_takes(clips: Path, photographs: Path | None) -> list[Path]:
     takes = [path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS)]
     stills = _files(photographs, IMAGE_EXTENSIONS)[::5] if photographs is not None else []
     return takes + stills[:: max(1, len(stills) // _MOVED_PHOTOGRAPHS)]
-
-
-def as_boundaries(transitions: Sequence[LabeledTransition]) -> BoundaryLabels:
-    """Labels of transitions without their kinds."""
-    hard = tuple(one.start for one in transitions if one.kind in SUDDEN)
-    return BoundaryLabels(hard, tuple((one.start, one.end) for one in transitions if one.kind not in SUDDEN))
 
 
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:

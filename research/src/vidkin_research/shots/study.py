@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from vidkin_research.made.transitions import TRANSITION_FAMILIES
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
 from vidkin_research.shots.composed import build_transitions, score_families
 from vidkin_research.shots.detectors import detect_by_name, train_and_detect, train_and_detect_segments
+from vidkin_research.shots.extents import score_transitions
 from vidkin_research.shots.material import (
     LabelledVideo,
     composed_part,
@@ -348,7 +350,9 @@ def score_detector(
     cuts: Mapping[Path, Sequence[DetectedCut]],
     training: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """A row of JSON values for every set: scores by matching rule and tolerance.
+    """A row of JSON values for every set: scores by matching rule and tolerance, and of extents and kinds.
+
+    Where labels do not tell jumps from other cuts, a jump that was found is a cut.
 
     Args:
         name: Name of the detector.
@@ -373,12 +377,19 @@ def score_detector(
             "seed": seed,
             "set": which,
             **scores,
+            "transitions": score_transitions(
+                (_as_labeled(cuts[video.path], video), video.transitions) for video in videos
+            ).to_dict(),
             "reported": {
                 kind: sum(cut.is_gradual == (kind == "gradual") for detected, _ in pairs for cut in detected)
                 for kind in ("hard", "gradual")
             },
             **({"training": dict(training)} if training else {}),
         }
+
+
+def _as_labeled(cuts: Sequence[DetectedCut], video: LabelledVideo) -> list[DetectedCut]:
+    return [replace(cut, kind="hard") if cut.kind == "jump" and video.jumps is None else cut for cut in cuts]
 
 
 def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
@@ -406,6 +417,11 @@ def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             for part in ("all", "hard"):
                 for figure in ("precision", "recall", "f1", "right", "false"):
                     line[f"{part}_{figure}"] = spread([run[part][figure] for run in two])
+            # Runs that an earlier version stored do not have them, and without labels there are none.
+            for figure in ("extent", "kinds_right"):
+                shares = [run.get("transitions", {}).get(figure) for run in runs]
+                known = [share for share in shares if share is not None and isfinite(share)]
+                line[figure] = spread(known) if len(known) == len(runs) else None
             line["gradual_found"] = spread([run["gradual_found"] for run in two])
             line["gradual"] = two[0]["gradual"]
             line["reported"] = {kind: spread([run["reported"][kind] for run in runs]) for kind in ("hard", "gradual")}

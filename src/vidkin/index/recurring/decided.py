@@ -96,7 +96,13 @@ def _decided_group(
             path, times = paths[stretch.content], (stretch.start, stretch.end)
             occurrence = Occurrence(path, *times, 1.0, source=stretch.source)
             if best is not None:
-                occurrence = replace(occurrence, score=best.score, speed=best.speed, titled=best.titled)
+                occurrence = replace(
+                    occurrence,
+                    score=best.score,
+                    speed=best.speed,
+                    titled=best.titled,
+                    without_middle=best.without_middle,
+                )
             occurrences.append(occurrence)
     said = {one for stretch in known for one in at(stretch)}
     occurrences += [one for one in found if one not in said]

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from vidkin._base.values import Result, check_choice, check_not_negative, check_positive, check_share
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.recurring.ends import FittedStretch
+from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
 """What a group is by its place: at the begin of files, footage of an earlier file, at their end, or anywhere else.
@@ -50,6 +51,7 @@ class Occurrence(Result):
         speed: How fast it runs compared with the first of its group: 0.96 for film that was slowed from 25 to 24 frames
             per second.
         shorter: Seconds by which it is shorter than the longest of its group, at the same speed: what was left out.
+        without_middle: Seconds left out inside of it, between two parts that it has: it is another cut.
         titled: It shows other titles, or something else over the picture, than most of its group.
         other_sound: It has other sound than most of its group, such as another language; only where the index knows the
             sound.
@@ -68,9 +70,10 @@ class Occurrence(Result):
     other_sound: bool = False
     picture: float | None = None
     sound: float | None = None
+    without_middle: float = 0.0
 
     def __post_init__(self) -> None:
-        check_not_negative(start=self.start, shorter=self.shorter)
+        check_not_negative(start=self.start, shorter=self.shorter, without_middle=self.without_middle)
         check_share(score=self.score)
         check_positive(speed=self.speed)
         if not self.start < self.end:
@@ -119,6 +122,30 @@ class RecurringGroup(Result):
         """The files in which it occurs, each once."""
         return tuple(dict.fromkeys(occurrence.path for occurrence in self.occurrences))
 
+    def cards(self, path: str = "") -> list[Card]:
+        """A picture from the middle of each occurrence, for a notebook."""
+        title = self.name or self.kind
+        return [
+            Card(
+                one.path,
+                (one.start + one.end) / 2,
+                f"{title}: {shown_name(one.path)}",
+                f"{one.start:.2f} - {one.end:.2f} s, score {one.score:.2f}",
+            )
+            for one in self.occurrences
+        ]
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row an occurrence, with the kind and the name of the group."""
+        return [{"kind": self.kind, "name": self.name, **one.to_dict()} for one in self.occurrences]
+
+    def to_pandas(self) -> Any:
+        """The occurrences as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame(self.table_rows())
+
+    def _repr_html_(self) -> str:
+        return cards_html(self.cards(), self.name or self.kind)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedByFiles:
@@ -134,6 +161,17 @@ class SharedByFiles:
     link: FittedStretch
 
 
+class _SeenSpan(NamedTuple):
+    """A stretch of a file as one link sees it: its ends and score, and the stretch of the other file."""
+
+    start: float
+    end: float
+    score: float
+    other: str
+    other_start: float
+    other_end: float
+
+
 @dataclass(slots=True)
 class _Span:
     """A stretch of a file as links see it."""
@@ -141,7 +179,7 @@ class _Span:
     path: str
     start: float
     end: float
-    links: list[tuple[float, float, float]] = field(default_factory=list)  # start, end, score
+    links: list[_SeenSpan] = field(default_factory=list)
     group: int = -1
     look: int = -1  # spans of one look have the same titles over them
 
@@ -158,7 +196,10 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     """
     links = _join_overlapping(links)
     spans = _Spans()
-    joined = [(spans.add(each.first, each.link), spans.add(each.second, each.link.swapped())) for each in links]
+    joined = [
+        (spans.add(each.first, each.link, each.second), spans.add(each.second, each.link.swapped(), each.first))
+        for each in links
+    ]
     names = _components(len(spans.all), [(spans.find(one), spans.find(other)) for one, other in joined])
     looks = _looks(spans, links, joined)
     members: dict[int, list[_Span]] = {}
@@ -251,11 +292,11 @@ class _Spans:
         self._parents: list[int] = []
         self._of_file: dict[str, list[int]] = {}
 
-    def add(self, path: str, link: FittedStretch) -> int:
+    def add(self, path: str, link: FittedStretch, other_path: str) -> int:
         """Number of the span of one side of a link."""
-        start, end = link.first_start, link.first_end
+        seen = _SeenSpan(link.first_start, link.first_end, link.score, other_path, link.second_start, link.second_end)
         number = len(self.all)
-        self.all.append(_Span(path, start, end, [(start, end, link.score)]))
+        self.all.append(_Span(path, seen.start, seen.end, [seen]))
         self._parents.append(number)
         for other in self._of_file.setdefault(path, []):
             root = self.find(other)
@@ -286,9 +327,9 @@ class _Spans:
         kept.start, kept.end = _ends(kept.links)
 
 
-def _ends(links: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+def _ends(links: Sequence[_SeenSpan]) -> tuple[float, float]:
     """Start and end that most links agree on; of equally many the longer stretch."""
-    starts, ends = [link[0] for link in links], [link[1] for link in links]
+    starts, ends = [link.start for link in links], [link.end for link in links]
 
     def support(values: Sequence[float], value: float) -> int:
         return sum(abs(other - value) <= _AGREE for other in values)
@@ -357,18 +398,21 @@ def _known_speed(length: float, other: float, seen: float) -> float:
 def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
     """The spans of a group as occurrences: parts of one that follow each other joined."""
     joined: list[_Span] = []
+    lacks: list[float] = []  # seconds left out inside
     for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
         last = joined[-1] if joined else None
         if last is not None and last.path == span.path and span.start - last.end <= _ADJACENT:
+            lacks[-1] += _left_out(last, span, speeds)
             joined[-1] = _Span(span.path, last.start, max(last.end, span.end), last.links + span.links, look=last.look)
         else:
             joined.append(span)
+            lacks.append(0.0)
     base = speeds[joined[0].path]
     counts = Counter(span.look for span in joined)
     usual = max((span.look for span in joined), key=lambda look: counts[look])  # the first of equally many
     found = []
-    for span in joined:
-        scores = [link[2] for link in span.links]
+    for span, lack in zip(joined, lacks, strict=True):
+        scores = [link.score for link in span.links]
         found.append(
             Occurrence(
                 span.path,
@@ -377,9 +421,24 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
                 round(min(1.0, max(0.0, sum(scores) / len(scores))), 4),
                 round(speeds[span.path] / base, 4),
                 titled=span.look != usual,
+                without_middle=round(lack, 3),
             )
         )
     return found
+
+
+def _left_out(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float:
+    """Seconds that another file has between two parts that follow each other here, at the speed of this file."""
+    here = after.start - before.end
+    # Seen from the last part before and the first part after: other links may be of the same parts elsewhere.
+    gaps = [
+        (two.other_start - one.other_end) * speeds[one.other] / speeds[before.path] - here
+        for one in before.links
+        for two in after.links
+        if one.other == two.other and one.other != before.path
+    ]
+    lack = max((gap for gap in gaps if gap <= _most_between(before, after)), default=0.0)
+    return lack if lack > _LACKING else 0.0
 
 
 def _join_variants(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
@@ -389,7 +448,7 @@ def _join_variants(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
     for part in parts:
         for place, before in enumerate(joined):
             if _are_parts(before, part):
-                joined[place] = [_join(one, other) for one, other in zip(before, part, strict=True)]
+                joined[place] = _join(before, part)
                 break
         else:
             joined.append(part)
@@ -437,14 +496,34 @@ def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> boo
         return False
     gaps = [other.start - one.end for one, other in zip(before, after, strict=True)]
     # What lies far from a short shot was not left out of something that it is a part of.
-    most = [2 * min(one.duration, other.duration) for one, other in zip(before, after, strict=True)]
+    most = [_most_between(one, other) for one, other in zip(before, after, strict=True)]
     fits = all(-_ADJACENT <= gap <= length for gap, length in zip(gaps, most, strict=True))
     return fits and min(gaps) <= _ADJACENT
 
 
-def _join(one: Occurrence, other: Occurrence) -> Occurrence:
-    score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
-    return replace(one, end=other.end, score=round(score, 4), titled=one.titled or other.titled)
+def _most_between(one: _Span | Occurrence, other: _Span | Occurrence) -> float:
+    return 2 * min(one.end - one.start, other.end - other.start)
+
+
+def _join(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> list[Occurrence]:
+    """Two groups as one; where the parts are nearer to each other than elsewhere, something was left out."""
+    pairs = list(zip(before, after, strict=True))
+    widest = max((other.start - one.end) * one.speed for one, other in pairs)
+    joined = []
+    for one, other in pairs:
+        score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
+        lack = widest / one.speed - (other.start - one.end)
+        lack = one.without_middle + other.without_middle + (lack if lack > _LACKING else 0.0)
+        joined.append(
+            replace(
+                one,
+                end=other.end,
+                score=round(score, 4),
+                titled=one.titled or other.titled,
+                without_middle=round(lack, 3),
+            )
+        )
+    return joined
 
 
 # What a group is.
@@ -528,9 +607,13 @@ def _runs(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
 def _recap(pieces: Sequence[tuple[Occurrence, Occurrence]], files: int) -> RecurringGroup:
     first, last = pieces[0][0], pieces[-1][0]
     score = sum(piece.score for piece, _ in pieces) / len(pieces)
-    whole = replace(first, end=max(last.end, first.end), score=round(score, 4), speed=1.0, shorter=0.0, titled=False)
+
+    def plain(one: Occurrence) -> Occurrence:
+        return replace(one, speed=1.0, shorter=0.0, titled=False, without_middle=0.0)
+
+    whole = replace(plain(first), end=max(last.end, first.end), score=round(score, 4))
     sources = sorted(
-        {replace(source, source=True, speed=1.0, shorter=0.0, titled=False) for _, source in pieces},
+        {replace(plain(source), source=True) for _, source in pieces},
         key=lambda one: (natural_order(one.path), one.start),
     )
     return RecurringGroup((whole, *sources), "recap", files)
