@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from tests.support import budget
+from tests.support import budget, light
 
 pytest_plugins = ["pytester"]
 
@@ -72,3 +74,23 @@ def test_markers_and_fixtures_put_a_test_in_a_lane(pytester: pytest.Pytester) ->
     run(pytester, "-m", "not lane").assert_outcomes(passed=1, deselected=3)
     run(pytester, "-m", "lane and not slow").assert_outcomes(passed=2, deselected=2)
     run(pytester, "-m", "s3").assert_outcomes(passed=1, deselected=3)
+
+
+def test_without_torch_a_file_that_needs_a_tool_of_tests_is_skipped(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on the runners of Windows and macOS, which have no browser."""
+    monkeypatch.setattr(light, "_IS_LIGHT", True)
+    for name in ("axe_playwright_python", "playwright", "psutil", "fastapi"):
+        monkeypatch.setitem(sys.modules, name, None)
+    pytester.makepyfile(
+        test_browser="import playwright.sync_api\ndef test_page(): pass",
+        test_access="from axe_playwright_python.sync_playwright import Axe\ndef test_page(): pass",
+        test_memory="def test_here(): pass\ndef test_there(): import psutil",
+        test_server="import fastapi\ndef test_page(): pass",
+    )
+    result = pytester.runpytest_inprocess(
+        *("-p", "tests.support.light", "-p", "no:cacheprovider", "--continue-on-collection-errors")
+    )
+    result.assert_outcomes(passed=1, skipped=3, errors=1)
+    result.stdout.fnmatch_lines(["ERROR*test_server.py*"])

@@ -2,7 +2,8 @@
 
 Without torch, tests of what learns are skipped, and tests that compare with it. A test fails if a module that runs,
 and does not learn, is the one that misses a package. On Windows a test is skipped that calls by itself what only POSIX
-has, or makes a symbolic link without the right to; it fails if vidkin does.
+has, or makes a symbolic link without the right to; it fails if vidkin does. What drives a browser, or looks at
+processes, is skipped where its package is missing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _TESTS = (
     *("metric", "models", "datasets", "training", "documentation", "shots/training"),
     *("cli/test_train*", "cli/test_evaluate.py", "cli/test_classify.py", "cli/test_export*", "cli/test_comparator.py"),
 )
+# What tests use and vidkin never imports.
+_TOOLS = ("axe_playwright_python", "playwright", "psutil")
 _IS_LIGHT = importlib.util.find_spec("torch") is None
 _IS_WINDOWS = os.name == "nt"
 # Symbolic links are for administrators and developers.
@@ -87,6 +90,8 @@ def _skip_if_missing(error: BaseException) -> None:
     """Skip if a test, or a part of vidkin that learns, is what misses a package, or a test what only POSIX has."""
     if _IS_LIGHT and isinstance(error, ImportError | MissingPartError):
         cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+        if isinstance(cause, ModuleNotFoundError) and (cause.name or "").partition(".")[0] in _TOOLS:
+            pytest.skip(f"{cause.name} is not installed", allow_module_level=True)
         if isinstance(cause, ModuleNotFoundError) and (missing := missing_part(cause)) is not None:
             # The registry imports for others.
             parts = [part for part in _parts(cause) if part != "_base/registry.py"]
