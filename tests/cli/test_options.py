@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.cli.conftest import run
 from tests.support.detections import cut_video
 from vidkin.cli.options import check_stretch, mark_optional_value, moment_text, parse_moment, parse_time
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import has_cuda
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,24 @@ def test_anything_else_is_refused_with_what_is_allowed(text: str) -> None:
 )
 def test_an_option_may_be_used_without_its_value(words: str, marked: str) -> None:
     assert mark_optional_value(words.split(), "--ray", re.compile(r"\w+:\d+")) == marked.split()
+
+
+def test_a_device_that_is_not_there_ends_the_command_before_it_works(tmp_path: Path) -> None:
+    words = {
+        "index": ["."],
+        "search": ["clip.mp4"],
+        "match": ["a.mp4", "b.mp4"],
+        "open": ["clip.mp4"],
+        "duplicates": [],
+        "recurring": [],
+        "shots": ["film.mp4"],
+        "embed": ["clip.mp4", "-o", "features.npz"],
+        "whiten": [".", "-o", "whitening.safetensors"],
+        "serve": [],
+    }
+    for command, others in words.items():
+        told = run(command, *others, "--device", "gpu", status=2).err
+        assert "device must be auto, cpu, cuda or cuda:N, got 'gpu'" in told, command
+    if not has_cuda():
+        told = run("search", "clip.mp4", "--device", "cuda", status=2).err
+        assert "device 'cuda' needs CUDA, which the installed onnxruntime lacks" in " ".join(told.split())

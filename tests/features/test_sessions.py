@@ -4,13 +4,24 @@ import gc
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.features.onnx_files import mean_colors, require_onnx
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.sessions import check_device, get_threads, has_cuda, open_session, set_threads
+from vidkin.features import open_extractor
+from vidkin.features.sessions import (
+    check_device,
+    get_threads,
+    has_cuda,
+    open_session,
+    set_device,
+    set_threads,
+    shipped_encoder,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +29,27 @@ def _free_threads() -> Iterator[None]:
     require_onnx()
     yield
     set_threads(None)
+    set_device("auto")
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The providers of each session that is opened; ONNX Runtime says that it has CUDA, and computes without it."""
+    seen: list[Any] = []
+
+    class Session(onnxruntime.InferenceSession):  # type: ignore[misc]
+        def __init__(self, model: Any, options: Any, providers: list[Any]) -> None:
+            seen.append(providers)
+            super().__init__(model, options, providers=["CPUExecutionProvider"])
+
+        def get_providers(self) -> list[str]:
+            return [provider if isinstance(provider, str) else provider[0] for provider in seen[-1]]
+
+    both = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None, raising=False)
+    return seen
 
 
 def test_a_network_has_one_session_while_it_is_used(tmp_path: Path) -> None:
@@ -93,7 +125,48 @@ def test_a_device_is_a_text(tmp_path: Path) -> None:
 def test_a_device_that_onnxruntime_lacks_is_refused(tmp_path: Path) -> None:
     file = mean_colors(tmp_path / "colors.onnx")
 
-    with pytest.raises(InvalidArgumentError, match="this onnxruntime has no CUDA for device 'cuda'"):
+    with pytest.raises(InvalidArgumentError, match="device 'cuda' needs CUDA, which the installed onnxruntime lacks"):
         open_session(file, device="cuda")
     assert open_session(file, device="auto").get_providers() == ["CPUExecutionProvider"]
     assert not has_cuda()
+
+
+@pytest.mark.parametrize(("device", "number"), [("auto", 0), ("cuda", 0), ("cuda:1", 1)])
+def test_a_device_is_asked_for_where_onnxruntime_has_cuda(asked_for: list[Any], device: str, number: int) -> None:
+    open_extractor("vidkin", device=device)
+
+    assert asked_for == [[("CUDAExecutionProvider", {"device_id": number, "use_tf32": 0}), "CPUExecutionProvider"]]
+
+
+def test_the_process_says_what_auto_means(asked_for: list[Any]) -> None:
+    set_device("cpu")
+    open_extractor("vidkin")
+    set_device("cuda:2")
+    described = open_extractor("vidkin")
+    shipped_encoder()  # that of the detector of cuts
+    open_extractor("vidkin", device="cpu")
+
+    cuda = [("CUDAExecutionProvider", {"device_id": 2, "use_tf32": 0}), "CPUExecutionProvider"]
+    # One session for both on cuda:2, while it is in use.
+    assert asked_for == [["CPUExecutionProvider"], cuda, ["CPUExecutionProvider"]], described
+    assert check_device("auto") == "cuda:2"
+
+
+@pytest.mark.skipif("has_cuda()")
+def test_a_device_that_nothing_computes_on_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = (
+        "device 'cuda:1' needs CUDA, which the installed onnxruntime lacks; use auto or cpu, or replace it: "
+        "pip uninstall onnxruntime, then pip install onnxruntime-gpu"
+    )
+    for has_torch in (True, False):
+        if not has_torch:
+            monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(InvalidArgumentError) as told:
+            set_device("cuda:1")
+        assert str(told.value) == sentence
+        with pytest.raises(InvalidArgumentError) as told:
+            open_extractor("vidkin", device="cuda:1")
+        assert str(told.value) == sentence
+    assert check_device("auto") == "auto"
+    with pytest.raises(InvalidArgumentError, match="device must be auto, cpu, cuda or cuda:N, got 'gpu'"):
+        open_extractor("classical", device="gpu")

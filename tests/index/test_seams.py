@@ -11,6 +11,7 @@ import pytest
 import vidkin
 from tests.index.helpers import video
 from vidkin.errors import InvalidArgumentError
+from vidkin.features import FrameExtractor, open_extractor, register_extractor, sessions
 from vidkin.index import (
     Described,
     Event,
@@ -129,6 +130,29 @@ def test_a_new_index_needs_an_extractor_or_create(tmp_path: Path) -> None:
         assert index.extractor_name == "vidkin"
     with vidkin.Index.open(tmp_path / "named") as index:
         assert index.worker_spec == WorkerSpec("classical", sound=True)
+
+
+def test_a_device_reaches_the_extractor_of_the_index_and_of_its_workers(
+    videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    def factory(name: str, *, device: str, **files: None) -> FrameExtractor:
+        opened.append(device)
+        return open_extractor("classical")
+
+    register_extractor("seen", factory)
+    with Index.open(tmp_path / "index", extractor="seen", create=True, device="cuda:1") as index:
+        assert index.worker_spec.device == "cuda:1"
+        index.add(videos / "a.mp4", executor=SerialExecutor(index.worker_spec))
+        index.search(videos / "a.mp4")
+    assert set(opened) == {"cuda:1"}
+    with Index.open(tmp_path / "index") as index:  # it belongs to the machine, not to the index
+        assert index.worker_spec.device == "auto"
+    monkeypatch.setattr(sessions, "_device", "cuda:3")
+    command = ProcessExecutor(WorkerSpec("seen"), workers=1)
+    assert command.spec.device == "cuda:3"  # what `auto` means here is said to other processes
+    assert ProcessExecutor(WorkerSpec("seen", device="cpu")).spec.device == "cpu"
 
 
 def test_an_executor_has_at_least_one_worker() -> None:

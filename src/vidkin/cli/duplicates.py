@@ -25,7 +25,15 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import DEFAULT_INDEX, ByOption, IndexOption, JsonOption, MirrorOption, Witness
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    ByOption,
+    DeviceOption,
+    IndexOption,
+    JsonOption,
+    MirrorOption,
+    Witness,
+)
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
@@ -119,6 +127,7 @@ def duplicates(
             show_default="one per processor",
         ),
     ] = None,
+    device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
     json_lines: Annotated[

@@ -14,6 +14,7 @@ import typer
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_output
 from vidkin.cli.console import end_with_failures, meter, path_text, say
 from vidkin.cli.options import (
+    DeviceOption,
     ExtractorOption,
     JsonOption,
     ModelOption,
@@ -47,6 +48,7 @@ def embed(
     model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
+    device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Write the features of the frames of videos to a safetensors file, or to an npz file.
@@ -144,6 +146,7 @@ def whiten(
         ),
     ] = "classical",
     weights: WeightsOption = None,
+    device: DeviceOption = "auto",
 ) -> None:
     """Fit a whitening to your own videos and images, so that edited copies get more similar features.
 

@@ -19,6 +19,7 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     ModelOption,
+    RareDeviceOption,
     extractor_name,
 )
 from vidkin.cli.paths import check_some_exist, open_index_for_writing
@@ -79,6 +80,7 @@ def index(
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
     shards: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)] = None,
     ray: _RareText = None,
+    device: RareDeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
     retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
@@ -87,8 +89,8 @@ def index(
     """Add videos to the index; only new and changed files are read.
 
     Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, shards,
-    ray, no-exclude, follow-links, retry-broken, sound, wait) are in the guide; they also go into the section [index] of
-    the configuration file.
+    ray, device, no-exclude, follow-links, retry-broken, sound, wait) are in the guide; they also go into the section
+    [index] of the configuration file.
     """
     name = extractor_name(extractor, model, views)
     if not watch and not os.path.exists(index) and "://" not in os.fspath(index):

@@ -28,6 +28,7 @@ from vidkin.cli.console import (
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     ByOption,
+    DeviceOption,
     ExtractorOption,
     IndexOption,
     JsonOption,
@@ -70,6 +71,7 @@ def match(
     model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
+    device: DeviceOption = "auto",
     mirror: MirrorOption = True,
     by: ByOption = Witness.PICTURE,
     ray: RayOption = None,

@@ -13,6 +13,7 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, note, path_text, say
 from vidkin.cli.options import (
     DEFAULT_INDEX,
+    DeviceOption,
     IndexOption,
     JsonOption,
     MirrorOption,
@@ -62,6 +63,7 @@ def open_match(
     mirror: MirrorOption = True,
     model: ModelOption = None,
     weights: WeightsOption = None,
+    device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Show a match of QUERY in the system's video player, at the time where it matches."""

@@ -54,7 +54,7 @@ class Witness(StrEnum):
 _VARIABLE = "VIDKIN_CONFIG"
 _INDEX_VARIABLE = "VIDKIN_INDEX"
 # What may stand above the sections: each command takes what it has.
-_SHARED = ("index", "extractor", "weights", "whitening", "mirror", "workers")
+_SHARED = ("index", "device", "extractor", "weights", "whitening", "mirror", "workers")
 # A program that reads results must not depend on a person's file.
 _NEVER = ("json", "help")
 
@@ -233,6 +233,26 @@ ModelOption = Annotated[
         file_okay=False,
     ),
 ]
+
+
+def _use_device(device: str) -> str:
+    if device != "auto":
+        # ONNX Runtime is not needed to print help.
+        from vidkin.features import set_device
+
+        set_device(device)
+    return device
+
+
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        callback=_use_device,
+        help="Where networks compute: auto (a CUDA device if there is one), cpu, cuda or cuda:N.",
+    ),
+]
+RareDeviceOption = Annotated[str, typer.Option("--device", callback=_use_device, hidden=True)]
 WeightsOption = Annotated[
     Path | None,
     typer.Option("--weights", help="Weights of the network, a safetensors file.", dir_okay=False),

@@ -26,7 +26,7 @@ from vidkin.cli.console import (
     write_tsv,
 )
 from vidkin.cli.index import fill
-from vidkin.cli.options import DEFAULT_INDEX, ByOption, IndexOption, JsonOption, Witness
+from vidkin.cli.options import DEFAULT_INDEX, ByOption, DeviceOption, IndexOption, JsonOption, Witness
 from vidkin.cli.paths import (
     STANDARD_OUTPUT,
     check_output_path,
@@ -95,6 +95,7 @@ def recurring(
         typer.Option("--html", help="Write a page with a strip of frames for each file.", dir_okay=False),
     ] = None,
     index: IndexOption = DEFAULT_INDEX,
+    device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:

@@ -27,6 +27,7 @@ from vidkin.cli.console import (
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
+    DeviceOption,
     IndexOption,
     JsonOption,
     MirrorOption,
@@ -85,6 +86,7 @@ def search(
     ] = None,
     model: ModelOption = None,
     weights: WeightsOption = None,
+    device: DeviceOption = "auto",
     ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from vidkin.cli.console import meter, note, say
-from vidkin.cli.options import DEFAULT_INDEX, RayOption
+from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, RayOption
 from vidkin.cli.paths import open_index_for_writing
 from vidkin.errors import MissingPartError
 
@@ -69,6 +69,7 @@ def serve(
             file_okay=False,
         ),
     ] = None,
+    device: DeviceOption = "auto",
     ray: RayOption = None,
     create: Annotated[
         bool, typer.Option("--create", help="Create the index if there is none; add folders in the browser.")

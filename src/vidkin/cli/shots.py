@@ -27,7 +27,7 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import JsonOption, check_stretch, moment_text
+from vidkin.cli.options import JsonOption, RareDeviceOption, check_stretch, moment_text
 from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json
@@ -479,6 +479,7 @@ def shots(
             hidden=True,
         ),
     ] = None,
+    device: RareDeviceOption = "auto",
     csv: OldExportOption = None,
     edl: OldExportOption = None,
     otio: OldExportOption = None,
@@ -491,8 +492,8 @@ def shots(
 
     With several videos, --export FORMAT=FOLDER fills a folder with files that are named after the videos; a table as
     CSV has the shots of all. Shots have the same numbers in every list and in the names of pieces and images. Defaults
-    of your own and rare options (template, images, image-size, image-format, quality, drop-frame) go into the section
-    [shots] of the configuration file (see the guide).
+    of your own and rare options (template, images, image-size, image-format, quality, drop-frame, device) go into
+    the section [shots] of the configuration file (see the guide).
     """
     check_stretch(start, end)
     targets = parse_exports(export, csv=csv, edl=edl, otio=otio, chapters=chapters, stats=stats, plot=plot, html=html)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vidkin.features.networks import region_max_pool
     from vidkin.features.onnx import OnnxExtractor
     from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
-    from vidkin.features.sessions import resolve_device
+    from vidkin.features.sessions import resolve_device, set_device
     from vidkin.features.views import (
         DISTINCT_VIEWS,
         GRID,
@@ -81,6 +81,7 @@ __all__ = [
     "region_max_pool",
     "register_extractor",
     "resolve_device",
+    "set_device",
     "shares_of_edges",
     "torchvision_stages",
 ]

@@ -18,6 +18,7 @@ from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import FrameExtractor, Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks import unit_vectors
+from vidkin.features.sessions import check_device
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
@@ -93,8 +94,8 @@ def open_classical(
 
     Raises:
         UnknownExtractorError: Another name.
-        InvalidArgumentError: Weights were passed to ``classical``, a setting is unknown, or the whitening is for other
-            descriptors.
+        InvalidArgumentError: Weights were passed to ``classical``, a setting is unknown, the whitening is for other
+            descriptors, or the device is written in another way.
     """
     parsed = parse_name(name)
     if parsed.path != "classical":
@@ -103,6 +104,7 @@ def open_classical(
             f"{name!r} is not an extractor; choose 'classical' or 'classical:<feature>'" + (f"; {hint}" if hint else "")
         )
     views = check_views(parsed.typed_settings({"views": str}).get("views", "none"))
+    check_device(device)
     if weights is not None:
         raise InvalidArgumentError(
             f"the classical extractor has no weights, got {os.fspath(weights)!r}; leave weights out, or name a network "

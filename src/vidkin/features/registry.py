@@ -83,7 +83,8 @@ def open_extractor(
         weights: A safetensors file of the network's weights; without one they come from the local cache or the hub.
             For ``classical:<feature>`` the fitted state; not accepted by ``classical`` and ``onnx:<file>``.
         whitening: A safetensors file written by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: what :func:`vidkin.features.set_device` set, else CUDA if it
+            is there. ``classical`` computes on the processor in any case.
 
     Raises:
         UnknownExtractorError: No extractor has this name; the message lists the available ones.

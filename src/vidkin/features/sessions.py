@@ -7,6 +7,7 @@ the frame encoder, which turns squares into unit vectors and is shared by search
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -32,6 +33,7 @@ _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 _MOST_THREADS = 4
 
 _threads: int | None = None
+_device = "auto"
 # Sessions in use, so that two readers of one network share it. The process is part of the key: the threads of a session
 # do not survive a fork.
 _open: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
@@ -64,13 +66,29 @@ def get_threads() -> int:
     return _threads or min(os.cpu_count() or 1, _MOST_THREADS)
 
 
+def set_device(device: str) -> None:
+    """Set what ``auto`` means in this process from now on: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if there.
+
+    What is open keeps its device. An index opened afterwards tells its worker processes.
+
+    Raises:
+        InvalidArgumentError: It is written in another way, or neither ONNX Runtime nor torch has CUDA.
+    """
+    global _device
+    if device != "auto" and check_device(device) != "cpu" and not has_cuda():
+        _require_torch_with_cuda(device)
+    _device = device
+
+
 def check_device(device: str) -> str:
-    """Return the device if it is written ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+    """The device if it is written ``auto``, ``cpu``, ``cuda`` or ``cuda:N``; for ``auto`` what :func:`set_device` set.
 
     Raises:
         InvalidArgumentError: It is something else.
     """
-    if device != "auto" and not _DEVICE.fullmatch(device):
+    if device == "auto":
+        return _device
+    if not _DEVICE.fullmatch(device):
         raise InvalidArgumentError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
     return device
 
@@ -81,7 +99,8 @@ def resolve_device(device: str) -> str:
     Raises:
         InvalidArgumentError: The device is written in another way, or torch finds no CUDA device.
     """
-    if check_device(device) == "cpu":
+    device = check_device(device)
+    if device == "cpu":
         return device
     import torch
 
@@ -100,6 +119,23 @@ def has_cuda() -> bool:
     return _CUDA in onnxruntime.get_available_providers()
 
 
+def _require_torch_with_cuda(device: str) -> None:
+    """Raise unless torch, where it is installed, computes on the device that ONNX Runtime lacks."""
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            return
+    raise _no_cuda(device)
+
+
+def _no_cuda(device: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"device {device!r} needs CUDA, which the installed onnxruntime lacks; use auto or cpu, or replace it: "
+        "pip uninstall onnxruntime, then pip install onnxruntime-gpu"
+    )
+
+
 def open_session(model: bytes | PathLike, *, threads: int | None = None, device: str = "cpu", digest: str = "") -> Any:
     """Open an ``onnxruntime.InferenceSession``, or return the one of this process that is still in use.
 
@@ -115,7 +151,8 @@ def open_session(model: bytes | PathLike, *, threads: int | None = None, device:
     """
     given = None if threads is None else max(1, threads)
     count = given or get_threads()
-    key = (os.getpid(), _identity(model), digest, count, check_device(device))
+    device = check_device(device)
+    key = (os.getpid(), _identity(model), digest, count, device)
     with _lock:
         session = _open.get(key)
         if session is None:
@@ -160,9 +197,7 @@ def _create(model: bytes | PathLike, threads: int, device: str) -> Any:
     providers: list[Any] = [_CPU]
     wants_cuda = device != "cpu" and has_cuda()
     if device.startswith("cuda") and not wants_cuda:
-        raise InvalidArgumentError(
-            f"this onnxruntime has no CUDA for device {device!r}; install onnxruntime-gpu, or use cpu"
-        )
+        raise _no_cuda(device)
     if wants_cuda:
         number = int(device.partition(":")[2] or 0)
         providers = [(_CUDA, {"device_id": number, "use_tf32": 0}), _CPU]
@@ -221,8 +256,8 @@ class SquareEncoder:
 
 
 def shipped_encoder() -> SquareEncoder:
-    """The encoder that comes with the package, on the processor; opened once a process."""
-    return _shipped_of_process(os.getpid())
+    """The encoder that comes with the package, on the device of :func:`set_device`; opened once a process."""
+    return _shipped_of_process(os.getpid(), check_device("auto"))
 
 
 def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto") -> SquareEncoder:
@@ -242,13 +277,16 @@ def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto"
     path = SHIPPED if weights is None else Path(weights).expanduser()
     file = path if path.suffix == ".onnx" else path.with_suffix(".onnx")
     of_weights = None if path.suffix == ".onnx" else read_weights_digest(path)
-    on_torch = check_device(device).startswith("cuda") and not has_cuda()
+    device = check_device(device)
+    on_torch = device.startswith("cuda") and not has_cuda()
     if not on_torch and file.is_file():
         encoder = _open_onnx(file, device)
         if of_weights in (None, encoder.digest):
             return encoder
     if file == path and path != SHIPPED:
         raise InvalidArgumentError(f"onnxruntime has no CUDA for device {device!r}; use cpu, or weights in safetensors")
+    if on_torch:
+        _require_torch_with_cuda(device)
     return _open_with_torch(path.with_suffix(".safetensors"), device)
 
 
@@ -283,9 +321,9 @@ def read_weights_digest(path: PathLike) -> str:
 
 
 @cache
-def _shipped_of_process(process: int) -> SquareEncoder:
+def _shipped_of_process(process: int, device: str) -> SquareEncoder:
     # The threads of a session do not survive a fork, so that a child opens its own.
-    return open_square_encoder(device="cpu")
+    return open_square_encoder(device=device)
 
 
 def _open_onnx(path: Path, device: str) -> SquareEncoder:

@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin._base.blas import one_blas_thread
-from vidkin.errors import (
-    CollectionError,
-    CollectionMismatchError,
-    InvalidArgumentError,
-)
+from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
 from vidkin.features import FrameExtractor
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
@@ -106,6 +102,7 @@ class Index:
         read_only: bool = False,
         store: VectorStore | None = None,
         shards: int | None = None,
+        device: str = "auto",
     ) -> Index:
         """Open an index, or create one with ``create=True``.
 
@@ -126,6 +123,7 @@ class Index:
                 that it was filled with.
             shards: Number of stores that share the videos of a new index, for collections of millions and clusters
                 (:mod:`vidkin.index.storage.shards`); default 0, one store. It never changes.
+            device: Where video is described: ``cpu``, ``cuda``, ``cuda:1``, ``auto``: CUDA if it is there.
 
         Raises:
             CollectionNotFoundError: There is no index, and ``create`` is False.
@@ -135,14 +133,14 @@ class Index:
         """
         place = open_place(path)
         if create and not read_only and not Manifest.exists(place):
-            create_index(place, resolve_spec(None, extractor, weights, whitening, rate), shards or 0)
+            create_index(place, resolve_spec(None, extractor, weights, whitening, rate, device), shards or 0)
         manifest = Manifest.read(place)
         if shards is not None and shards != manifest.shards:
             raise CollectionMismatchError(
                 f"{place.uri} has {manifest.shards} shards, got {shards}; leave the number out, or make a new index in "
                 "another folder"
             )
-        spec = resolve_spec(manifest, extractor, weights, whitening, rate)
+        spec = resolve_spec(manifest, extractor, weights, whitening, rate, device)
         if store is None:
             store = ShardedStore(place, manifest.shards) if manifest.shards else LanceStore(place)
         index = cls(place, manifest, store, spec, read_only=read_only)

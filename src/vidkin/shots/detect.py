@@ -19,7 +19,7 @@ from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.features.sessions import set_threads
+from vidkin.features.sessions import check_device, set_device, set_threads
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
 from vidkin.media.frames import SAME_TIME, is_before
 from vidkin.media.notebook import Results
@@ -347,9 +347,14 @@ def _pool(count: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=set_threads,
-        initargs=(1,),
+        initializer=_prepare,
+        initargs=(check_device("auto"),),
     )
+
+
+def _prepare(device: str) -> None:
+    set_threads(1)
+    set_device(device)
 
 
 def _detect_one(name: str, **settings: Any) -> ShotDetection | MediaError:

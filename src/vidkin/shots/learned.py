@@ -399,7 +399,7 @@ def open_learned(model: PathLike) -> LearnedDetector:
             f"{os.fspath(model)}: the model must be of kind 'clip' to detect shots, got {config.kind!r}"
         )
     rules = ShotRules.load(model)
-    network = open_encoder(model, device="cpu")
+    network = open_encoder(model)
     return LearnedDetector(network, rules, size=config.size, fit=config.fit, name=f"learned:{os.fspath(model)}")
 
 

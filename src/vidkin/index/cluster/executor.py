@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,7 @@ from vidkin._version import __version__
 from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
 from vidkin.features import FrameExtractor, Phase
 from vidkin.features.describe import HANG_TIMEOUT, Silence
-from vidkin.features.sessions import set_threads
+from vidkin.features.sessions import check_device, set_threads
 from vidkin.index.cluster.connection import check_address, connect, import_ray
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, describe_video
 from vidkin.index.ingest.worker import Alive, Failed
@@ -176,7 +176,7 @@ class RayExecutor:
         if address:
             check_address(address)
         import_ray()
-        self._spec = spec
+        self._spec = replace(spec, device=check_device(spec.device))
         self._address = address
         self._workers = workers
         self._hang_timeout = hang_timeout

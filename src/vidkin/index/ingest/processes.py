@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from typing import IO, Any
 
 from vidkin._base.blas import processor_count
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.describe import HANG_TIMEOUT, Silence
+from vidkin.features.sessions import check_device
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable
 from vidkin.index.ingest.worker import Alive, Channel, Failed, share_socket
 from vidkin.index.storage.manifest import WorkerSpec
@@ -63,12 +64,15 @@ class ProcessExecutor:
         hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
             hung; five times as long while the extractor describes frames. Time in which nobody listened to the
             workers, since the caller was busy or the machine asleep, does not count.
+
+    Attributes:
+        spec: As given, with the device that ``auto`` means in this process.
     """
 
     def __init__(self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT) -> None:
         if workers is not None and workers < 1:
             raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
-        self._spec = spec
+        self.spec = replace(spec, device=check_device(spec.device))
         self._workers = workers or processor_count()
         self._hang_timeout = hang_timeout
 
@@ -87,7 +91,7 @@ class ProcessExecutor:
                     exhausted = path is None
                     if path is not None:
                         if idle is None:
-                            idle = _Worker(self._spec, self._hang_timeout)
+                            idle = _Worker(self.spec, self._hang_timeout)
                             workers.append(idle)
                         idle.assign(path)
                 busy = [worker for worker in workers if worker.path is not None]

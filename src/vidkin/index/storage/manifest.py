@@ -338,6 +338,7 @@ class WorkerSpec:
         sound: Whether the sound of files is described as well.
         open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
             registry's, for extractors that are not in it; a function at the top of an importable module.
+        device: Where the extractor of the registry computes: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
     """
 
     extractor: str
@@ -346,12 +347,13 @@ class WorkerSpec:
     base_rate: float = 1.0
     sound: bool = False
     open_extractor: Callable[..., FrameExtractor] | None = None
+    device: str = "auto"
 
     def open(self) -> FrameExtractor:
         """Open the extractor with its weights and whitening; each worker does so once."""
         if self.open_extractor is not None:
             return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
-        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
+        return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening, device=self.device)
 
 
 # Create and open an index.
@@ -393,6 +395,7 @@ def resolve_spec(
     weights: PathLike | None = None,
     whitening: PathLike | None = None,
     rate: float | None = None,
+    device: str = "auto",
 ) -> WorkerSpec:
     """Complete the settings given by the caller with those of the index.
 
@@ -401,6 +404,7 @@ def resolve_spec(
         extractor: Name; default that of the index, ``default_extractor()`` for a new one.
         weights, whitening: Files; default those of the index, unless another extractor is named.
         rate: Frames per second; default that of the index, 1 for a new one.
+        device: Where the extractor computes; an index does not remember it.
 
     Raises:
         InvalidArgumentError: The rate is out of range.
@@ -419,11 +423,17 @@ def resolve_spec(
         _absolute(whitening),
         1.0 if rate is None else float(rate),
         sound=True if manifest is None else manifest.sound,
+        device=device,
     )
     if manifest is None:
         return named
     made = WorkerSpec(
-        manifest.extractor, manifest.weights, manifest.whitening, manifest.sampling_rate, sound=manifest.sound
+        manifest.extractor,
+        manifest.weights,
+        manifest.whitening,
+        manifest.sampling_rate,
+        sound=manifest.sound,
+        device=named.device,
     )
     if extractor is not None and named.extractor != made.extractor:
         # Files of one extractor do not fit another; opening it checks that its features fit the index.
