@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.videos import pan
-from vidkin.features import find_content_boxes
+from vidkin.features import LINES_OF_PICTURE, find_content_boxes
 from vidkin.features.views import overlap
 
 FRAMES = 16
@@ -82,6 +82,21 @@ def test_nothing_to_find() -> None:
         0,
         4,
     )  # one frame says nothing about what stays
+
+
+def test_a_picture_in_a_page_of_many_lines_is_found_where_more_of_them_are_examined() -> None:
+    page = np.full((2, 256, 256, 3), 250, np.uint8)
+    page[:, :, 4:256:8] = 30  # 32 lines from top to bottom, and a picture beside them
+    page[:, 90:170, 60:140] = moving(80, 80, 2)[:1]
+    truth = (60 / 256, 90 / 256, 140 / 256, 170 / 256)
+    found = {
+        most: max(
+            (overlap(tuple(box), truth) for box in find_content_boxes(page, only_lines=True, most_lines=most).tolist()),
+            default=0.0,
+        )
+        for most in (20, LINES_OF_PICTURE)
+    }
+    assert found[20] < 0.7 < found[LINES_OF_PICTURE]
 
 
 def test_never_more_than_four() -> None:

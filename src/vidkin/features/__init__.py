@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vidkin.features.views import (
         DISTINCT_VIEWS,
         GRID,
+        LINES_OF_PICTURE,
         ViewPlan,
         check_views,
         describe_views,
@@ -46,6 +47,7 @@ __all__ = [
     "DISTINCT_VIEWS",
     "FITTING_EDITS",
     "GRID",
+    "LINES_OF_PICTURE",
     "BackboneExtractor",
     "ClassicalExtractor",
     "ClipExtractor",

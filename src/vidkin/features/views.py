@@ -47,8 +47,8 @@ _MOST_FRAMES = 24
 _EDGE = 5.0
 # Share of frames in which a pixel of a line shows an edge, averaged along the side of a box.
 _LEAST_COVERAGE = 0.5
-# Lines examined in either direction, and boxes returned.
-_MOST_LINES = 20
+# Lines examined in either direction, of a single picture in which nothing moves, and boxes returned.
+_MOST_LINES, LINES_OF_PICTURE = 20, 40
 MOST_BOXES = 4
 _SMALLEST_SIDE = 0.18
 # An inset that shows a room has lines inside; the rectangles they form with its sides are smaller than the inset.
@@ -307,7 +307,11 @@ def _chosen(frames: Frames, rows: NDArray[np.bool_]) -> Frames:
 
 
 def find_content_boxes(
-    images: NDArray[np.uint8], *, between_bars: bool = False, only_lines: bool = False
+    images: NDArray[np.uint8],
+    *,
+    between_bars: bool = False,
+    only_lines: bool = False,
+    most_lines: int = _MOST_LINES,
 ) -> NDArray[np.float32]:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
@@ -322,6 +326,7 @@ def find_content_boxes(
         images: [T, H, W, 3] uint8, frames of one video.
         between_bars: Examine only the picture between the black bars of each frame; boxes are shares of that picture.
         only_lines: Leave out the rectangle around everything that changes.
+        most_lines: Lines examined in either direction: a page has more of them than its picture has sides.
 
     Returns:
         At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
@@ -331,7 +336,7 @@ def find_content_boxes(
     chosen = np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))
     small = look_at(images).luma[chosen] if between_bars else small_luma(images[chosen])
     across, down = _persistence(small), _persistence(small.transpose(0, 2, 1))
-    columns, rows = _spans(_lines(across)), _spans(_lines(down))
+    columns, rows = _spans(_lines(across, most_lines)), _spans(_lines(down, most_lines))
     sides = [_coverage(across, columns[:, end], rows) for end in (0, 1)]
     sides += [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
     least = np.minimum(np.minimum(sides[0], sides[1]), np.minimum(sides[2], sides[3]))
@@ -412,12 +417,12 @@ def _largest_of_three(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return largest
 
 
-def _lines(persistence: NDArray[np.float32]) -> list[int]:
+def _lines(persistence: NDArray[np.float32], most: int) -> list[int]:
     """Positions of the lines with the most persistent pixels, and of the borders."""
     strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(axis=1)
     peak = (strength >= _largest_of_three(strength)) & (strength >= _SMALLEST_SIDE * _SIDE * 0.5)
     places = np.flatnonzero(peak)
-    best = places[np.argsort(-strength[places], kind="stable")[:_MOST_LINES]].tolist()
+    best = places[np.argsort(-strength[places], kind="stable")[:most]].tolist()
     return sorted({0, _SIDE, *best})
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import find_content_boxes
+from vidkin.features import LINES_OF_PICTURE, find_content_boxes
 from vidkin.index import Match, VideoRecord
 from vidkin.index.query.exact_times import refine_segment
 from vidkin.media import thumbnail
@@ -262,7 +262,8 @@ async def list_rectangles(
         source = open_source(site, video=video, upload=upload)
         source.open().close()
         frame = thumbnail(source.path, min(time, max(source.duration - 0.1, 0.0)), short_side=360, threads=1)
-        boxes = find_content_boxes(np.stack([frame, frame]), only_lines=True).tolist()
+        pictures = np.stack([frame, frame])
+        boxes = find_content_boxes(pictures, only_lines=True, most_lines=LINES_OF_PICTURE).tolist()
         return [(left, top, right, bottom) for left, top, right, bottom in boxes]
 
     return await site.pictures.run(work)
