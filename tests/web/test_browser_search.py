@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
+from tests.support.sounds import tune, write_sounds
 from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library
+from vidkin import Index
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -134,3 +136,34 @@ def test_where_nothing_is_found_parts_of_the_picture_are_offered(
         page.keyboard.press("Enter")
         page.wait_for_url("**box=**")
         expect(page.locator(".match").first).to_contain_text("co", timeout=60_000)
+
+
+def test_the_score_of_a_search_is_that_of_the_witness_that_is_chosen(browser: Browser, tmp_path: Path) -> None:
+    """One tune under two photographs: the same sound over another picture, and two takes that look alike."""
+    write_sounds(tmp_path / "rocket.mp4", [tune(6, seed=1)], pictures="rocket")
+    write_sounds(tmp_path / "coffee.mp4", [tune(6, seed=1)], pictures="coffee")
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+    with served(tmp_path / "library.vidkin") as address, new_page(browser) as page:
+        page.goto(f"{address}search")
+        page.get_by_label("Choose a video or picture").set_input_files(tmp_path / "rocket.mp4")
+        own = page.locator(".match").filter(has_text="rocket.mp4")
+        expect(own).to_contain_text("sound 1.00", timeout=60_000)  # what the sound says is beside the picture's score
+        expect(page.locator(".match").filter(has_text="coffee.mp4")).to_have_count(0)
+        page.get_by_label("Score of").select_option("sound")
+        page.get_by_role("button", name="Search", exact=True).click()
+        other = page.locator(".match").filter(has_text="coffee.mp4")
+        expect(other).to_contain_text("sound 1.00", timeout=60_000)
+        expect(other.locator(".tag[title='The same sound over another picture.']")).to_have_count(1)
+        page.get_by_label("Score of").select_option("both")
+        page.get_by_role("button", name="Search", exact=True).click()
+        expect(other).to_have_count(0, timeout=60_000)
+        expect(own).to_have_count(1, timeout=60_000)
+        # The same choice where duplicates are looked for; what only sounds the same cannot be removed.
+        page.goto(f"{address}duplicates")
+        page.locator("#wish [name=by]").select_option("sound")
+        page.get_by_role("button", name="Find duplicates").click()
+        copy = page.locator(".member:not(.best)")
+        expect(copy).to_contain_text("only the sound is the same", timeout=60_000)
+        expect(copy).to_contain_text("sound 1.00")
+        expect(copy.get_by_label("remove", exact=False)).to_have_count(0)

@@ -320,7 +320,7 @@ def _clips(recording: Recording, size: ClipSize, folder: Path) -> Iterator[Query
 _Sound = NDArray[np.float32]
 
 SOUND_EDIT_RATE = 44_100
-"""_Sound per second of sounds that are edited."""
+"""Samples per second of sounds that are edited."""
 
 # Loudness is made even before another sound is laid over it; how loud a sound is below noise, and the noise.
 _EVEN, _BELOW_NOISE, _NOISE = (("dynaudnorm", "f=500:g=31"),), 0.5, 0.06
@@ -336,7 +336,7 @@ class SoundEdit:
         filters: Filters of FFmpeg, by name and options, one after the other.
         under: What is laid over it afterwards: noise (10 dB below), or another sound as loud as it is.
         channel: The only channel that is kept; None keeps all.
-        rate: _Sound per second.
+        rate: Samples per second.
         is_mono: Whether channels are mixed into one.
         bit_rate: Of the compression.
         start, seconds: Which part is kept; None keeps all.
@@ -431,7 +431,7 @@ def read_samples(path: Path, start: float = 0.0, end: float | None = None) -> _S
 
 
 def _filtered(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Sound:
-    """_Sound [2, S] after filters of FFmpeg."""
+    """Samples [2, S] after filters of FFmpeg."""
     if not filters:
         return samples
     graph = Graph()
