@@ -40,8 +40,9 @@ _logger = logging.getLogger(__name__)
 _ONE_SOUND, _LEAST_HEARD, _LEAST_LANDMARKS = 0.3, 5.0, 40
 # What recurs by its sound runs at its own speed, or at that of film on television.
 _SLOWEST, _FASTEST = 0.95, 1.05
-# A stretch that the pictures share as well is not told twice: this share of it.
-_SEEN = 0.5
+# A stretch that the pictures share as well is not told twice: this share of it; and how many of a group the pictures of
+# the others are compared with.
+_SEEN, _LOOKED_AT = 0.5, 8
 
 
 def find_recurring_by(
@@ -180,7 +181,7 @@ def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> Fitte
 def _with_pictures(
     groups: Iterable[RecurringGroup], records: Sequence[VideoRecord], parts: SearchParts
 ) -> list[RecurringGroup]:
-    """The groups, each occurrence with what the pictures say by stored features, compared with those of the first."""
+    """The groups, each occurrence with the best that its pictures say, by stored features, of it and the first few."""
     by_path = {record.path: record for record in records}
 
     def look(one: Occurrence) -> FrameFeatures | None:
@@ -194,14 +195,16 @@ def _with_pictures(
 
     seen = []
     for group in groups:
-        first, *others = group.occurrences
-        shown = look(first)
-        scores: list[float | None] = []
-        for one in others:
-            other = None if shown is None else look(one)
-            scores.append(None if shown is None or other is None else parts.scorer.score(shown, [other])[0].score)
-        best = max((score for score in scores if score is not None), default=None)
-        marked = [replace(one, picture=score) for one, score in zip(group.occurrences, [best, *scores], strict=True)]
+        shown = [look(one) for one in group.occurrences]
+        best: list[float | None] = [None] * len(shown)
+        for place, one in enumerate(shown):
+            for number, other in enumerate(shown[: min(place, _LOOKED_AT)]):
+                if one is None or other is None:
+                    continue
+                score = parts.scorer.score(one, [other])[0].score
+                for which in (place, number):
+                    best[which] = max(best[which] or 0.0, score)
+        marked = [replace(one, picture=score) for one, score in zip(group.occurrences, best, strict=True)]
         seen.append(replace(group, occurrences=tuple(marked)))
     return seen
 
