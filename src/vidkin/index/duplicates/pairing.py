@@ -49,7 +49,7 @@ _PREDICTED_LESS = 0.25
 # Number of videos, and of those to look up among them, from which all are compared at once by what they show on
 # average: reading that of all takes about as long as looking up five of them. With fewer, a search for each costs
 # little.
-_FEWEST_JOINED, _FEWEST_ASKING = 128, 5
+_FEWEST_JOINED, _FEWEST_ASKING = 512, 5
 # Then the true ones come earlier: of 196 edited copies among 1,268 videos, no family fell apart with ten neighbors in
 # place of twenty. What is flipped or turned is nearest of all to the few that show it so.
 _FEWER_JOINED, _TURNED_JOINED = 2, 6
