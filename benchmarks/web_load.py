@@ -4,7 +4,8 @@
 
 An index of synthetic records stands for a large collection, and one real video for pictures and bytes. The style sheet
 needs no index: the rows beside it say what the index costs. The last row is the library while other connections are
-stuck: uploads that never send a byte and downloads that nobody reads.
+stuck: uploads that never send a byte and downloads that nobody reads. A second table has the pages for one client
+alone, and the slowest of all its requests, which should take 300 ms at most.
 """
 
 from __future__ import annotations
@@ -36,6 +37,20 @@ from vidkin.rendering.machine import describe_machine
 _STUCK = 16
 _AT_A_TIME = 8
 _TURNS = 5
+# Milliseconds that no page should take for one client alone, and the pages that a person opens.
+_MOST_ALONE = 300
+_PAGES = {
+    "library": "/",
+    "library, sorted by length": "/?sort=duration&page=7",
+    "library, filtered by name": "/?q=video+042",
+    "a video": "/videos/{number}",
+    "search": "/search",
+    "duplicates": "/duplicates",
+    "what recurs": "/recurring",
+    "list of shots": "/shots",
+    "map": "/map",
+    "review": "/review",
+}
 _local = threading.local()
 
 
@@ -55,7 +70,8 @@ def main() -> None:
             number = next(record.id for record in collection.videos() if record.path == str(video))
         with served(index) as port:
             rows = measure(port, number, options.requests)
-    text = page(rows, options.videos)
+            alone = measure_alone(port, number, options.requests)
+    text = page(rows, alone, options.videos)
     print(text)
     if options.output is not None:
         options.output.write_text(text, encoding="utf-8")
@@ -87,7 +103,16 @@ def measure(port: int, number: int, count: int) -> list[tuple[str, float, float,
     return rows
 
 
-def load(port: int, address: str, count: int) -> list[float]:
+def measure_alone(port: int, number: int, count: int) -> list[tuple[str, float, float]]:
+    """Of each page for one client alone: its name, median and longest milliseconds."""
+    times: dict[str, list[float]] = {name: [] for name in _PAGES}
+    for _ in range(_TURNS):
+        for name, address in _PAGES.items():
+            times[name] += load(port, address.format(number=number), max(count // _TURNS // 10, 2), clients=1)
+    return [(name, float(np.median(each)), max(each)) for name, each in times.items()]
+
+
+def load(port: int, address: str, count: int, clients: int = _AT_A_TIME) -> list[float]:
     """Milliseconds of each request, of clients that keep their connections."""
     headers = {"Range": "bytes=0-65535"}
 
@@ -101,8 +126,8 @@ def load(port: int, address: str, count: int) -> list[float]:
         assert answer.status in (200, 206), answer.status
         return 1000 * (time.perf_counter() - began)
 
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        list(pool.map(ask, range(2 * _AT_A_TIME)))
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(ask, range(2 * clients)))
         return list(pool.map(ask, range(count)))
 
 
@@ -135,8 +160,10 @@ def served(index: Path) -> Iterator[int]:
         server.send_signal(signal.SIGINT)
 
 
-def page(rows: list[tuple[str, float, float, float]], videos: int) -> str:
+def page(rows: list[tuple[str, float, float, float]], alone: list[tuple[str, float, float]], videos: int) -> str:
     """The results as Markdown."""
+    pages = [f"| {name} | {median:.1f} | {longest:.1f} |" for name, median, longest in alone]
+    slowest_page, _, most = max(alone, key=lambda row: row[2])
     lines = [f"| {name} | {rate:.0f} | {median:.1f} | {slowest:.1f} |" for name, rate, median, slowest in rows]
     return "\n".join(
         [
@@ -151,6 +178,15 @@ def page(rows: list[tuple[str, float, float, float]], videos: int) -> str:
             "",
             f"Left open are {_STUCK} uploads that never send a byte, of which the server takes eight at a time,",
             f"and {_STUCK} downloads that nobody reads.",
+            "",
+            "One client alone:",
+            "",
+            "| page | median, ms | longest, ms |",
+            "|---|---|---|",
+            *pages,
+            "",
+            f"The longest request of all was {most:.0f} ms ({slowest_page}); "
+            f"{_MOST_ALONE} ms {'are held' if most <= _MOST_ALONE else 'are MISSED'}.",
             "",
             f"Measured on {describe_machine()}, by `python benchmarks/web_load.py --output docs/results/web.md`.",
             "",

@@ -6,7 +6,8 @@
 Takes an index of real videos whose duplicates were found, and a folder with at least one training; shots and both maps
 are computed if nobody did. The pages show where videos and trainings lie: make both in folders that anybody could have,
 such as /home/ada/Videos. Besides the pictures it prints what is wider than its screen. With --docs the light pictures
-at 1400 pixels are stored there, too, small enough for the documentation.
+at 1400 pixels are stored there, too, small enough for the documentation; of the main pages those of the other widths as
+well.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.web.browser import new_page, open_browser, served
 WIDTHS = {1400: 900, 768: 1024, 400: 800}
 _SCHEMES = ("light", "dark")
 _QUALITY, _WIDTH_IN_DOCS = 70, 1000
+_AT_EVERY_WIDTH = ("library", "search", "shots")
 # Milliseconds for what comes by itself: pictures, maps, comparisons.
 _SETTLE, _PATIENCE = 800, 30_000
 # Posters are made when they are first asked for; a picture that is far below the screen is not.
@@ -61,8 +63,9 @@ def main() -> None:
                 for scheme in options.schemes:
                     picture = take(browser, address + path, act, (width, WIDTHS[width]), scheme)
                     (options.output / f"{name}-{width}-{scheme}.png").write_bytes(picture)
-                    if options.docs is not None and (width, scheme) == (1400, "light"):
-                        store_small(picture, options.docs / f"web-{name}.webp")
+                    if options.docs is not None and scheme == "light" and (width == 1400 or name in _AT_EVERY_WIDTH):
+                        suffix = "" if width == 1400 else f"-{width}"
+                        store_small(picture, options.docs / f"web-{name}{suffix}.webp")
 
 
 def prepare(browser: Browser, address: str) -> dict[str, Any]:

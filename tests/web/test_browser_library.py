@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.support.videos import broken_off
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library, make_library
 from vidkin.index import Index, SerialExecutor
@@ -170,6 +171,75 @@ def test_copies_of_a_selection_are_shown_and_what_is_removed_comes_back(page: Pa
     expect(page.locator(".card")).to_have_count(3)
     page.locator("#messages").get_by_role("button", name="Add again").click()
     expect(page.locator(".card")).to_have_count(4)
+
+
+def test_shots_of_a_selection_are_found_and_messages_stay_above_the_bar(browser: Browser, address: str) -> None:
+    with new_page(browser, width=400, height=800) as page:
+        page.goto(address)
+        page.locator(".card", has_text="rocket").locator("a").first.focus()
+        page.keyboard.press("x")
+        page.locator(".card", has_text="broken.mp4").locator("a").first.focus()
+        page.keyboard.press("x")
+        page.get_by_role("button", name="Find shots").click()
+        message = page.locator("#messages p")
+        expect(message).to_contain_text("Shots of 1 video are known now; 1 could not be read: ", timeout=60_000)
+        expect(page.locator("#work")).to_be_hidden()
+        bar = page.get_by_role("region", name="Selection")
+        # Wherever the page is scrolled to; the bar has several rows here.
+        for place in (0, 100_000):
+            page.evaluate("place => scrollTo(0, place)", place)
+            above, below = message.bounding_box(), bar.bounding_box()
+            assert above is not None
+            assert below is not None
+            assert below["height"] > 100
+            assert above["y"] + above["height"] <= below["y"], (above, below)
+        # At the end of the page the message covers no card.
+        last = page.locator(".card").last.bounding_box()
+        assert last is not None
+        assert last["y"] + last["height"] <= above["y"] + 1, (last, above)
+        page.goto(f"{address}?shots=yes")
+        expect(page.locator(".card .name")).to_have_text(["rocket & <b>.mp4"])
+
+
+def test_a_selection_is_split_into_shots(page: Page, tmp_path: Path) -> None:
+    for name in ("coffee.mp4", "rocket"):
+        page.locator(".card", has_text=name).locator("a").first.focus()
+        page.keyboard.press("x")
+    page.get_by_role("button", name="Split into shots...").click()
+    page.get_by_role("dialog").get_by_label("New or empty folder").fill(str(tmp_path / "shots"))
+    page.keyboard.press("Enter")
+    expect(page.locator("#messages")).to_contain_text(f"2 files of 2 videos in {tmp_path / 'shots'}.", timeout=60_000)
+    written = {str(file.relative_to(tmp_path / "shots")) for file in (tmp_path / "shots").rglob("*.mp4")}
+    assert written == {"coffee/coffee-001.mp4", "rocket & _b_/rocket & _b_-001.mp4"}
+    # The folder is in use now.
+    page.get_by_role("button", name="Split into shots...").click()
+    page.get_by_role("dialog").get_by_role("button", name="Split", exact=True).click()
+    expect(page.locator("#messages")).to_contain_text("there are files in it; name a new folder")
+
+
+def test_videos_with_copies_and_damaged_ones_are_filtered(browser: Browser, tmp_path: Path) -> None:
+    library = make_library(tmp_path)
+    cut = broken_off(library.folder / "rocket & <b>.mp4", library.folder / "cut off.mp4")
+    with Index.open(library.index) as index:
+        index.add(cut, executor=SerialExecutor(index.worker_spec))
+        index.reject(library.folder / "rocket & <b>.mp4", cut)
+        index.duplicates()
+    with served(library.index) as address, new_page(browser) as page:
+        page.goto(address)
+        names = page.locator(".card .name")
+        expect(names).to_have_count(5)
+        page.get_by_text("More filters").click()
+        page.get_by_label("Copies").select_option("known")
+        expect(names).to_have_text(["coffee.mp4", "copy.mp4"])
+        page.get_by_label("Copies").select_option("none known")
+        expect(names).to_have_text(["broken.mp4", "cut off.mp4", "rocket & <b>.mp4"])
+        page.get_by_label("Show", exact=True).select_option("partly damaged")
+        expect(names).to_have_text(["cut off.mp4"])
+        expect(page.locator(".card strong")).to_have_text(re.compile("the file is cut off"))
+        page.get_by_label("Show", exact=True).select_option("all")
+        # A broken card is a folder and a cause, each whole.
+        facts = page.locator(".card", has_text="broken.mp4").locator(".facts")
+        assert re.match(r"videos\s*[^\s,]", facts.inner_text()), facts.inner_text()
 
 
 def test_a_folder_is_chosen_and_added(page: Page, own: Library) -> None:

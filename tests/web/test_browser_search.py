@@ -14,6 +14,8 @@ from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library
 from vidkin import Index
+from vidkin.rendering.text import describe_parts
+from vidkin.similarity import Segment
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -75,6 +77,28 @@ def test_a_match_plays_on_one_screen_with_the_query(browser: Browser, address: s
         page.get_by_role("button", name="Close", exact=True).click()
         expect(page.locator("#target video")).to_have_count(0)
         expect(page.locator("#query .thin")).to_have_count(1)
+
+
+def test_a_match_says_in_words_that_it_is_turned_and_a_part_of_the_picture(browser: Browser, address: str) -> None:
+    """The features of this index do not find turned copies: the server's answer becomes that of one that does."""
+    box = (0.0, 0.0, 0.5, 0.5)
+
+    def turn(route: Route) -> None:
+        answer = route.fetch().json()
+        segment = answer["matches"][0]["segments"][0]
+        segment["turned"], segment["target_box"] = 90, box
+        segment["part"] = describe_parts(Segment(0.0, 1.0, 0.0, 1.0, 0.9, target_box=box))
+        route.fulfill(json=answer)
+
+    with new_page(browser) as page:
+        page.route("**/api/search", turn)
+        page.goto(address)
+        video = (page.get_by_role("link", name="coffee.mp4").get_attribute("href") or "").rpartition("/")[2]
+        page.goto(f"{address}search?video={video}")
+        best = page.locator(".match").first
+        expect(best).to_contain_text("upper left 50 % of file", timeout=60_000)
+        expect(best).to_contain_text("turned 90 degrees")
+        expect(page.locator(".match").nth(1)).not_to_contain_text("turned")
 
 
 def test_a_file_that_cannot_be_read_clears_the_answer_and_is_named_in_red(

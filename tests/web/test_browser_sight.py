@@ -165,7 +165,9 @@ def test_all_can_be_seen_and_reached_by_tab(browser: Browser, numbers: tuple[str
     with new_page(browser, width=360, height=800) as page:
         page.goto(address + path)
         act(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        for width in (768, 400, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert page.evaluate(f"{SIGHT}.faults()") == [], scheme

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
 from tests.support.videos import encode, pan
-from tests.web.conftest import Connect, finish_job, number_of
+from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.index import Index, SerialExecutor
 from vidkin.media import probe, read_frames
 
@@ -71,3 +72,45 @@ def test_shots_that_are_not_there_are_refused(film: tuple[TestClient, int, Path]
     refused = client.post(f"/api/videos/{number}/clips", json={"shots": [4]})
     assert refused.json()["detail"] == "shots of this video are numbered from 1 to 3, got 4"
     assert client.get(f"/videos/{number}/clip?shot=2").status_code == 404
+
+
+def test_all_shots_of_several_videos_become_files_in_a_folder_of_each(
+    film: tuple[TestClient, int, Path], tmp_path: Path
+) -> None:
+    client, number, _ = film
+    other = tmp_path / "other"
+    other.mkdir()
+    encode(other / "film.mp4", [*pan("chelsea", 20), *pan("rocket", 15)])  # the same name, shots not known
+    (other / "broken.mp4").write_bytes(b"no video at all" * 50)
+    Image.fromarray(next(pan("coffee", 1))).save(other / "still.png")
+    with Index.open(tmp_path / "i.vidkin") as index:
+        index.add(other, images=True, executor=SerialExecutor(index.worker_spec))
+    numbers = {video["path"]: video["id"] for video in client.get("/api/videos").json()["videos"]}
+    assert len(numbers) == 4
+    body = {"videos": [number, *(each for each in numbers.values() if each != number)], "folder": str(tmp_path / "out")}
+    ended = finish_job(client, client.post("/api/clips", json=body).json())
+    assert ended["state"] == "done", ended
+    assert ended["title"] == "Split 4 videos into shots"
+    result = ended["result"]
+    assert (result["videos"], result["files"], result["folder"]) == (2, 5, str(tmp_path / "out"))
+    causes = {Path(each["path"]).name: each["cause"] for each in result["failed"]}
+    assert causes["still.png"] == "a photograph has no shots; select videos"
+    assert "broken.mp4" in causes["broken.mp4"]
+    second = f"film-{numbers[str(other / 'film.mp4')]}"
+    written = {each.name: sorted(file.name for file in each.iterdir()) for each in (tmp_path / "out").iterdir()}
+    assert written == {
+        "film": ["film-001.mp4", "film-002.mp4", "film-003.mp4"],
+        second: ["film-001.mp4", "film-002.mp4"],
+    }
+    assert round(probe(tmp_path / "out" / second / "film-002.mp4").duration, 1) == 1.5
+    again = client.post("/api/clips", json=body)
+    assert again.status_code == 422
+    assert "there are files in it; name a new folder" in again.json()["detail"]
+
+
+def test_a_server_that_only_shows_splits_nothing(library: Library, connect: Connect, tmp_path: Path) -> None:
+    client = connect(library.index, read_only=True)
+    refused = client.post("/api/clips", json={"videos": [0], "folder": str(tmp_path / "out")})
+    assert refused.status_code == 422
+    assert "--read-only" in refused.json()["detail"]
+    assert not (tmp_path / "out").exists()

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.web.conftest import HOST
+from tests.web.conftest import HOST, finish_job
 from tests.web.synthetic import fill
-from vidkin.index import Index
+from vidkin.index import Index, Occurrence, RecurringGroup
+from vidkin.index.storage.decisions import Decisions
 from vidkin.web import Settings, create_app
+from vidkin.web.found_recurring import FoundRecurring, RecurringWish
+from vidkin.web.site import Site
 
 pytestmark = pytest.mark.large
 
@@ -21,20 +25,29 @@ _MOST = 0.3
 ADDRESSES = (
     "/",
     "/?q=video+00307",
-    "/?sort=duration&min_seconds=100&folder=/videos/07&page=2",
+    "/?sort=duration&min_seconds=100&folder={root}/07&page=2",
     "/?list=seen&shots=no",
     "/?copies=no",
     "/shots?q=07",
     "/search",
+    "/?copies=yes",
     "/duplicates",
+    "/duplicates?page=3&sort=savings",
+    "/api/duplicates",
+    "/recurring",
+    "/recurring?page=3",
+    "/api/recurring",
+    "/match?video=77&target=78",
     "/review",
     "/map",
+    "/api/map",
+    "/api/map/shots",
     "/experiments",
     "/api",
     "/videos/77",
     "/videos/77/shots",
     "/api/videos/numbers",
-    "/api/library/folders?under=/videos",
+    "/api/library/folders?under={root}",
     "/api/computer/folders",
     "/api/lists",
     "/api/review/history",
@@ -44,18 +57,44 @@ ADDRESSES = (
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    path: Path = tmp_path_factory.mktemp("many") / "many.vidkin"
-    fill(path, 10_000)
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("many")
+
+
+@pytest.fixture(scope="module")
+def client(root: Path) -> Iterator[TestClient]:
+    """Of an index that knows all there is to show: 500 groups of copies, 300 recurring parts of 10 files, a map."""
+    path = root / "many.vidkin"
+    fill(path, 10_000, root=root / "videos")
     with Index.open(path) as index:
         index.change_list("seen", add=[record.path for record in index.videos()[:20]])
-    with TestClient(create_app(path, Settings()), base_url=HOST) as opened:
+    app: Any = create_app(path, Settings())
+    with TestClient(app, base_url=HOST) as opened:
         opened.get("/", headers={"Accept": "text/html"})  # templates are compiled once
+        show_recurring(app.inner.state.site)
+        ended = finish_job(opened, opened.post("/api/map", json={"method": "pca"}).json())
+        assert ended["state"] == "done", ended
+        assert opened.get("/api/duplicates").json()["total"] == 500
         yield opened
 
 
+def show_recurring(site: Site) -> None:
+    """An opening that ten files share, 300 times, as a search finds it."""
+    listing = site.index.listing()
+    groups = []
+    for first in range(0, 3000, 10):
+        occurrences = tuple(
+            Occurrence(path=record.path, start=0.0, end=0.5, score=0.9)
+            for record in listing.records[first : first + 10]
+        )
+        groups.append(RecurringGroup(occurrences, "opening", 10_000))
+    decisions = site.index.place.version(Decisions.FILE)
+    site.recurring.found = FoundRecurring(RecurringWish(), tuple(groups), (), listing, decisions)
+
+
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_a_page_takes_less_than_three_tenths_of_a_second(client: TestClient, address: str) -> None:
+def test_a_page_takes_less_than_three_tenths_of_a_second(client: TestClient, root: Path, address: str) -> None:
+    address = address.replace("{root}", str(root / "videos"))
     took = []
     for _ in range(3):
         began = time.process_time()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -21,13 +22,14 @@ from vidkin.shots import find_shot_format, shot_format_names
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of ``film & co.mp4`` at 10 frames a second, cut at 2 s and 4 s, and of ``other.mp4``."""
+    """Of ``film & co.mp4`` at 10 frames a second, cut at 2 s and 4 s, and of ``a folder/other.mp4``."""
     root = tmp_path_factory.mktemp("shots")
     frames = [frame for name in ("coffee", "rocket", "astronaut") for frame in pan(name, 20)]
     encode(root / "film & co.mp4", frames)
     with Index.open(root / "i.vidkin", extractor="classical", create=True) as opened:
-        encode(root / "other.mp4", pan("rocket", 20))
-        opened.add([root / "film & co.mp4", root / "other.mp4"], executor=SerialExecutor(opened.worker_spec))
+        (root / "a folder").mkdir()
+        encode(root / "a folder" / "other.mp4", pan("rocket", 20))
+        opened.add([root / "film & co.mp4", root / "a folder"], executor=SerialExecutor(opened.worker_spec))
     return root / "i.vidkin"
 
 
@@ -42,6 +44,12 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     address = f"/api/videos/{number}/shots"
     assert f'href="/videos/{number}/shots"' in client.get("/shots?q=film").text
     assert "No video fits" in client.get("/shots?q=nothing").text
+    # By name, whatever the folders are called, and with the folder of each.
+    cards = re.findall(r'title="([^"]+)".*?class="facts">([^<]+)<', client.get("/shots").text, re.DOTALL)
+    assert [(Path(path).name, folder) for path, folder in cards[-2:]] == [
+        ("film &amp; co.mp4", index.parent.name),
+        ("other.mp4", "a folder"),
+    ]
     assert "Shots of film &amp; co.mp4" in client.get(f"/videos/{number}/shots").text
     assert client.get(address).json() is None
     answer = client.get(f"{address}/edl")

@@ -1,9 +1,9 @@
-"""Shots as files: chosen ones joined to a new clip, or each as a file of its own in a folder."""
+"""Shots as files: chosen ones joined to a new clip, or each as a file of its own in a folder, also of many videos."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,20 +12,22 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from vidkin.errors import InvalidArgumentError
+from vidkin._base.files import IMAGE_EXTENSIONS, safe_name
+from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
-from vidkin.media import join_spans, split_exactly
+from vidkin.media import Piece, join_spans, split_exactly
+from vidkin.rendering.text import number, printable
 from vidkin.shots import Shot, ShotDetection
 from vidkin.web.files import open_record, stream_path
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.removals import check_folder
-from vidkin.web.shots import stored_shots
+from vidkin.web.shots import detect_shots_of, stored_shots
 from vidkin.web.site import CurrentSite, Page, Site, base_name, safe_stem
 
 router = APIRouter(tags=["shots"])
 clips_page = Page(router)
 
-_MOST_SHOTS = 5000
+_MOST_SHOTS, _MOST_VIDEOS = 5000, 10_000
 
 ShotNumbers = Annotated[list[int], Field(max_length=_MOST_SHOTS)]
 
@@ -46,9 +48,9 @@ async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobSt
     if choice.folder is not None:
         site.check_writable()
     record, shots, detection = await site.lists.run(partial(_choose, site, video, choice.shots))
-    count = f"{len(shots)} {'shot' if len(shots) == 1 else 'shots'} of {base_name(record.path)}"
+    count = f"{number(len(shots), 'shot')} of {base_name(record.path)}"
     if choice.folder is None:
-        address = f"/videos/{video}/clip?{'&'.join(f'shot={number}' for number in choice.shots)}"
+        address = f"/videos/{video}/clip?{'&'.join(f'shot={each}' for each in choice.shots)}"
 
         def join(job: Job) -> dict[str, Any]:
             _make_clip(site, record, shots, job)
@@ -58,17 +60,81 @@ async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobSt
     folder = await site.lists.run(partial(_check_empty, choice.folder))
 
     def split(job: Job) -> dict[str, Any]:
-        open_record(record).close()
-        report = split_exactly(
-            record.path,
-            folder,
+        pieces = _split(
+            record,
+            detection,
+            Path(folder),
+            lambda done, total: job.report(int(done), int(total or 0), "frames"),
             shots,
-            times=detection.frame_times,
-            on_progress=lambda done, total: job.report(int(done), int(total or 0), "frames"),
         )
-        return {"folder": folder, "files": [base_name(str(piece.path)) for piece in report.pieces]}
+        return {"folder": folder, "files": [base_name(str(piece.path)) for piece in pieces]}
 
     return site.jobs.start("clips", f"Split {count}", split, video=video).state()
+
+
+class VideosToSplit(BaseModel):
+    """Videos of the index, all of whose shots become files."""
+
+    videos: list[int] = Field(min_length=1, max_length=_MOST_VIDEOS, description="Numbers of the videos.")
+    folder: str = Field(
+        max_length=4096, description="New or empty folder of the server's computer; each video gets a folder in it."
+    )
+
+
+@router.post("/api/clips", status_code=202)
+async def split_videos(site: CurrentSite, chosen: VideosToSplit) -> JobState:
+    """Write every shot of several videos as a file, as a job: in a folder for each video, exact to the frame and with
+    sound. Shots that are not known are found first. The videos stay as they are; one that cannot be read is named in
+    the result with its cause."""
+    site.check_writable()
+    records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
+    folder = await site.lists.run(partial(_check_empty, chosen.folder))
+    return site.jobs.start(
+        "clips", f"Split {number(len(records), 'video')} into shots", partial(_split_all, site, records, folder)
+    ).state()
+
+
+def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job) -> dict[str, Any]:
+    files, failed = 0, []
+    taken: set[str] = set()
+    for done, record in enumerate(records):
+        name = safe_name(Path(record.path).stem)
+        if name.casefold() in taken:
+            name = f"{name}-{record.id}"
+        taken.add(name.casefold())
+
+        def report(*_: float | None, done: int = done, path: str = record.path) -> None:
+            job.report(done, len(records), base_name(path))
+
+        try:
+            report()
+            if Path(record.path).suffix.lower() in IMAGE_EXTENSIONS:
+                raise InvalidArgumentError("a photograph has no shots; select videos")
+            detect_shots_of(site, record, report)
+            files += len(_split(record, stored_shots(site, record), Path(folder, name), report))
+        except VidkinError as error:
+            failed.append({"path": printable(record.path), "cause": printable(str(error))})
+            job.note(f"{record.path}: {error}")
+    return {"folder": printable(folder), "videos": len(records) - len(failed), "files": files, "failed": failed}
+
+
+def _split(
+    record: VideoRecord,
+    detection: ShotDetection,
+    folder: Path,
+    on_progress: Callable[[float, float | None], None],
+    shots: Sequence[Shot] | None = None,
+) -> tuple[Piece, ...]:
+    """Write shots of a video, by default all, as files into a folder."""
+    open_record(record).close()  # what is not the file that was indexed is not cut
+    report = split_exactly(
+        record.path,
+        folder,
+        detection.shots if shots is None else shots,
+        times=detection.frame_times,
+        on_progress=on_progress,
+    )
+    return report.pieces
 
 
 @router.get("/videos/{video}/clip", response_class=Response)
@@ -112,10 +178,10 @@ def _choose(site: Site, video: int, numbers: Sequence[int]) -> tuple[VideoRecord
     record = site.index.record(video)
     detection = stored_shots(site, record)
     count = len(detection.shots)
-    if wrong := [number for number in numbers if not 1 <= number <= count]:
+    if wrong := [each for each in numbers if not 1 <= each <= count]:
         raise InvalidArgumentError(f"shots of this video are numbered from 1 to {count}, got {wrong[0]}")
     chosen = sorted(set(numbers)) or range(1, count + 1)
-    return record, [detection.shots[number - 1] for number in chosen], detection
+    return record, [detection.shots[each - 1] for each in chosen], detection
 
 
 def _key(record: VideoRecord, shots: Sequence[Shot]) -> str:

@@ -82,6 +82,10 @@ RecurringList: Any = answer_model(
 )
 
 
+# An occurrence as it is shown: its place in the group, its values, and those of the group.
+_Part = tuple[int, Mapping[str, Any], Mapping[str, Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class WantedOccurrence:
     """An occurrence of a group as a person wants it.
@@ -120,14 +124,16 @@ async def show_recurring(
     def prepare() -> dict[str, Any]:
         shown = site.recurring
         recurring = _list(site)
-        files = _files(site, recurring["groups"])
-        pages = max(-(-len(files) // _A_PAGE), 1)
+        parts = _parts_of_files(site, recurring["groups"])
+        pages = max(-(-len(parts) // _A_PAGE), 1)
         page = min(number, pages)
+        shown_parts = parts[(page - 1) * _A_PAGE : page * _A_PAGE]
         return {
             "able": site.index.has_segments,
             "is_empty": site.is_empty(),
             "recurring": recurring,
-            "files": files[(page - 1) * _A_PAGE : page * _A_PAGE],
+            "files": [_file_values(site, record, own) for record, own in shown_parts],
+            "all_files": len(parts),
             "page": page,
             "pages": pages,
             "is_behind": site.index.has_segments
@@ -292,33 +298,31 @@ def _occurrence_values(one: Occurrence, records: Mapping[str, VideoRecord]) -> d
     }
 
 
-def _files(site: Site, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each file in which something recurs, with its parts in order of time, as the page draws them."""
-    parts: dict[str, list[dict[str, Any]]] = {}
-    order: list[str] = []
+def _parts_of_files(site: Site, groups: Sequence[Mapping[str, Any]]) -> list[tuple[VideoRecord, list[_Part]]]:
+    """The files in which something recurs, by path, each with its parts."""
+    parts: dict[str, list[_Part]] = {}
     for group in groups:
-        for place, one in enumerate(group["occurrences"]):
-            if group["kind"] == "copy":
-                continue
-            if one["path"] not in parts:
-                order.append(one["path"])
-            known = {name: group[name] for name in ("key", "letter", "color", "kind", "name")}
-            parts.setdefault(one["path"], []).append({**one, "file": one["name"], **known, "place": place})
-    records = {record.path: record for record in site.index.listing().records}
-    files = []
-    for path in sorted(order):
-        record = records.get(path)
-        if record is None:
+        if group["kind"] == "copy":
             continue
-        gone = is_gone(path)
-        files.append(
-            {
-                "id": record.id,
-                "name": base_name(path),
-                "duration": record.duration,
-                "gone": gone,
-                "source": None if gone else source_item(site, video=record.id),
-                "parts": sorted(parts[path], key=lambda part: part["start"]),
-            }
-        )
-    return files
+        for place, one in enumerate(group["occurrences"]):
+            parts.setdefault(one["path"], []).append((place, one, group))
+    records = {record.path: record for record in site.index.listing().records}
+    return [(records[path], own) for path, own in sorted(parts.items()) if path in records]
+
+
+def _file_values(site: Site, record: VideoRecord, parts: Sequence[_Part]) -> dict[str, Any]:
+    """A file with its parts in order of time, as the page draws them."""
+    known = ("key", "letter", "color", "kind", "name")
+    values = [
+        {**one, "file": one["name"], **{name: group[name] for name in known}, "place": place}
+        for place, one, group in parts
+    ]
+    gone = is_gone(record.path)
+    return {
+        "id": record.id,
+        "name": base_name(record.path),
+        "duration": record.duration,
+        "gone": gone,
+        "source": None if gone else source_item(site, video=record.id),
+        "parts": sorted(values, key=lambda part: part["start"]),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -117,7 +118,7 @@ async def choose_video(
     q: str = "",
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """The page that lists videos to cut."""
+    """The page that lists videos to cut, by name as the library does."""
 
     def prepare() -> dict[str, Any]:
         words = q.casefold().split()
@@ -126,6 +127,7 @@ async def choose_video(
             for record in site.index.listing().records
             if record.status == "ok" and record.frames > 1 and all(word in record.path.casefold() for word in words)
         ]
+        records.sort(key=lambda record: (os.path.basename(record.path).casefold(), record.path))
         videos = [video_values(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
         return {
             "is_empty": site.is_empty(),

@@ -48,9 +48,13 @@ export function say(text, { seconds = 6, action = null } = {}) {
   if (action !== null) {
     line.append(" ", make("button", { type: "button", onclick: () => (line.remove(), action.run()) }, action.label));
   }
-  document.getElementById("messages").append(line);
+  messages.append(line);
   setTimeout(() => line.remove(), (action === null ? seconds : 20) * 1000);
 }
+
+// As much room as the messages take is left at the end of the page.
+const messages = document.getElementById("messages");
+if (messages) new ResizeObserver(() => document.documentElement.style.setProperty("--said", `${messages.offsetHeight}px`)).observe(messages);
 
 /** Follow a job by its events; calls onState with every state and resolves with the last one. */
 export function watchJob(id, onState = () => {}) {

@@ -1,4 +1,5 @@
-// Several videos of the library at once: selected by mouse and by key, put on lists, searched for copies, cut, removed.
+// Several videos of the library at once: selected by mouse and by key, put on lists, searched for copies, split into
+// shots, removed.
 import { Follower, api, make, say, showProgress, watchJob } from "./base.js";
 
 const jobs = new Follower(watch);
@@ -130,17 +131,34 @@ async function follow(begin) {
 
 const post = (path, body) => () => api(path, { method: "POST", body });
 
+const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+const unread = (failed) => (failed.length ? `; ${failed.length} could not be read: ${failed[0].cause}` : "");
+
 find("seek-shots").addEventListener("click", async () => {
   const ended = await follow(post("/api/shots", { videos: [...selected] }));
-  if (ended === null) return;
-  const { videos, failed } = ended.result;
-  say(`Shots of ${videos} ${videos === 1 ? "video" : "videos"} are known now${failed.length ? `; ${failed.length} could not be read: ${failed[0].cause}` : ""}.`);
-  changed();
+  if (ended !== null) showShots(ended.result);
 });
+
+function showShots({ videos, failed }) {
+  say(`Shots of ${count(videos, "video")} are known now${unread(failed)}.`);
+  changed();
+}
+
+find("cut")?.addEventListener("click", async () => {
+  const dialog = find("cutting");
+  if ((await ask(dialog)) !== "split") return;
+  const ended = await follow(post("/api/clips", { videos: [...selected], folder: dialog.querySelector("input").value }));
+  if (ended !== null) showFiles(ended.result);
+});
+
+function showFiles({ videos, files, folder, failed }) {
+  say(`${count(files, "file")} of ${count(videos, "video")} in ${folder}${unread(failed)}.`, { seconds: 12 });
+  changed();
+}
 
 function showCopies({ videos, found, failed }) {
   const panel = find("copies-found");
-  const words = `${found.length} of ${videos} ${videos === 1 ? "video" : "videos"} ${found.length === 1 ? "has" : "have"} copies${failed.length ? `; ${failed.length} could not be read` : ""}`;
+  const words = `${found.length} of ${count(videos, "video")} ${found.length === 1 ? "has" : "have"} copies${failed.length ? `; ${failed.length} could not be read` : ""}`;
   const rows = found.map(({ id, name, copies }) =>
     make("li", {}, make("a", { href: `/videos/${id}` }, name), ": ",
       ...copies.flatMap((copy, index) => [index ? ", " : "", make("a", { href: `/match?video=${id}&target=${copy.id}` }, copy.name), ` (${copy.score.toFixed(2)})`])));
@@ -206,4 +224,9 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-jobs.join("copies").then((ended) => ended && showCopies(ended.result)).catch((error) => say(error.message));
+// What was at work when the page was opened.
+for (const [kind, show] of [["copies", showCopies], ["shots", showShots], ["clips", showFiles]]) {
+  jobs.join(kind, (job) => job.video === null).then((ended) => ended && show(ended.result)).catch((error) => say(error.message));
+}
+// Messages stay above the bar, however many lines it has.
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
