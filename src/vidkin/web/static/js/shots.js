@@ -178,7 +178,7 @@ function item({ start, end, kind, critical, opening }, index) {
   const words = [kind];
   // Of a cut between two frames there is no more to say than where it is.
   if (opening && opening.end - opening.start > 1.5 * frame()) words[0] += ` from ${clock(opening.start)} to ${clock(opening.end)}`;
-  if (opening && kind !== "start" && opening.confidence < 0.995) words.push(`kind ${Math.round(100 * opening.confidence)} % certain`);
+  if (opening && kind !== "start" && opening.confidence < 0.95) words.push(`kind ${Math.round(100 * opening.confidence)} % certain`);
   if (critical) words.push("critical");
   const card = make("button", { type: "button", onclick: () => seek(start) },
     make("span", { class: "picture" }, picture),
