@@ -277,21 +277,24 @@ def _group_values(position: int, group: RecurringGroup, records: Mapping[str, Vi
     first = group.occurrences[0]
     record = records.get(first.path)
     moment = first.start + _SHOWN_AT * first.duration
+    values = group.to_dict()
     return {
-        **group.to_dict(),
+        **values,
         "key": key_of(group),
         "letter": group_name(position),
         "color": position % _COLORS,
         "words": describe_group(position, group).partition(": ")[2],
         "picture": None if record is None or is_gone(first.path) else thumbnail_address(record, moment),
-        "occurrences": [_occurrence_values(one, records) for one in group.occurrences],
+        "occurrences": [
+            {**plain, **_occurrence_values(one, records)}
+            for plain, one in zip(values["occurrences"], group.occurrences, strict=True)
+        ],
     }
 
 
 def _occurrence_values(one: Occurrence, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
     record = records.get(one.path)
     return {
-        **one.to_dict(),
         "id": None if record is None or is_gone(one.path) else record.id,
         "name": base_name(one.path),
         "words": describe_difference(one),
