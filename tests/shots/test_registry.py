@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots import (
     KnownCutsDetector,
     available_detectors,
+    band,
     open_detector,
     register_detector,
     with_threshold,
@@ -24,6 +26,17 @@ from vidkin.shots import DetectedCut, KnownCutsDetector
 class Middle(KnownCutsDetector):
     def __init__(self, *, frame: int = 10):
         super().__init__([DetectedCut(frame)])
+"""
+READER = """
+import numpy as np
+from vidkin.shots.band import read_weights
+
+class Unsure:
+    def probabilities(self, features):
+        return np.full((len(features), 2), 0.25, np.float32)
+
+def read(path):
+    return Unsure(), read_weights(path)[1]
 """
 
 
@@ -113,6 +126,24 @@ def test_a_detector_of_an_installed_package(plugin: Path) -> None:
         open_detector("middle?x=1")
     with pytest.raises(InvalidArgumentError, match=r"'center' is not a shot detector; choose from .*middle"):
         open_detector("center")
+
+
+def test_weights_without_an_onnx_file_run_with_a_reader_of_an_installed_package(
+    plugin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without torch, whose reader is vidkin's own."""
+    weights = plugin / "own.safetensors"
+    weights.write_bytes(Path(band.__file__).with_name("data").joinpath("band.safetensors").read_bytes())
+    (plugin / "unsure_reader.py").write_text(READER)
+    points = plugin / "middle_detector-1.0.dist-info" / "entry_points.txt"
+    points.write_text(f"{points.read_text()}\n[vidkin.transition_readers]\nunsure = unsure_reader:read\n")
+    for has_torch in (True, False):
+        if not has_torch:
+            monkeypatch.setattr(band, "find_spec", lambda name: None)
+        network, metadata = band.open_network(weights, outputs=2)
+        assert network.probabilities(np.zeros((3, band.BAND_CHANNELS), np.float32)).tolist() == [[0.25, 0.25]] * 3
+        assert band.read_thresholds(metadata).hard > 0.25
+        assert open_detector(f"band?weights={weights}").name == f"band?weights={weights}"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ Rows = NDArray[np.float32]
 """[T, D], one row per frame."""
 
 # Entry points that run weights which have no ONNX file: a function from the file to a network and its metadata.
-_READERS = "vidkin.transition_readers"
+_READERS, _WITH_TORCH = "vidkin.transition_readers", "torch"
 
 
 class BandFeatures:
@@ -324,14 +324,15 @@ def read_thresholds(metadata: Mapping[str, str]) -> TransitionThresholds:
 def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Mapping[str, str]]:
     """The network whose weights are in a safetensors file, and the file's metadata; use it in `refuse_unreadable`.
 
-    FILE.onnx beside FILE.safetensors is run. Where it is missing or of other weights, torch runs the network.
+    FILE.onnx beside FILE.safetensors is run. Where it is missing or of other weights, what an entry point of the group
+    ``vidkin.transition_readers`` brings runs the network: that of another package, else torch.
 
     Args:
         path: The file of weights.
         outputs: Number of probabilities per frame that it must have.
 
     Raises:
-        MissingPartError: There is no such ONNX file, and torch is not installed.
+        MissingPartError: There is no such ONNX file, and neither another reader nor torch is installed.
     """
     weights, metadata = read_weights(path)
     if len(weights["leave.weight"]) != outputs:
@@ -341,9 +342,10 @@ def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Map
         session = TransitionSession(exported)
         if session.digest == weights_digest({}, weights):
             return session, metadata
-    # Training stands above detection, so it is found by name.
-    readers = entry_points(group=_READERS) if find_spec("torch") is not None else ()
-    for reader in readers:
+    # Training stands above detection, so it is found by name. Others come before it, and need no torch.
+    for reader in sorted(entry_points(group=_READERS), key=lambda point: point.name == _WITH_TORCH):
+        if reader.name == _WITH_TORCH and find_spec("torch") is None:
+            continue
         network: TransitionReader = reader.load()(path)[0]
         return network, metadata
     raise MissingPartError(
