@@ -11,6 +11,7 @@ clips of 2 to 16 s, and an edited clip of 8 s as the query. FFmpeg is the binary
 * ``help``, ``info``, ``search``, ``cuts``: the commands.
 * ``open``: searches in an index that is open, the first one and later ones.
 * ``index``: a folder of longer videos, beside one ``ffmpeg -vf fps=1 -f null`` after the other.
+* ``worker``: a process that describes videos, from its start until it takes the first file.
 * ``clips``: the short clips with two workers, beside two FFmpegs at a time.
 * ``shots``: `vidkin.detect_shots` in a process that has already started, beside plain decoding with PyAV.
 
@@ -56,6 +57,7 @@ TARGETS: dict[str, tuple[float, bool]] = {
     "vidkin index, share of ffmpeg's speed, without start-up": (1.15, False),
     "328 clips, two workers, share of two ffmpegs' speed": (0.8, False),
     "a worker, peak MiB": (180, True),
+    "a worker until it is ready, processor s": (0.3, True),
     "detect_shots, share of the speed of decoding": (0.85, False),
 }
 
@@ -91,6 +93,14 @@ with Index.open(sys.argv[1], create=False, read_only=True) as index:
         assert index.search(sys.argv[2], limit=10)
         rows.append([time.process_time() - begun[0], time.perf_counter() - begun[1]])
 print(json.dumps(rows))
+"""
+# What a worker process does before it takes a file, with the environment that it gets.
+_WORKER = """
+import os
+os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+from vidkin.index.ingest.worker import WorkerSpec, set_threads
+set_threads(1)
+WorkerSpec("vidkin").open()
 """
 # For each file: processor seconds and seconds of plain decoding, then of the detection.
 _SHOTS = """
@@ -334,6 +344,11 @@ def clips(environment: Environment, media: Media) -> Figures:
     }
 
 
+def worker(environment: Environment, media: Media) -> Figures:
+    del media
+    return named("a worker until it is ready", run([environment.python, "-c", _WORKER]))
+
+
 def cuts(environment: Environment, media: Media) -> Figures:
     return named("vidkin shots of a film", run(environment.vidkin("shots", media.films[0])))
 
@@ -353,6 +368,7 @@ MEASUREMENTS: dict[str, Callable[[Environment, Media], Figures]] = {
     "info": infos,
     "search": search,
     "open": searches,
+    "worker": worker,
     "clips": clips,
     "index": index,
     "cuts": cuts,
