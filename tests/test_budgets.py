@@ -90,3 +90,17 @@ def loaded_by(folder: Path, command: list[str]) -> list[str]:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.rpartition("modules ")[2].split()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info", "--index", "library.vidkin", "--json"],
+        ["search", "clip.mp4", "--index", "library.vidkin", "--json"],
+        ["search", "clip.mp4", "--index", "library.vidkin", "--format", "tsv"],
+        ["shots", "clip.mp4", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_what_draws_tables_is_not_loaded_where_none_is_drawn(library: Path, command: list[str]) -> None:
+    assert not any(name.partition(".")[0] == "rich" for name in loaded_by(library, command))

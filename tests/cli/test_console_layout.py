@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from vidkin.cli.console import PathText, break_after_names, break_lines, lay_out, shorten
+from vidkin.cli.console import break_after_names, break_lines, lay_out, path_text, shorten
 
 NAME = "holidays in Norway/2024/sunset over the fjord, final cut.mp4"
 
@@ -32,8 +32,8 @@ def test_a_name_loses_its_middle(name: str, width: int, shown: str) -> None:
 def draw(width: int | None, *, name: str = NAME) -> list[str]:
     columns = [("#", "right"), ("score", "right"), ("query", "right"), ("file", "left")]
     rows = [
-        [Text("1"), Text("0.99"), Text("0:11.1-0:16.3"), PathText(name)],
-        [Text("2"), Text("0.12"), Text("0:01.0-0:02.0"), PathText("b.mp4")],
+        [Text("1"), Text("0.99"), Text("0:11.1-0:16.3"), path_text(name)],
+        [Text("2"), Text("0.12"), Text("0:01.0-0:02.0"), path_text("b.mp4")],
     ]
     file = io.StringIO()
     console = Console(file=file, width=width or 1000, force_terminal=False)
@@ -71,7 +71,7 @@ def test_a_name_that_fits_keeps_the_lines() -> None:
 def test_text_beside_a_name_is_folded_and_not_cut() -> None:
     cause = "no video stream is in this file at all, only sound"
     file = io.StringIO()
-    rows = [[PathText(NAME), Text(cause)]]
+    rows = [[path_text(NAME), Text(cause)]]
     Console(file=file, width=60).print(lay_out(None, [("file", "left"), ("cause", "left")], rows, width=60))
     _, *lines = file.getvalue().splitlines()
     assert " ".join(line[-28:].strip() for line in lines if line.strip()).endswith("only sound")
@@ -82,7 +82,7 @@ def test_a_name_gets_twice_the_room_of_text_beside_it() -> None:
     """18 + 40 columns and a gap of two in 60; a short text leaves the rest to the name."""
 
     def widths(text: str) -> tuple[int, int]:
-        table = lay_out(None, [("", "left"), ("file", "left")], [[Text(text), PathText(NAME * 2)]], width=60)
+        table = lay_out(None, [("", "left"), ("file", "left")], [[Text(text), path_text(NAME * 2)]], width=60)
         first, second = (column.max_width for column in table.columns)
         assert first is not None
         assert second is not None
@@ -119,5 +119,5 @@ def test_lines_break_between_words_and_not_in_commands(message: str, lines: list
     ],
 )
 def test_what_is_behind_a_name_is_not_torn(name: str, shown: str) -> None:
-    message = break_after_names(PathText(name, style="bold").append(": 3 shots"), 20)
+    message = break_after_names(path_text(name, style="bold").append(": 3 shots"), 20)
     assert message.plain == shown

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from vidkin.cli import console
+from vidkin.cli.info import print_facts
 from vidkin.index import Match
 from vidkin.similarity import Segment
 
@@ -71,7 +72,7 @@ class Facts:
 
 
 def test_facts_are_named_and_written_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    console.print_facts(Facts())
+    print_facts(Facts())
     out = capsys.readouterr().out
     for name, value in (
         ("size on disk", "1.5 MB"),

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import note, path_text, say, table
+from vidkin.cli.console import note, path_text, plain_text, say, table
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index, open_index_for_writing
 from vidkin.errors import VidkinError
 from vidkin.rendering.text import command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.index import DuplicatePlan, FileAction
 
 
@@ -179,4 +180,8 @@ def decisions(
 
 def _names(paths: tuple[str, ...]) -> Text:
     """The files of one content, one a line."""
-    return Text("\n").join(map(path_text, paths)) if paths else Text("(not in the index any more)", style="dim")
+    return (
+        plain_text("\n").join(map(path_text, paths))
+        if paths
+        else plain_text("(not in the index any more)", style="dim")
+    )

@@ -10,23 +10,24 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
-from vidkin._base.values import as_json, table_cell
+from vidkin._base.values import table_cell
 from vidkin.cli.commands import Status, is_quiet
-from vidkin.rendering.text import clock, clock_range, describe_parts, file_size, printable
+from vidkin.rendering.text import clock, clock_range, describe_parts, printable
 
+# Rich is imported by what draws: a command that prints JSON, or whose progress nobody sees, does without.
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, OverflowMethod, RenderResult
+    from rich.measure import Measurement
     from rich.progress import Progress, ProgressColumn, Task, TaskID
     from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
 
     from vidkin.index import Match
     from vidkin.similarity import Segment
@@ -49,8 +50,14 @@ _TIMES_TEXT = 2
 _LEAST, _COMFORTABLE = 8, 32
 
 
-class PathText(Text):
-    """The name of a file in a table; where there is no room it is shortened in its middle."""
+@cache
+def _path_text() -> type[Text]:
+    from rich.text import Text
+
+    class PathText(Text):
+        """The name of a file in a table; where there is no room it is shortened in its middle."""
+
+    return PathText
 
 
 def shorten(name: str, width: int) -> str:
@@ -59,6 +66,8 @@ def shorten(name: str, width: int) -> str:
     >>> shorten("holidays/2024/beach.mp4", 16)
     'holi…4/beach.mp4'
     """
+    from rich.cells import cell_len
+
     if cell_len(name) <= width:
         return name
     if width < 2:
@@ -86,6 +95,8 @@ def break_lines(message: str, width: int) -> str:
     `vidkin apply plan.json`
     to go on.
     """
+    from rich.cells import cell_len
+
     if cell_len(message) <= width:
         return message
     lines: list[str] = []
@@ -103,12 +114,14 @@ def break_after_names(message: Text, width: int) -> Text:
     Only if the terminal would otherwise break inside of it. Names of files stay in one piece, so that they can be
     copied.
     """
+    from rich.cells import cell_len
+
     names, colon, rest = message.plain.rpartition(": ")
     begins = cell_len(names + colon) % width
     if not colon or cell_len(rest) > width or begins + cell_len(rest) <= width:
         return message
     first, _, last = message.divide([len(names) + 1, len(names) + 2])
-    return Text("\n").join((first, last))
+    return plain_text("\n").join((first, last))
 
 
 def lay_out(
@@ -123,16 +136,19 @@ def lay_out(
     Args:
         title: Line above the table; None for none.
         columns: Heading, and ``left`` or ``right``, of each column. Right ones, and left ones of short words, keep
-            their width; long text is folded, and a column of :class:`PathText` is shortened.
+            their width; long text is folded, and a column of `path_text` is shortened.
         rows: Cells.
         width: Columns of the terminal; None for no limit.
     """
+    from rich.cells import cell_len
+    from rich.table import Table
+
     count = len(columns)
     naturals = [
         max([cell_len(heading), *(cell_len(line) for row in rows for line in row[column].plain.split("\n"))])
         for column, (heading, _) in enumerate(columns)
     ]
-    paths = {column for column in range(count) if any(isinstance(row[column], PathText) for row in rows)}
+    paths = {column for column in range(count) if any(isinstance(row[column], _path_text()) for row in rows)}
     widths: list[int | None] = [None] * count
     lines, gap = True, 2
     if width is not None:
@@ -181,9 +197,10 @@ def _share(naturals: Sequence[int], paths: set[int], sides: Sequence[str], room:
 
 
 def _fitted(cell: Text, width: int | None) -> Text:
-    if width is None or not isinstance(cell, PathText):
+    if width is None or not isinstance(cell, _path_text()):
         return cell
-    return Text("\n".join(shorten(line, width) for line in cell.plain.split("\n")), style=cell.style, overflow="fold")
+    lines = (shorten(line, width) for line in cell.plain.split("\n"))
+    return plain_text("\n".join(lines), style=str(cell.style), overflow="fold")
 
 
 # One line of progress that fits any terminal: current task, count, rate, time left, then a bar and details.
@@ -297,11 +314,17 @@ class _Laid:
         self._task, self._spinner = task, spinner
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.measure import Measurement
+
         # The terminal writes ^C behind the line: it must not begin another one, as then nobody takes this one away.
         width = max(1, options.max_width - _INTERRUPT)
         return Measurement(width, width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.cells import cell_len
+        from rich.table import Table
+        from rich.text import Text
+
         task = self._task
         counts = describe_task(task)
         room = options.max_width - 2 - cell_len(counts) - 2
@@ -334,6 +357,9 @@ def _clock(seconds: float) -> str:
 
 # Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
 _UNLIMITED = 100_000
+
+# With these, Rich takes for a terminal what is none.
+_TERMINAL = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 
 # Consoles with a line of progress on the screen: only they can take it away before something else is printed.
 _with_progress: list[Console] = []
@@ -383,6 +409,13 @@ def end_with_failures(failures: Sequence[object], *, some_usable: bool = True) -
         raise typer.Exit(Status.SOME_FAILED if some_usable else Status.NOTHING_USABLE)
 
 
+def plain_text(text: str, *, style: str = "", overflow: OverflowMethod | None = None) -> Text:
+    """Text in which nothing is markup, for a line that goes on with names of files, or for a cell of a table."""
+    from rich.text import Text
+
+    return Text(text, style=style, overflow=overflow)
+
+
 def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text:
     """The name of a file for tables: relative to the current folder if it lies below it."""
     name = os.fspath(path)
@@ -390,7 +423,7 @@ def path_text(path: str | os.PathLike[str], *, style: str | None = None) -> Text
         here = os.getcwd()
         if name.startswith(here.rstrip(os.sep) + os.sep):
             name = os.path.relpath(name, here)
-    return PathText(printable(name), style=style or "", overflow="fold")
+    return _path_text()(printable(name), style=style or "", overflow="fold")
 
 
 def table(title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
@@ -405,7 +438,7 @@ def table(title: str | None, columns: Sequence[tuple[str, str]], rows: Sequence[
     """
     filled = [position for position in range(len(columns)) if not rows or any(len(row[position]) for row in rows)]
     cells = [
-        [cell if isinstance(cell, Text) else Text(cell) for cell in (row[position] for position in filled)]
+        [plain_text(cell) if isinstance(cell, str) else cell for cell in (row[position] for position in filled)]
         for row in rows
     ]
     stdout().print(lay_out(title, [columns[position] for position in filled], cells, width=terminal_width()))
@@ -426,6 +459,9 @@ def terminal_width() -> int | None:
 @contextmanager
 def meter(title: str) -> Iterator[Meter]:
     """A line of progress on standard error: steps, rate and remaining time; silent without a terminal."""
+    if not _may_draw(sys.stderr):
+        yield Meter()
+        return
     console = _console(stderr=True)
     with progress_line(title, console, shown=not is_quiet()) as bar:
         if console.is_terminal and not is_quiet():
@@ -437,8 +473,13 @@ def meter(title: str) -> Iterator[Meter]:
                 _with_progress.remove(console)
 
 
+def _may_draw(stream: TextIO) -> bool:
+    """Whether Rich may take a stream for a terminal, which it asks and which variables of the environment overrule."""
+    return stream.isatty() or not _TERMINAL.isdisjoint(os.environ) or "ipykernel" in sys.modules
+
+
 def _print(console: Console, message: str | Text, style: str | None) -> None:
-    if isinstance(message, Text):
+    if not isinstance(message, str):
         message = break_after_names(message, console.width)
     elif "\n" not in message:
         message = break_lines(message, console.width)
@@ -446,6 +487,8 @@ def _print(console: Console, message: str | Text, style: str | None) -> None:
 
 
 def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
     console = Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
         console = Console(stderr=stderr, highlight=False, width=_UNLIMITED, no_color=True)
@@ -490,7 +533,7 @@ def print_plain(matches: Sequence[Match]) -> None:
     for match in matches:
         best = match.segments[0] if match.segments else None
         times = "" if best is None else clock_range(best.target_start, best.target_end)
-        say(Text(f"{match.score:.2f}  {times:<19}  ").append_text(path_text(match.path)))
+        say(plain_text(f"{match.score:.2f}  {times:<19}  ").append_text(path_text(match.path)))
 
 
 def print_tsv_header() -> None:
@@ -545,13 +588,6 @@ def write_tsv(cells: Sequence[str]) -> None:
 
 # Results as tables: matches, segments, and facts by name.
 
-
-_LABELS = {
-    "bytes": "size on disk",
-    "missing": "files that are gone",
-    "seconds": "length of all videos",
-    "sampling_rate": "frames per second of video",
-}
 
 _SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("", "left"))
 
@@ -613,28 +649,6 @@ def print_segments(segments: Sequence[Segment]) -> None:
     columns = [*_SEGMENT_COLUMNS, ("score", "right")]
     table(None, columns, [[*_segment_cells(segment), f"{segment.score:.2f}"] for segment in segments])
     _explain(segments)
-
-
-def print_facts(facts: object, *, title: str | None = None) -> None:
-    """The fields of a result in two columns, names and values in words; empty fields are dropped."""
-    rows: list[list[str | Text]] = [
-        [_LABELS.get(name, name.replace("_", " ")), Text(_in_words(name, value), overflow="fold")]
-        for name, value in as_json(facts).items()
-        if value is not None and value != ""
-    ]
-    table(title, [("", "left"), ("", "left")], rows)
-
-
-def _in_words(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) and name == "bytes":
-        return file_size(value)
-    if isinstance(value, float) and name == "seconds":
-        return clock(value)
-    if isinstance(value, int | float):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-    return printable(str(value))
 
 
 def _segment_cells(segment: Segment) -> list[str | Text]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.console import (
     FormatOption,
@@ -19,6 +18,7 @@ from vidkin.cli.console import (
     meter,
     note,
     path_text,
+    plain_text,
     say,
     table,
     write_tsv,
@@ -29,6 +29,8 @@ from vidkin.errors import NotIndexedError
 from vidkin.rendering.text import clock_range, print_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.index import Coverage, Index
 
 
@@ -126,7 +128,7 @@ def _print(found: Coverage, form: OutputFormat) -> None:
         remarks += ["mirrored"] if piece.mirrored else []
         if form is OutputFormat.PLAIN:
             facts = f"{here}  {there}  {', '.join(remarks)}  "
-            say(Text(facts).append_text(path_text(piece.path)))
+            say(plain_text(facts).append_text(path_text(piece.path)))
         else:
             rows.append([here, there, ", ".join(remarks) if is_roomy() else "", path_text(piece.path)])
     if rows:

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, print_matches, print_segments, say, table
+from vidkin.cli.console import meter, note, path_text, plain_text, print_matches, print_segments, say, table
 from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.index import fill, print_report
 from vidkin.cli.paths import open_index_for_writing
@@ -37,7 +36,7 @@ _RECIPE = "photographs"
 def say_command(*words: str | Path, quote: bool = True) -> None:
     """Print the command line that repeats a step."""
     line = " ".join(shlex.quote(printable(os.fspath(word))) if quote else str(word) for word in words)
-    say(Text(f"$ {_program()} {line}", style="bold cyan"))
+    say(plain_text(f"$ {_program()} {line}", style="bold cyan"))
 
 
 def show_shots(folder: Path) -> None:
@@ -213,7 +212,7 @@ def demo(
     say_command("serve", scene.index, "--open")
     say("")
     say("Train a similarity of your own:", style="bold")
-    say(Text(f"$ {_INSTALL}", style="bold cyan"))
+    say(plain_text(f"$ {_INSTALL}", style="bold cyan"))
     say_command("demo", *(() if folder == _FOLDER else (folder,)), "--training")
 
 

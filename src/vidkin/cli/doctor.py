@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, print_facts, say, table
+from vidkin.cli.console import meter, note, path_text, plain_text, say, table
+from vidkin.cli.info import print_facts
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
 from vidkin.rendering.text import print_json, printable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.index import DamagedPart, IndexInfo, RecallReport
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
@@ -67,7 +69,8 @@ def doctor(
         )
     else:
         rows: list[list[str | Text]] = [
-            [finding.name, Text(finding.state, style=_STYLES[finding.state]), finding.detail] for finding in findings
+            [finding.name, plain_text(finding.state, style=_STYLES[finding.state]), finding.detail]
+            for finding in findings
         ]
         table(None, [("part", "left"), ("state", "left"), ("", "left")], rows)
         if repair and not removed:

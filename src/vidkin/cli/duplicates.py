@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.console import (
     FormatOption,
@@ -21,6 +20,7 @@ from vidkin.cli.console import (
     meter,
     note,
     path_text,
+    plain_text,
     say,
     table,
     write_tsv,
@@ -45,6 +45,8 @@ from vidkin.cli.paths import (
 from vidkin.rendering.text import clock, command_line, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.index import DuplicateGroup, Index
     from vidkin.index.query.sound import By
 
@@ -196,7 +198,7 @@ def duplicates(
         for position, group in enumerate(groups, start=1):
             for member in group.members:
                 facts = f"{position}  {member.score:.2f}  {describe_member(member, group)}  "
-                say(Text(facts).append_text(path_text(member.path)))
+                say(plain_text(facts).append_text(path_text(member.path)))
     else:
         print_groups(groups)
     if csv_file is not None:

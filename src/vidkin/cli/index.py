@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, note, path_text, say, table
+from vidkin.cli.console import error_line, meter, note, path_text, plain_text, say, table
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     ExtractorOption,
@@ -156,7 +155,7 @@ def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, pr
                 continue
             for item in new:
                 cause = f": {printable(item.cause)}" if item.cause else ""
-                say(Text(f"{item.kind:<8} ").append_text(path_text(item.path)).append(cause))
+                say(plain_text(f"{item.kind:<8} ").append_text(path_text(item.path)).append(cause))
             if new:
                 say(path_text(collection.place.uri).append(f": {number(len(collection), 'video')}"))
     except IngestInterrupted:

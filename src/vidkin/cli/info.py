@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
+from vidkin._base.values import as_json
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
     choose_format,
     path_text,
-    print_facts,
+    plain_text,
     say,
     table,
     write_tsv,
@@ -23,9 +23,11 @@ from vidkin.cli.console import (
 )
 from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
 from vidkin.cli.paths import open_index, open_index_for_writing
-from vidkin.rendering.text import clock, number, print_json, printable
+from vidkin.rendering.text import clock, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.index import Index, IndexInfo, VideoRecord
     from vidkin.similarity.sound import SoundFeatures
 
@@ -153,7 +155,7 @@ def _print_lines(
     elif form is OutputFormat.PLAIN:
         for record in records:
             state = "missing" if record.path in missing else record.status
-            say(Text(f"{state:<7}  {clock(record.duration):>9}  ").append_text(path_text(record.path)))
+            say(plain_text(f"{state:<7}  {clock(record.duration):>9}  ").append_text(path_text(record.path)))
     else:
         write_tsv(_TSV_COLUMNS)
         for record in records:
@@ -181,3 +183,33 @@ def remove(
         return
     broken = f" and {number(records - videos, 'broken file')}" if records > videos else ""
     say(path_text(index).append(f": {number(videos, 'video')}{broken} removed, {left:,} left"))
+
+
+_LABELS = {
+    "bytes": "size on disk",
+    "missing": "files that are gone",
+    "seconds": "length of all videos",
+    "sampling_rate": "frames per second of video",
+}
+
+
+def print_facts(facts: object, *, title: str | None = None) -> None:
+    """The fields of a result in two columns, names and values in words; empty fields are dropped."""
+    rows: list[list[str | Text]] = [
+        [_LABELS.get(name, name.replace("_", " ")), plain_text(_in_words(name, value), overflow="fold")]
+        for name, value in as_json(facts).items()
+        if value is not None and value != ""
+    ]
+    table(title, [("", "left"), ("", "left")], rows)
+
+
+def _in_words(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name == "bytes":
+        return file_size(value)
+    if isinstance(value, float) and name == "seconds":
+        return clock(value)
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
+    return printable(str(value))

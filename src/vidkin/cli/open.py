@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, note, path_text, say
+from vidkin.cli.console import error_line, note, path_text, plain_text, say
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     DeviceOption,
@@ -92,7 +91,7 @@ def open_match(
     if json:
         print_json({"path": path, "start": start, "player": program.name, "command": command, "shown": is_shown})
     elif dry_run:
-        say(Text(command_line(command)))  # one line, to be copied
+        say(plain_text(command_line(command)))  # one line, to be copied
     elif is_shown:
         say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
     if not (dry_run or is_shown):

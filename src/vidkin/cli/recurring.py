@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from vidkin.cli.console import (
     FormatOption,
@@ -21,6 +20,7 @@ from vidkin.cli.console import (
     meter,
     note,
     path_text,
+    plain_text,
     say,
     table,
     write_tsv,
@@ -39,6 +39,8 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json, printable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.index import Companion, Index, RecurringGroup, VideoRecord
     from vidkin.media import Piece
 
@@ -270,7 +272,7 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, 
             for one in group.occurrences:
                 times = f"{clock(one.start, digits=2)} - {clock(one.end, digits=2)}"
                 facts = f"{group_name(position)}  {group.kind:<8}  {times:<19}  "
-                say(Text(facts).append_text(path_text(one.path)))
+                say(plain_text(facts).append_text(path_text(one.path)))
             continue
         rows: list[list[str | Text]] = [
             [

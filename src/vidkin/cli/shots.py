@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
-from rich.text import Text
 
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
@@ -23,6 +22,7 @@ from vidkin.cli.console import (
     meter,
     note,
     path_text,
+    plain_text,
     say,
     table,
     write_tsv,
@@ -33,6 +33,8 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.media import SplitReport
     from vidkin.shots import (
         ExportedShots,
@@ -167,7 +169,7 @@ class ShotPrinter:
         elif self._form is OutputFormat.PLAIN:
             for place, shot in enumerate(detection.shots[: self._limit], start=1):
                 times = f"{_precise(shot.start)} - {_precise(shot.end)}"
-                say(Text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
+                say(plain_text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
         else:
             _print_shots(detection, exported, self._limit, self._min_length)
             if self._are_several:
