@@ -6,11 +6,13 @@ import csv
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import run
 from tests.support.seasons import OPENING, RATE, shots, write_season
 from tests.support.videos import encode
+from vidkin.media import read_frames
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +66,32 @@ def test_files_for_players_are_written_and_those_of_others_are_kept(index: Path,
 
 
 def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: Path) -> None:
-    words = ("recurring", season, "--split", tmp_path / "parts", "--without", "recurring", "--json")
+    words = ("recurring", season, "--split", tmp_path / "parts", "--json")
     result = run(*words).json
-    assert result["index"] is None
+    assert (result["index"], result["joined"]) == (None, [])
     names = sorted(path.name for path in (tmp_path / "parts").iterdir())
-    assert names == ["e1-01-Part-1.mp4", "e1-02-Part-2.mp4", "e2-01-Part-1.mp4", "e2-02-Part-2.mp4"]
-    assert [piece["start"] for piece in result["pieces"]] == pytest.approx([0.0, 11.0, 0.0, 9.3])
+    assert names == [
+        *("e1-01-Part-1.mp4", "e1-02-Opening.mp4", "e1-03-Part-2.mp4"),
+        *("e2-01-Part-1.mp4", "e2-02-Opening.mp4", "e2-03-Part-2.mp4"),
+    ]
+    assert [piece["start"] for piece in result["pieces"]] == pytest.approx([0.0, 4.5, 11.0, 0.0, 2.8, 9.3])
+
+
+def test_each_file_is_written_without_what_recurs_exact_to_the_frame(season: Path, tmp_path: Path) -> None:
+    words = ("recurring", season, "--split", tmp_path / "rest", "--without", "recurring")
+    assert "2 videos written without what recurs, the first is" in " ".join(run(*words).out.split())
+    assert sorted(path.name for path in (tmp_path / "rest").iterdir()) == [
+        *("e1-without-recurring.mp4", "e2-without-recurring.mp4"),
+    ]
+    for name, start, end in (("e1", 45, 110), ("e2", 28, 93)):
+        whole = read_frames(season / f"{name}.mp4", rate=None).images.astype(int)
+        left = read_frames(tmp_path / "rest" / f"{name}-without-recurring.mp4", rate=None).images
+        expected = np.delete(whole, np.s_[start:end], axis=0)
+        assert left.shape == expected.shape
+        assert np.abs(left - expected).mean(axis=(1, 2, 3)).max() < 8
+    first, second = run(*words, "--json").json["joined"]
+    assert (first["source"], first["frames"]) == (str(season / "e1.mp4"), 120)
+    assert second["parts"] == [pytest.approx([0.0, 2.8]), pytest.approx([9.3, 18.5])]
 
 
 def _placed(folder: Path, season: Path, *names: str) -> Path:

@@ -19,8 +19,11 @@ from tests.cli.conftest import Outcome
 from tests.cli.conftest import run as run_program
 from tests.support.detections import cut_video, detection
 from tests.support.videos import encode, pan
+from vidkin.cli.console import OutputFormat
+from vidkin.cli.shots import ShotPrinter
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.curve import draw_curve
+from vidkin.shots import DetectedCut, DetectedCuts, ExportedShots, build_detection
 
 
 def run(*words: str | Path, status: int = 0, detector: str = "shotdetect") -> Outcome:
@@ -49,6 +52,19 @@ def test_a_table_of_shots(film: Path) -> None:
         ["3", "0:04.50", "0:06.00", "1.50", "45", "hard"],
     ]
     assert "critical" not in outcome.out
+
+
+def test_a_gradual_transition_is_told_from_when_to_when(capsys: pytest.CaptureFixture[str]) -> None:
+    """A column and, in plain lines, words; a table without gradual transitions has none."""
+    cuts = (DetectedCut(20), DetectedCut(45, "dissolve", 0.9, 40, 50))
+    found = build_detection("film.mp4", "known", DetectedCuts(cuts), np.arange(60) / 10)
+    for form in (OutputFormat.TABLE, OutputFormat.PLAIN):
+        ShotPrinter(form, None, csv_to_output=False, are_several=False).add(found, ExportedShots())
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    assert [row[5:8] for row in rows] == [["", "", ""], ["hard", "", "1.00"], ["dissolve", "0:04.00 - 0:05.00", "0.90"]]
+    assert lines[-1] == "  3  0:04.50 - 0:06.00    dissolve  0:04.00 - 0:05.00  film.mp4"
+    assert lines[-2].split() == ["2", "0:02.00", "-", "0:04.50", "hard", "film.mp4"]
 
 
 def test_the_same_as_json(film: Path) -> None:

@@ -12,12 +12,14 @@ import pytest
 
 from tests.support.seasons import RATE, shots, write_season
 from tests.support.videos import encode
+from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import read_frames
 from vidkin.rendering.recurring import (
     describe_difference,
     describe_group,
     ffmetadata_chapters,
+    join_parts,
     matroska_chapters,
     parts_of_file,
     recurring_cells,
@@ -128,3 +130,21 @@ def test_parts_are_split_exactly_to_their_frames(tmp_path: Path) -> None:
         assert len(images) == count
         difference = np.abs(images.astype(int) - whole[first : first + count]).mean()
         assert difference == pytest.approx(0, abs=6)
+
+
+def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_path: Path) -> None:
+    film = encode(tmp_path / "film.mp4", shots(("coffee", 0, 20), ("rocket", 0, 30), ("chelsea", 0, 15)), rate=RATE)
+    group = RecurringGroup((Occurrence(str(film), 2.0, 5.0, 0.9), Occurrence("other", 0.0, 3.0, 0.9)), "opening", 2)
+    parts = parts_of_file([group], str(film), 6.5)
+    left = join_parts(str(film), [part for part in parts if not part.recurs], tmp_path / "rest")
+    assert left is not None
+    assert (Path(left.path).name, left.frames) == ("film-without-recurring.mp4", 35)
+    assert left.parts == (pytest.approx((0.0, 2.0)), pytest.approx((5.0, 6.5)))
+    whole = read_frames(film, rate=None).images.astype(int)
+    images = read_frames(left.path, rate=None).images
+    expected = np.concatenate([whole[:20], whole[50:]])
+    assert images.shape == expected.shape
+    assert np.abs(images - expected).mean(axis=(1, 2, 3)).max() < 8
+    assert join_parts(str(film), [], tmp_path / "rest") is None
+    with pytest.raises(InvalidArgumentError, match="choose another folder for the pieces"):
+        join_parts(left.path, parts, tmp_path / "rest", name="film")

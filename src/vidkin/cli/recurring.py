@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from vidkin.index import Companion, Index, RecurringGroup, VideoRecord
     from vidkin.media import Piece
+    from vidkin.rendering.recurring import JoinedParts
 
 _LEFT_OUT = ("recurring", "rest")
 
@@ -129,7 +130,7 @@ def recurring(
             )
         lengths = {record.path: record.duration for record in _looked_at(collection, within) if record.status == "ok"}
         companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
-    pieces, unsplit = ([], []) if split is None else _split(groups, lengths, split, without)
+    parts = _SplitFiles() if split is None else _split(groups, lengths, split, without)
     if csv_file is not None:
         from vidkin.rendering.recurring import recurring_cells
 
@@ -140,7 +141,7 @@ def recurring(
         with meter("pictures") as bar:
             write_recurring_page(groups, html, on_progress=bar.update)
     if form is OutputFormat.JSON:
-        written = {"companions": companions, "pieces": pieces, "html": html}
+        written = {"companions": companions, "pieces": parts.pieces, "joined": parts.joined, "html": html}
         print_json({"index": None if paths else index, "by": by.value, "groups": groups, **written})
     elif form is OutputFormat.TSV:
         from vidkin.rendering.recurring import recurring_cells
@@ -149,9 +150,9 @@ def recurring(
             write_tsv(line)
     elif not to_output:
         _print_groups(groups, len(lengths), plain=form is OutputFormat.PLAIN, inside=inside)
-        _print_files(companions, pieces, [(csv_file, "what recurs as CSV"), (html, "what recurs with pictures")])
+        _print_files(companions, parts, [(csv_file, "what recurs as CSV"), (html, "what recurs with pictures")])
     causes = [f"{one.path}: {one.cause}" for one in companions if not one.written]
-    end_with_failures([*failures, *causes, *unsplit])
+    end_with_failures([*failures, *causes, *parts.failures])
 
 
 @contextmanager
@@ -234,26 +235,40 @@ def _names_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
     return names
 
 
+class _SplitFiles(NamedTuple):
+    """What --split wrote, and what it could not."""
+
+    pieces: Sequence[Piece] = ()
+    joined: Sequence[JoinedParts] = ()
+    failures: Sequence[str] = ()
+
+
 def _split(
     groups: Sequence[RecurringGroup], lengths: dict[str, float], folder: Path, without: str | None
-) -> tuple[list[Piece], list[str]]:
-    """Write the parts of each file in which something recurs; a file that cannot be read is a failure of its own."""
-    from vidkin.rendering.recurring import parts_of_file, split_parts
+) -> _SplitFiles:
+    """Write the parts of each file in which something recurs, those left without it as one file; a file that cannot be
+    read is a failure of its own."""
+    from vidkin.rendering.recurring import join_parts, parts_of_file, split_parts
 
     pieces: list[Piece] = []
+    joined: list[JoinedParts] = []
     failures = []
     names = _names_in_one_folder(lengths)
     with meter("splitting") as bar:
         for count, (path, duration) in enumerate(lengths.items(), start=1):
             parts = parts_of_file(groups, path, duration)
+            kept = [part for part in parts if without != ("recurring" if part.recurs else "rest")]
             try:
-                if any(part.recurs for part in parts):
-                    kept = [part for part in parts if without != ("recurring" if part.recurs else "rest")]
+                if not any(part.recurs for part in parts):
+                    pass  # nothing to leave out
+                elif without != "recurring":
                     pieces += split_parts(path, kept, folder, name=names[path])
+                elif (left := join_parts(path, kept, folder, name=names[path])) is not None:
+                    joined.append(left)
             except MediaError as error:
                 failures.append(str(error))
             bar.update(count, len(lengths))
-    return pieces, failures
+    return _SplitFiles(pieces, joined, failures)
 
 
 def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, inside: bool) -> None:
@@ -290,14 +305,15 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, 
         table(describe_group(position, group), columns, rows)
 
 
-def _print_files(
-    companions: Sequence[Companion], pieces: Sequence[Piece], files: Sequence[tuple[Path | None, str]]
-) -> None:
+def _print_files(companions: Sequence[Companion], parts: _SplitFiles, files: Sequence[tuple[Path | None, str]]) -> None:
     written = [one.path for one in companions if one.written]
     if written:
         say(f"{number(len(written), 'file')} written, the first is {printable(written[0])}")
-    if pieces:
-        say(f"{number(len(pieces), 'part')} written, the first is {printable(pieces[0].path)}")
+    if parts.pieces:
+        say(f"{number(len(parts.pieces), 'part')} written, the first is {printable(parts.pieces[0].path)}")
+    if parts.joined:
+        words = f"{number(len(parts.joined), 'video')} written without what recurs"
+        say(f"{words}, the first is {printable(parts.joined[0].path)}")
     for path, words in files:
         if path is not None:
             say(path_text(path).append(f": {words}"))

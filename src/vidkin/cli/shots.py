@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ExportedShots,
         ExportSettings,
         ImageFormat,
+        Shot,
         ShotDetection,
         ShotExporter,
         ShotTable,
@@ -167,9 +168,12 @@ class ShotPrinter:
         elif self._table is not None:
             self._table.add(detection)
         elif self._form is OutputFormat.PLAIN:
+            width = max((len(_extent(shot)) for shot in detection.shots[: self._limit]), default=0)
             for place, shot in enumerate(detection.shots[: self._limit], start=1):
                 times = f"{_precise(shot.start)} - {_precise(shot.end)}"
-                say(plain_text(f"{place:>3}  {times:<19}  {shot.kind:<8}  ").append_text(path_text(detection.path)))
+                extent = f"{_extent(shot):<{width}}  " if width else ""
+                words = plain_text(f"{place:>3}  {times:<19}  {shot.kind:<8}  {extent}")
+                say(words.append_text(path_text(detection.path)))
         else:
             _print_shots(detection, exported, self._limit, self._min_length)
             if self._are_several:
@@ -220,6 +224,7 @@ def _print_shots(
                 f"{shot.end - shot.start:.2f}",
                 str(shot.start_frame),
                 "" if first else shot.kind,
+                _extent(shot),
                 "" if first else f"{shot.confidence:.2f}",
                 "" if shot.critical is None else f"{shot.critical:.2f}",
             ]
@@ -259,6 +264,13 @@ def _print_pieces(detection: ShotDetection, report: SplitReport) -> None:
         note(f"Not in any piece: {stream}", style="yellow")
 
 
+def _extent(shot: Shot) -> str:
+    """From when to when a shot comes in; "" for one that does from one frame to the next."""
+    if shot.transition_start == shot.transition_end:
+        return ""
+    return f"{_precise(shot.transition_start)} - {_precise(shot.transition_end)}"
+
+
 def _precise(seconds: float) -> str:
     """Seconds as ``m:ss.ss``: two frames of any usual rate never look the same."""
     return clock(seconds, digits=2)
@@ -271,6 +283,7 @@ _COLUMNS = (
     ("seconds", "right"),
     ("frame", "right"),
     ("cut in by", "left"),
+    ("transition", "left"),
     ("confidence", "right"),
     ("critical", "right"),
 )

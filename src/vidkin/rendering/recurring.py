@@ -6,17 +6,20 @@ import html
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.files import open_output, safe_name
-from vidkin._base.values import replace_controls
+from vidkin._base.values import Result, replace_controls
 from vidkin.index import Occurrence, RecurringGroup
-from vidkin.media import Piece, iter_planes, split_exactly
+from vidkin.media import Piece, iter_planes, join_spans, probe, split_exactly
 from vidkin.media.frames import SAME_TIME
+from vidkin.media.pieces import piece_paths
 from vidkin.rendering.moments import picture_strip
 from vidkin.rendering.text import clock, number, printable
 
@@ -276,6 +279,10 @@ def _strip(occurrence: Occurrence, short_side: int) -> str:
 # The parts of a file as files.
 
 
+# Formats that hold H.264 with AAC; others become MP4. Rates above are mistakes of containers.
+_JOINED, _HIGHEST_RATE, _QUALITY = (".mp4", ".mkv", ".mov"), 240.0, 18
+
+
 class _FrameSpan(NamedTuple):
     """A part of a video and its frames, see :class:`vidkin.media.Span`."""
 
@@ -300,13 +307,80 @@ def split_parts(
         MediaError: The video cannot be read, or a part cannot be written.
         InvalidArgumentError: The folder is that of the video and has a file with the name of a part.
     """
-    times = np.concatenate([block.timestamps for block in iter_planes(path, height=2, width=2)])
+    times = _frame_times(path)
+    stem = name or safe_name(Path(path).stem)
     spans, names = [], []
-    for number_of_part, part in enumerate(parts, start=1):
+    for number_of_part, part, span in _spans_of(parts, times):
+        spans.append(span)
+        ending = f"-{number_of_part:02d}-{part.name.replace(' ', '-')}"
+        names.append(safe_name(f"{stem}{ending}", longest=_LONGEST_NAME))
+    return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedParts(Result):
+    """What is left of a video, as one file.
+
+    Attributes:
+        path: The file.
+        source: The video.
+        parts: Start and end of each part of it in seconds of the video, in order.
+        frames: Number of its frames, all encoded again.
+    """
+
+    path: str
+    source: str
+    parts: tuple[tuple[float, float], ...]
+    frames: int
+
+
+def join_parts(
+    path: str,
+    parts: Sequence[NamedPart],
+    folder: str | os.PathLike[str],
+    *,
+    name: str = "",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> JoinedParts | None:
+    """Write parts of a file one after the other as one file, ``<file>-without-recurring``, exact to the frame.
+
+    Pictures are encoded again; of the other streams only the first sound is kept, see :func:`vidkin.media.join_spans`.
+
+    Args:
+        path: The video.
+        parts: Parts in order of time; those without a frame are left out.
+        folder: Where to write; created if missing.
+        name: What the name of the file begins with; "" is the name of the video.
+        on_progress: Callback that receives (parts begun, total number of parts).
+
+    Returns:
+        The file; None if the parts have no frame.
+
+    Raises:
+        MediaError: The video cannot be read, or the file cannot be written.
+        InvalidArgumentError: The folder is that of the video and has a file of this name.
+    """
+    spans = [span for _, _, span in _spans_of(parts, _frame_times(path))]
+    if not spans:
+        return None
+    suffix = Path(path).suffix.lower()
+    stem = safe_name(f"{name or safe_name(Path(path).stem)}-without-recurring", longest=_LONGEST_NAME)
+    (target,) = piece_paths(path, folder, [stem], suffix if suffix in _JOINED else ".mp4")
+    rate = min(probe(path).frame_rate or 25.0, _HIGHEST_RATE)
+    join_spans(path, target, spans, rate=rate, crf=_QUALITY, on_progress=on_progress)
+    frames = sum(span.end_frame - span.start_frame for span in spans)
+    return JoinedParts(str(target), path, tuple((span.start, span.end) for span in spans), frames)
+
+
+def _frame_times(path: str) -> NDArray[np.float64]:
+    return np.concatenate([block.timestamps for block in iter_planes(path, height=2, width=2)])
+
+
+def _spans_of(parts: Sequence[NamedPart], times: NDArray[np.float64]) -> Iterator[tuple[int, NamedPart, _FrameSpan]]:
+    """Parts that have frames, each with its number, from 1, and its frames."""
+    usual = float(np.median(np.diff(times))) if len(times) > 1 else 1 / 25
+    for count, part in enumerate(parts, start=1):
         first, last = np.searchsorted(times, np.array([part.start, part.end]) - SAME_TIME).tolist()
         if last > first:
-            end = part.end if last < len(times) else max(part.end, float(times[-1]))
-            spans.append(_FrameSpan(float(times[first]), end, first, last))
-            ending = f"-{number_of_part:02d}-{part.name.replace(' ', '-')}"
-            names.append(safe_name(f"{name or safe_name(Path(path).stem)}{ending}", longest=_LONGEST_NAME))
-    return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []
+            end = float(times[last]) if last < len(times) else max(part.end, float(times[-1]) + usual)
+            yield count, part, _FrameSpan(float(times[first]), end, first, last)
