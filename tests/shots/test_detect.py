@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
 from tests.support.detections import cut_video
-from tests.support.videos import pan
+from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import write_video
 from vidkin.shots import (
@@ -226,3 +227,24 @@ def test_a_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_it
     assert abs(cut.end_frame - 89) <= 20
     assert [shot.kind for shot in found.shots] == ["start", "dissolve"]
     assert (found.shots[1].transition_start, found.shots[1].transition_end) == (cut.start, cut.end)
+
+
+@pytest.mark.parametrize("copy", ["plain", "10 bit", "interlaced", "120 frames a second"])
+def test_copies_of_a_film_in_other_forms_have_the_same_cuts(copy: str, tmp_path: Path) -> None:
+    """24 frames a second: cuts at frames 40 and 80."""
+    frames = [frame for name in ("coffee", "rocket", "chelsea") for frame in pan(name, 40)]
+    film = tmp_path / "film.mp4"
+    if copy == "120 frames a second":
+        encode(film, (frame for frame in frames for _ in range(5)), rate=120)
+    else:
+        options = {"x264-params": "tff=1"} if copy == "interlaced" else {}
+        pixels = "yuv420p10le" if copy == "10 bit" else "yuv420p"
+        encode(film, frames, rate=24, pixel_format=pixels, options=options)
+    with av.open(str(film)) as container:
+        picture = next(container.decode(video=0))
+        assert isinstance(picture, av.VideoFrame)
+        assert picture.interlaced_frame is (copy == "interlaced")
+        assert picture.format.name.endswith("10le") is (copy == "10 bit")
+    cuts = detect(film).cuts
+    assert [cut.kind for cut in cuts] == ["hard", "hard"]
+    assert [cut.time for cut in cuts] == pytest.approx([40 / 24, 80 / 24], abs=0.003)
