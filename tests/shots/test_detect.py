@@ -229,13 +229,16 @@ def test_a_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_it
     assert (found.shots[1].transition_start, found.shots[1].transition_end) == (cut.start, cut.end)
 
 
-@pytest.mark.parametrize("copy", ["plain", "10 bit", "interlaced", "120 frames a second"])
+@pytest.mark.parametrize("copy", ["plain", "10 bit", "interlaced", "120 frames a second", "variable frame rate"])
 def test_copies_of_a_film_in_other_forms_have_the_same_cuts(copy: str, tmp_path: Path) -> None:
     """24 frames a second: cuts at frames 40 and 80."""
     frames = [frame for name in ("coffee", "rocket", "chelsea") for frame in pan(name, 40)]
     film = tmp_path / "film.mp4"
     if copy == "120 frames a second":
         encode(film, (frame for frame in frames for _ in range(5)), rate=120)
+    elif copy == "variable frame rate":
+        kept = [place for place in range(len(frames)) if place % 3 < 2 or place == 80]
+        encode(film, [frames[place] for place in kept], rate=24, times=[place / 24 for place in kept])
     else:
         options = {"x264-params": "tff=1"} if copy == "interlaced" else {}
         pixels = "yuv420p10le" if copy == "10 bit" else "yuv420p"
