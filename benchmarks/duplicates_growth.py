@@ -17,6 +17,7 @@ import json
 import logging
 import multiprocessing
 import resource
+import shutil
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -144,11 +145,18 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
-    """Fill an index, look for duplicates twice, and once more with ten more videos."""
-    (folder / "files").mkdir(parents=True)
-    composer = Composer(source, size)
-    with Index.open(folder / "c.vidkin", create=True) as index:
-        fill(index, folder / "files", composer, range(size))
+    """Fill an index unless the folder has it, look for duplicates in a copy twice, and once more with ten more."""
+    filled, composer = folder / "filled", Composer(source, size)
+    if not (filled / "done").exists():
+        shutil.rmtree(filled, ignore_errors=True)
+        (filled / "files").mkdir(parents=True)
+        with Index.open(filled / "c.vidkin", create=True) as index:
+            fill(index, filled / "files", composer, range(size))
+        (filled / "done").touch()
+    folder = folder / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(filled / "c.vidkin", folder / "c.vidkin")
+    (folder / "files").mkdir()
     figures: dict[str, Any] = {"copies": size // EVERY}
     for what in ("first", "second", "ten more"):
         if what == "ten more":
@@ -165,7 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path, help="an index of real videos, whose features are composed")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000], help="numbers of videos")
-    parser.add_argument("--work", type=Path, help="folder for the indexes; kept")
+    parser.add_argument("--work", type=Path, help="folder for the indexes; composed videos are kept")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-duplicates-growth-"))
