@@ -161,7 +161,8 @@ def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
     for what in ("first", "second", "ten more"):
         if what == "ten more":
             with Index.open(folder / "c.vidkin") as index:
-                fill(index, folder / "files", composer, range(size, size + MORE))
+                # Of another seed: the first ones are composed only where they are not kept.
+                fill(index, folder / "files", Composer(source, size + 1), range(size, size + MORE))
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             figures[what] = pool.submit(look, folder).result()
         print(size, what, figures[what], flush=True)

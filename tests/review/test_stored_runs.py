@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from itertools import pairwise
@@ -10,26 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from tests.support.stored_runs import write_benchmark, write_training
 from vidkin.review.stored_runs import find_runs, read_curves, read_tables
-from vidkin.training.run import RunLog
-
-
-def write_training(folder: Path, values: list[float], *, report: bool) -> None:
-    """A run of a step for each value of the loss."""
-    folder.mkdir(parents=True)
-    log = RunLog(folder)
-    for step, value in enumerate(values, start=1):
-        log.write(step, "step", {"loss": value, "learning_rate": 0.1})
-    log.write(len(values), "validation", {"qp": 0.75})
-    log.close()
-    if report:
-        (folder / "report.json").write_text("{}", encoding="utf-8")
-
-
-def write_benchmark(path: Path) -> None:
-    figures = (("triplet", 0.5), ("quadlet", 0.625))
-    sets = [{"set": "birds", "chosen": [{"method": name, "mean": {"qp": value}} for name, value in figures]}]
-    path.write_text(json.dumps({"command": "vidkin benchmark retrieval", "sets": sets}), encoding="utf-8")
 
 
 def test_trainings_and_benchmarks_are_found_with_their_state(tmp_path: Path) -> None:

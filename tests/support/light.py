@@ -36,7 +36,7 @@ _TESTS = (
     *("cli/test_train*", "cli/test_evaluate.py", "cli/test_classify.py", "cli/test_export*", "cli/test_comparator.py"),
 )
 # What tests use and vidkin never imports.
-_TOOLS = ("axe_playwright_python", "playwright", "psutil")
+_TOOLS = ("axe_playwright_python", "huggingface_hub", "playwright", "psutil")
 _IS_LIGHT = importlib.util.find_spec("torch") is None
 _IS_WINDOWS = os.name == "nt"
 # Symbolic links are for administrators and developers.
@@ -55,9 +55,8 @@ class _LightModule(pytest.Module):
     def _getobj(self) -> object:
         try:
             return super()._getobj()
-        except self.CollectError as error:
-            if error.__cause__ is not None:
-                _skip_if_missing(error.__cause__)
+        except (self.CollectError, MissingPartError) as error:
+            _skip_if_missing(error if isinstance(error, MissingPartError) else error.__cause__ or error)
             raise
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.review.test_stored_runs import write_training
+from tests.support.stored_runs import write_training
 from tests.support.videos import encode, pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from tests.review.test_stored_runs import write_benchmark, write_training
+from tests.support.stored_runs import write_benchmark, write_training
 from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.review.test_stored_runs import write_benchmark, write_training
+from tests.support.stored_runs import write_benchmark, write_training
 from tests.web.conftest import Connect, Library
 
 
