@@ -30,7 +30,8 @@ def test_a_search_of_an_index_in_shards_is_that_of_one_in_one_store(library: Lib
     sharded = tmp_path / "sharded.vidkin"
     report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "--json").json
     assert (report["videos"], len(report["broken"])) == (4, 0)
-    assert sorted(path.name for path in (sharded / "shards").iterdir()) == ["0000", "0001", "0002"]
+    # A hash of its path decides the shard of a video; one without any has no folder.
+    assert {"0000", "0001", "0002"} >= {path.name for path in (sharded / "shards").iterdir()} != set()
 
     def found(index: Path) -> list[tuple[str, float]]:
         matches = run("search", library.clip, "--index", index, "--json").json["matches"]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.features.onnx_files import mean_colors, require_onnx
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import open_extractor
+from vidkin.features import open_extractor, sessions
 from vidkin.features.sessions import (
     check_device,
     get_threads,
@@ -33,7 +33,7 @@ def _free_threads() -> Iterator[None]:
 
 
 @pytest.fixture
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The providers of each session that is opened; ONNX Runtime says that it has CUDA, and computes without it."""
     seen: list[Any] = []
 
@@ -49,7 +49,12 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
     monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None, raising=False)
-    return seen
+    # Tests before this one may have sessions open, and have said what auto means.
+    monkeypatch.setattr(sessions, "_open", weakref.WeakValueDictionary())
+    sessions._shipped_of_process.cache_clear()
+    set_device("auto")
+    yield seen
+    sessions._shipped_of_process.cache_clear()
 
 
 def test_a_network_has_one_session_while_it_is_used(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_as_plain_values() -> None:
         "start_frame": 43,
         "end_frame": 47,
         "kind_confidence": 1.0,
+        "is_to_ground": False,
     }
     assert described["curve"]["name"] == "novelty"
     assert described["curve"]["values"][19] == 0.9

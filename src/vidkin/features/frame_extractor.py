@@ -106,7 +106,7 @@ class FrameEncoderExtractor:
         kept[:, len(self._regions) - 1] = True
         values *= kept[:, :, None]
         return FrameFeatures(
-            values.reshape(len(values), len(boxes), len(self._regions), -1),
+            values.reshape(len(values), len(boxes), len(self._regions), values.shape[-1]),
             frames.timestamps.copy(),
             prepared.information,
             self.fingerprint,
