@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.comparators import passing
+from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.models.comparator_folder import save_comparator
 from vidkin.models.config import ComparatorConfig
 
@@ -20,7 +22,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.large
-def test_a_comparator_indexes_searches_matches_and_finds_duplicates(
+def test_a_comparator_indexes_searches_matches_and_finds_duplicates_where_its_scale_is_known(
     library: Library, model: Path, tmp_path: Path
 ) -> None:
     index = tmp_path / "collection.vidkin"
@@ -38,6 +40,11 @@ def test_a_comparator_indexes_searches_matches_and_finds_duplicates(
     scores = [[match["score"] for match in each["matches"]] for each in (found, shared)]
     assert scores[0] != scores[1]
 
+    refused = run("duplicates", "--index", index, status=2)
+    assert "too few to say how high the model scores unrelated videos" in " ".join(refused.err.split())
+    # As if it had been measured on twelve videos that share nothing.
+    scale = index / LearnedScale.FILE
+    scale.write_text(json.dumps(json.loads(scale.read_text()) | {"videos": 12, "pairs": 66, "highest": 0.1}))
     groups = run("duplicates", "--index", index, "--json").json["groups"]
     names = [{Path(member["path"]).name for member in group["members"]} for group in groups]
     assert names == [{"coffee.mp4", "copy of coffee.mp4"}]

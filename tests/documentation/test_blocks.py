@@ -65,7 +65,7 @@ def home(made_home: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> 
     home = here / "home"
     shutil.copytree(made_home, home)
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PATH", str(make_player(here / "bin", "mpv").parent), prepend=":")
+    monkeypatch.setenv("PATH", str(make_player(here / "bin", "mpv", stays=3).parent), prepend=":")
     shutil.copy(library.clip, "clip.mp4")
     for name in ("a.mp4", "b.mp4"):
         shutil.copy(library.folder / "coffee.mp4", name)
@@ -158,6 +158,8 @@ LONG = {
 }
 
 
+# The player of `vidkin open` outlives the command.
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 @pytest.mark.documentation
 @pytest.mark.parametrize(
     "key",

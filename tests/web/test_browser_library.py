@@ -265,4 +265,4 @@ def test_a_folder_is_chosen_and_added(page: Page, own: Library) -> None:
     folders.get_by_role("button", name=str(own.folder)).click()
     expect(page.locator("#picker-path")).to_have_text(str(own.folder))
     page.get_by_role("button", name="Choose this folder").click()
-    assert Path(page.get_by_label("Folder on this computer").input_value()) == own.folder
+    assert Path(page.locator("#adding").get_by_label("Folder on this computer").input_value()) == own.folder
