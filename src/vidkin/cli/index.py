@@ -19,6 +19,7 @@ from vidkin.cli.options import (
     JsonOption,
     ModelOption,
     RareDeviceOption,
+    RareRayOption,
     extractor_name,
 )
 from vidkin.cli.paths import check_some_exist, open_index_for_writing
@@ -78,7 +79,7 @@ def index(
     views: _RareText = None,
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
     shards: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)] = None,
-    ray: _RareText = None,
+    ray: RareRayOption = None,
     device: RareDeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,

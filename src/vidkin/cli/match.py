@@ -34,7 +34,6 @@ from vidkin.cli.options import (
     JsonOption,
     MirrorOption,
     ModelOption,
-    RayOption,
     WeightsOption,
     WhiteningOption,
     Witness,
@@ -74,7 +73,6 @@ def match(
     device: DeviceOption = "auto",
     mirror: MirrorOption = True,
     by: ByOption = Witness.PICTURE,
-    ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -101,9 +99,7 @@ def match(
     name = extractor_name(extractor, model)
     check_inputs(first, second)
     with meter("comparing"):
-        result = _compare(
-            first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror, ray=ray
-        )
+        result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
         result = replace(result, segments=refine_segments(first, second, result.segments))
     picture_score = result.score
     result = _scored_by(by, result)
@@ -235,13 +231,12 @@ def _compare(
     weights: Path | None = None,
     whitening: Path | None = None,
     mirrored: bool = True,
-    ray: str | None = None,
 ) -> Comparison:
     """Compare two files with the extractor of the index, or the one that is named."""
     from vidkin.index import compare
 
     if extractor is None and whitening is None and has_index(index):
-        with open_index(index, weights=weights, ray=ray) as collection:
+        with open_index(index, weights=weights) as collection:
             try:
                 return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
             except NotIndexedError:

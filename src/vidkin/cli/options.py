@@ -208,15 +208,21 @@ IndexOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-RayOption = Annotated[
-    str | None,
-    typer.Option(
+
+
+def _ray_option(*, hidden: bool = False) -> Any:
+    return typer.Option(
         "--ray",
         metavar="HOST:PORT",
         help="Work on the machines of a Ray cluster: HOST:PORT, auto or local.",
         show_default=False,
-    ),
-]
+        hidden=hidden,
+    )
+
+
+RayOption = Annotated[str | None, _ray_option()]
+# Where the help is long enough; the guide describes it.
+RareRayOption = Annotated[str | None, _ray_option(hidden=True)]
 MirrorOption = Annotated[
     bool, typer.Option("--mirror/--no-mirror", help="Also find copies that are flipped left to right.")
 ]

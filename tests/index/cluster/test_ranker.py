@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import run
 from tests.index.helpers import video
+from tests.support.s3_server import S3Server
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, RayRanker
 from vidkin.index.cluster.ranker import Shard
@@ -130,9 +133,29 @@ def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: A
 
 def test_the_commands_search_on_a_cluster(cluster: Any, collection: Collection) -> None:
     place, clip = str(collection.index.path), str(collection.clip)
-    for words in (["search", clip], ["coverage", clip], ["match", clip, clip]):
+    for words in (["search", clip], ["coverage", clip]):
         here, there = (run(*words, "-i", place, "--json", *more) for more in ([], ["--ray", "auto"]))
         assert json.loads(there.out) == json.loads(here.out)
+    # Two files are compared in one process: there is nothing to share.
+    assert "No such option: --ray" in run("match", clip, clip, "--ray", "auto", status=2).err
+
+
+@pytest.mark.cluster
+def test_shards_on_object_storage_are_searched_by_one_address(
+    collection: Collection, tmp_path: Path, s3: S3Server
+) -> None:
+    """In a program of its own: workers get the credentials from the environment of the cluster that it starts."""
+    address = "s3://bucket/shards"
+    clips = [Path(record.path) for record in collection.index.videos()]
+    with Index.open(address, extractor="classical", create=True, shards=2) as index:
+        index.add(clips, workers=1)
+    with Index.open(address, read_only=True) as index:
+        here = [(match.path, match.score) for match in index.search(collection.clip)]
+    words = [sys.executable, "-m", "vidkin", "search", str(collection.clip), "-i", address, "--json"]
+    found = subprocess.run([*words, "--ray", "local"], capture_output=True, text=True, check=True)
+    there = [(row["path"], row["score"]) for row in json.loads(found.stdout)["matches"]]
+    assert there == [(path, pytest.approx(score, abs=1e-6)) for path, score in here]
+    assert [Path(path).stem for path, _ in there] == ["0", "longer"]
 
 
 def test_the_cluster_raises_what_a_store_raises_for_a_video_that_is_gone(cluster: Any, collection: Collection) -> None:
