@@ -10,6 +10,7 @@ folder. Prints one line of JSON.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import subprocess
@@ -25,6 +26,8 @@ from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
 from vidkin.features.sound import describe_sound
+from vidkin.index.storage.opening import LocalPlace
+from vidkin.index.storage.sound_files import SoundFiles, SoundSearch
 from vidkin.media.sound import Listener, SoundTrack, iter_sound
 from vidkin.review.copy_material import SOUND_EDITS, edit_sound
 from vidkin.similarity import UNRELATED
@@ -268,7 +271,47 @@ def measure_search(parts: Sequence[SoundFeatures], tracks: int) -> dict[str, obj
         "table_seconds": building,
         "table_mb_an_hour": size / 1e6 / (tracks / 60),
         "landmarks_mb_an_hour": sum(4 * len(sound) for sound in made) / 1e6 / (tracks / 60),
+        **measure_growth(made, queries),
     }
+
+
+# Tracks that are added one after the other to a table of all others.
+_ADDED = 20
+
+
+def measure_growth(made: Sequence[SoundFeatures], queries: Sequence[SoundFeatures]) -> dict[str, object]:
+    """Processor time and bytes of adding one track to the table of an index that has all others, and processor time of
+    a search in the table that grew so, its landmarks read from files."""
+    names = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(len(made))]
+    with tempfile.TemporaryDirectory() as folder:
+        files = SoundFiles(LocalPlace(Path(folder)))
+        for name, sound in zip(names[:-_ADDED], made, strict=False):
+            files.write(name, (sound,))
+        began = time.process_time()
+        files.update(names[:-_ADDED])
+        whole = time.process_time() - began
+        seconds, written = [], []
+        for count in range(len(names) - _ADDED + 1, len(names) + 1):
+            before = {path.name for path in Path(folder).rglob("*.pairs")}
+            files.write(names[count - 1], (made[count - 1],))
+            began = time.process_time()
+            files.update(names[:count])
+            seconds.append(time.process_time() - began)
+            new = [path for path in Path(folder).rglob("*.pairs") if path.name not in before]
+            written.append(sum(path.stat().st_size for path in new))
+        search = SoundSearch(LocalPlace(Path(folder)))
+        search.find([queries[0]])
+        began = time.process_time()
+        for query in queries:
+            search.find([query])
+        asking = time.process_time() - began
+        return {
+            "whole_table_seconds": whole,
+            "add_one_seconds": {"median": float(np.median(seconds)), "highest": max(seconds)},
+            "add_one_mb": {"median": float(np.median(written)) / 1e6, "highest": max(written) / 1e6},
+            "parts": len(list(Path(folder).rglob("*.pairs"))),
+            "seconds_a_query_with_files": asking / len(queries),
+        }
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from vidkin.similarity.sound import (
     RATE,
     STEPS_A_SECOND,
     PairTable,
+    PairTables,
     SoundFeatures,
     SoundSettings,
     compare_sounds,
@@ -136,6 +137,25 @@ def test_a_table_with_wrong_offsets_is_refused() -> None:
     offsets[100] = 2**31
     with pytest.raises(ValueError, match="its offsets are not what was written"):
         PairTable(offsets, table.positions, table.starts).check()
+
+
+def test_tables_that_are_searched_as_one_find_the_lines_of_one_table_of_all_tracks_in_order() -> None:
+    """Also if a table has tracks in another order, or some that are left out."""
+    tracks = [described(heard(20, seed)) for seed in range(40, 47)]
+    whole = PairTable.of(tracks[:6])
+    parts = PairTables.of(
+        [
+            PairTable.of([tracks[4], tracks[6], tracks[1]]),
+            PairTable.of([]),
+            PairTable.of([*tracks[2:4], *tracks[0:6:5]]),
+        ],
+        [np.array([4, -1, 1]), np.zeros(0, np.int64), np.array([2, 3, 0, 5])],
+    )
+    assert np.array_equal(parts.starts, whole.starts)
+    for track in tracks:
+        query = track.between(5, 13)
+        assert parts.lines(query, limit=6) == whole.lines(query, limit=6)
+    assert 3 in whole.lines(tracks[3], limit=6)
 
 
 def test_landmarks_that_do_not_fit_together_are_refused() -> None:

@@ -81,15 +81,9 @@ class SoundFeatures:
 
     def between(self, start: float, end: float) -> SoundFeatures:
         """The landmarks from one time to another, seconds; times stay."""
-        first, last = np.searchsorted(self.times, [start * STEPS_A_SECOND, end * STEPS_A_SECOND])
-        return SoundFeatures(
-            self.times[first:last],
-            self.pitches[first:last],
-            self.strong[first:last],
-            min(self.length, end),
-            self.language,
-            self.is_default,
-        )
+        inside = slice(*np.searchsorted(self.times, [start * STEPS_A_SECOND, end * STEPS_A_SECOND]).tolist())
+        columns = self.times[inside], self.pitches[inside], self.strong[inside]
+        return SoundFeatures(*columns, min(self.length, end), self.language, self.is_default)
 
 
 # Pairs of landmarks, by which lines are found.
@@ -302,12 +296,12 @@ def vote(
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The pairs of landmarks of many tracks, by their keys.
+    """The pairs of landmarks of some tracks, by their keys.
 
     Attributes:
         offsets: [KEYS + 1] uint32: where the places of each key begin and end.
         positions: [P] uint32: step of the first landmark of each pair; tracks lie one after the other.
-        starts: [tracks] int64 increasing, the step at which each track lies.
+        starts: [tracks + 1] int64 increasing, the step at which each track lies, and where the next one would.
     """
 
     offsets: NDArray[np.uint32]
@@ -318,23 +312,70 @@ class PairTable:
         """ValueError unless the offsets are those of a table: a search would look beyond its end."""
         if len(self.offsets) != _KEYS + 1 or int(self.offsets[-1]) != len(self.positions) or self.offsets[0]:
             raise ValueError("its offsets are not what was written")
-        if (self.offsets[1:] < self.offsets[:-1]).any() or (np.diff(self.starts) < 0).any():
+        if (self.offsets[1:] < self.offsets[:-1]).any() or (np.diff(self.starts) < 0).any() or not len(self.starts):
             raise ValueError("its offsets are not what was written")
 
     @classmethod
     def of(cls, tracks: Sequence[SoundFeatures]) -> PairTable:
         """The table of these tracks."""
-        lengths = np.array([int(track.times[-1]) + 1 if len(track) else 0 for track in tracks], np.int64)
-        # Room between tracks, so that no line leads from one into another.
-        starts = np.cumsum(lengths + _ROOM) - lengths - _ROOM
+        starts = _starts_of(np.array([int(track.times[-1]) + 1 if len(track) else 0 for track in tracks], np.int64))
         pairs = [pair_keys(track)[0] for track in tracks]
         keys = np.concatenate([each[0] for each in pairs]) if pairs else np.zeros(0, np.int64)
-        places = [each[1] + start for each, start in zip(pairs, starts.tolist(), strict=True)]
+        places = [each[1] + start for each, start in zip(pairs, starts[:-1].tolist(), strict=True)]
         positions = np.concatenate(places).astype(np.uint32) if places else np.zeros(0, np.uint32)
         order = np.argsort(keys, kind="stable")
         counts = np.bincount(keys, minlength=_KEYS)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
         return cls(offsets, positions[order], starts)
+
+    def lines(
+        self,
+        query: SoundFeatures,
+        *,
+        limit: int,
+        settings: SoundSettings = SETTINGS,
+        tried: Sequence[Hypothesis] | None = None,
+    ) -> dict[int, list[SoundLine]]:
+        """As :meth:`PairTables.lines`, of this table alone."""
+        one = PairTables.of([self], [np.arange(len(self.starts) - 1)])
+        return one.lines(query, limit=limit, settings=settings, tried=tried)
+
+
+def _starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where tracks of so many steps lie, and where the next one would."""
+    # Room between tracks, so that no line leads from one into another; and whole places for votes, so that these are at
+    # the same steps of a track wherever it lies.
+    places = -(-(lengths + ROOM) // _BIN)
+    return np.concatenate([[0], np.cumsum(places)]).astype(np.int64) * _BIN
+
+
+@dataclass(frozen=True, slots=True)
+class PairTables:
+    """Some tables that are searched as one, with the same answers as one table of all their tracks in order of number.
+
+    Attributes:
+        tables: The tables.
+        starts: [all tracks + 1] int64: where each track would lie in one table.
+        shifts: What has to be added to the steps of each track of each table; None where nothing has to.
+    """
+
+    tables: tuple[PairTable, ...]
+    starts: NDArray[np.int64]
+    shifts: tuple[NDArray[np.int64] | None, ...]
+
+    @classmethod
+    def of(cls, tables: Sequence[PairTable], numbers: Sequence[NDArray[np.int64]]) -> PairTables:
+        """These tables, with the number of each of their tracks, together 0, 1, 2 and so on; -1 leaves a track out."""
+        count = sum(int((places >= 0).sum()) for places in numbers)
+        lengths = np.zeros(count, np.int64)
+        for table, places in zip(tables, numbers, strict=True):
+            lengths[places[places >= 0]] = np.diff(table.starts)[places >= 0] - ROOM
+        starts = _starts_of(lengths)
+        shifts: list[NDArray[np.int64] | None] = []
+        for table, places in zip(tables, numbers, strict=True):
+            shift = np.where(places >= 0, starts[places] - table.starts[:-1], _LEFT_OUT)
+            shifts.append(shift if shift.any() else None)
+        return cls(tuple(tables), starts, tuple(shifts))
 
     def lines(
         self,
@@ -352,33 +393,57 @@ class PairTable:
             settings: Constants.
             tried: How the tracks may differ; None tries all hypotheses.
         """
+        if not self.tables:
+            return {}
         found: list[SoundLine] = []
         spans = 1 + (int(query.times[-1]) // _SPAN if len(query) else 0)
         tried = hypotheses() if tried is None else tried
         for number, (hypothesis, (keys, times)) in enumerate(zip(tried, pair_keys(query, tried), strict=True)):
-            first = self.offsets[keys].astype(np.int64)
-            counts = self.offsets[keys + 1].astype(np.int64) - first
+            firsts = [table.offsets[keys].astype(np.int64) for table in self.tables]
+            ends = [table.offsets[keys + 1].astype(np.int64) for table in self.tables]
+            counts = [end - first for end, first in zip(ends, firsts, strict=True)]
             # Rare pairs say most, and common ones cost most.
-            order = np.argsort(counts, kind="stable")
+            total = np.array(counts, np.int64).reshape(len(counts), len(keys)).sum(axis=0)
+            order = np.argsort(total, kind="stable")
             most = spans * (_HITS if number == 0 else _HITS_CHANGED)
-            order = order[np.cumsum(counts[order]) <= most]
-            rows, places = expand(first[order], counts[order])
-            positions = self.positions[places].astype(np.int64)
-            least = settings.votes if len(self.starts) == 1 else settings.votes + (1 if number == 0 else 2)
-            found += vote(times[order][rows], positions, hypothesis, least, most=_LINES)
+            order = order[np.cumsum(total[order]) <= most]
+            hits = [self._hits(*each, order, times) for each in zip(range(len(firsts)), firsts, counts, strict=True)]
+            steps, positions = (np.concatenate(each) for each in zip(*hits, strict=True))
+            least = settings.votes if len(self.starts) == 2 else settings.votes + (1 if number == 0 else 2)
+            found += vote(steps, positions, hypothesis, least, most=_LINES)
         found.sort(key=lambda line: -line.votes)
         lines: dict[int, list[SoundLine]] = {}
         for line in found:
             track = int(np.searchsorted(self.starts, line.target, side="right")) - 1
-            if track < 0 or (track not in lines and len(lines) >= limit):
+            if not 0 <= track < len(self.starts) - 1 or (track not in lines and len(lines) >= limit):
                 continue
             moved = replace(line, target=line.target - float(self.starts[track]))
             lines.setdefault(track, []).append(moved)
         return lines
 
+    def _hits(
+        self,
+        number: int,
+        first: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        order: NDArray[np.int64],
+        times: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Step of the query and step in one table of all, of each pair that a table has at these places."""
+        table, shift = self.tables[number], self.shifts[number]
+        rows, places = expand(first[order], counts[order])
+        steps, positions = times[order][rows], table.positions[places].astype(np.int64)
+        if shift is None:
+            return steps, positions
+        moves = shift[np.searchsorted(table.starts[1:-1], positions, side="right")]
+        is_there = moves > _LEFT_OUT
+        return steps[is_there], (positions + moves)[is_there]
+
 
 # Steps between tracks, and pairs that are looked at for a span of the query.
-_ROOM, _HITS, _HITS_CHANGED, _LINES = 2 * _SPAN, 20_000, 4_000, 64
+ROOM, _HITS, _HITS_CHANGED, _LINES = 2 * _SPAN, 20_000, 4_000, 64
+# The shift of a track that is left out.
+_LEFT_OUT = -(1 << 50)
 
 
 def compare_sounds(

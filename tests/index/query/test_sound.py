@@ -13,7 +13,7 @@ from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaErr
 from vidkin.index.damage import repair
 from vidkin.index.duplicates.heard import DIFFERENT_SOUND
 from vidkin.index.query.sound import find_offset, score_by
-from vidkin.index.storage.sound_files import SoundFiles, SoundTable
+from vidkin.index.storage.sound_files import SoundFiles
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp
 
 def test_a_cut_off_table_is_noticed_and_made_again(library: Path, tmp_path: Path) -> None:
     shutil.copytree(library / "library.vidkin", tmp_path / "library.vidkin")
-    table = tmp_path / "library.vidkin" / SoundTable.FILE
+    (table,) = (tmp_path / "library.vidkin").rglob("*.pairs")
     table.write_bytes(table.read_bytes()[:-100])
     with Index.open(tmp_path / "library.vidkin") as index:
         with pytest.raises(CollectionDamagedError, match="its tables are not what was written"):

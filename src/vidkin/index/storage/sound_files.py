@@ -1,17 +1,24 @@
-"""The sound of an index: landmarks by the content of files, and one table of their pairs for searches.
+"""The sound of an index: landmarks by the content of files, and a table of their pairs for searches.
 
 Landmarks are kept by the hash of a file's bytes. A moved file, a copy and a file that was removed and came back have
 theirs, whatever keeps the records; what no record needs any more is deleted at the end of an update.
+
+The table is one small file that names its parts, and the parts: what is new becomes a part, small parts are joined, and
+what was removed is left out, so that adding a file to thousands costs about as much as adding it to one. A part is
+named by what is in it and never changes; readers see the parts of before or of after an update.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
+import re
 import struct
 import sys
 import zlib
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,17 +31,23 @@ from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.manifest import SOUND_TABLE
 from vidkin.index.storage.place import Place
 from vidkin.similarity.sound import (
+    ROOM,
     Hypothesis,
     PairTable,
+    PairTables,
     SoundFeatures,
     SoundScore,
     compare_sounds,
     fingerprint_of_sound,
 )
 
+_logger = logging.getLogger(__name__)
+
 _FOLDER, _SUFFIX = "sound", ".landmarks"
+_PARTS, _PART_SUFFIX = "sound/tables", ".pairs"
 _HEAD = struct.Struct("<4sII")
-_MARK, _TABLE_MARK = b"VKS1", b"VKT1"
+# Earlier versions kept the whole table in one file; it is read until an update writes parts.
+_MARK, _TABLE_MARK, _PART_MARK, _WHOLE_MARK = b"VKS1", b"VKT2", b"VKP1", b"VKT1"
 # A landmark takes four bytes: its time in steps, seven bits of pitch, and whether it is strong.
 _PITCH_BITS = 8
 
@@ -128,16 +141,29 @@ class SoundFiles:
             self._place.delete_unfinished(_FOLDER)
         stored, needed = self.contents(), set(contents)
         self.remove(stored - needed)
-        there = sorted(stored & needed)
+        there = stored & needed
         try:
             known = SoundTable.open(self._place)
-        except CollectionDamagedError:
+        except CollectionDamagedError as error:
+            _logger.info("%s; it is made again from the landmarks of all files", error)
             known = None
-        if known is not None and known.read == frozenset(there):
+        if known is not None and known.read == there and all(part.name for part in known.parts):
             return
+        # A part of which more is left out than needed is not worth its room.
+        parts = (
+            [part for part in known.parts if 2 * len(there.intersection(part.read)) > len(part.read)] if known else []
+        )
+        missing = sorted(there.difference(*(part.read for part in parts)))
+        for first in range(0, len(missing), _FILES_A_PART):
+            parts.append(self._read_part(missing[first : first + _FILES_A_PART]))
+            _join_small(parts)
+        SoundTable.write(self._place, parts, there)
+
+    def _read_part(self, contents: Sequence[str]) -> TablePart:
+        """A part of the table, of the landmarks of these files; damaged ones are deleted."""
         tracks: list[tuple[str, int, SoundFeatures]] = []
         read = []
-        for content in there:
+        for content in contents:
             try:
                 found = self.read(content)
             except CollectionDamagedError:
@@ -145,7 +171,8 @@ class SoundFiles:
                 continue
             read.append(content)
             tracks += [(content, number, track) for number, track in enumerate(found or ()) if len(track)]
-        SoundTable.write(self._place, read, tracks)
+        pairs = PairTable.of([track for _, _, track in tracks])
+        return TablePart(pairs, tuple((content, number) for content, number, _ in tracks), tuple(read))
 
 
 def _codes(track: SoundFeatures) -> NDArray[np.uint32]:
@@ -188,73 +215,212 @@ def _open(stored: bytes | memoryview, mark: bytes, *, is_checked: bool = True) -
 # The table that searches read.
 
 
+# Files whose landmarks are in memory at a time; pairs up to which parts are joined whatever their sizes are; and how
+# many times as many as the part behind it one keeps: each pair is written again a few times in all, and there are a few
+# parts.
+_FILES_A_PART, _FEW_PAIRS, _MANY_TIMES = 256, 200_000, 4
+# Attempts to read a table whose parts are replaced meanwhile.
+_MOST_READINGS = 5
+
+
 @dataclass(frozen=True, slots=True)
-class SoundTable:
-    """Pairs of the landmarks of all tracks, and whose they are.
+class TablePart:
+    """Pairs of the landmarks of some tracks, and whose they are.
 
     Attributes:
-        pairs: The table.
-        tracks: Content and number of each track, in the order of the table.
+        pairs: The pairs.
+        tracks: Content and number of each track, in the order of the pairs.
         read: Contents that were read for it, those without sound as well.
-        heard: Contents that have sound and not only silence.
+        name: What its file is named by; empty until it is written.
     """
-
-    FILE = SOUND_TABLE
 
     pairs: PairTable
     tracks: tuple[tuple[str, int], ...]
-    read: frozenset[str]
-    heard: frozenset[str] = frozenset()
+    read: tuple[str, ...]
+    name: str = ""
 
     @classmethod
-    def open(cls, place: Place) -> SoundTable | None:
-        """The table of an index; None if there is none, or one of another version. A local one is not read but mapped,
-        but on Windows: a search touches a small part of it.
+    def of(cls, stored: memoryview, name: str, mark: bytes) -> TablePart | None:
+        """The part that is stored; None if it is of another version.
 
         Raises:
-            CollectionDamagedError: It is cut off or not what was written.
+            ValueError: It is cut off or not what was written.
         """
-        if not place.has_file(cls.FILE):
+        # The pairs are not covered: what is wrong there leads to a track that the landmarks do not confirm.
+        header, data = _open(stored, mark, is_checked=False)
+        if header["made"] != fingerprint_of_sounds():
             return None
-        with reading(place.address(cls.FILE)):
-            # Windows replaces no file that is mapped anywhere, so that no update could write the next table.
-            if place.folder is not None and not sys.platform.startswith("win"):
-                stored: Any = memoryview(np.memmap(place.folder / cls.FILE, np.uint8, "r"))  # type: ignore[arg-type]
-            else:
-                stored = place.read(cls.FILE) or b""
-            # The tables are not covered: what is wrong there leads to a track that the landmarks do not confirm.
-            header, data = _open(stored, _TABLE_MARK, is_checked=False)
-            if header["made"] != fingerprint_of_sounds():
-                return None
-            counts = [int(count) for count in header["counts"]]
-            if len(data) != 4 * (counts[0] + counts[1]) + 8 * counts[2] or counts[2] != len(header["tracks"]):
-                raise ValueError("its tables are not what was written")
-            starts = np.frombuffer(data[: 8 * counts[2]], "<i8")
-            rest = np.frombuffer(data[8 * counts[2] :], "<u4")
-            pairs = PairTable(rest[: counts[0]], rest[counts[0] :], starts)
-            pairs.check()
-            tracks = tuple((str(content), int(number)) for content, number in header["tracks"])
-            heard = frozenset(content for content, _ in tracks)
-            return cls(pairs, tracks, frozenset(map(str, header["read"])), heard)
+        counts = [int(count) for count in header["counts"]]
+        tracks = tuple((str(content), int(number)) for content, number in header["tracks"])
+        is_whole = mark == _WHOLE_MARK
+        if len(data) != 4 * (counts[0] + counts[1]) + 8 * counts[2] or counts[2] != len(tracks) + (not is_whole):
+            raise ValueError("its tables are not what was written")
+        starts = np.frombuffer(data[: 8 * counts[2]], "<i8")
+        rest = np.frombuffer(data[8 * counts[2] :], "<u4")
+        pairs = PairTable(rest[: counts[0]], rest[counts[0] :], starts)
+        if is_whole:
+            end = int(pairs.positions.max(initial=0)) + 1 + ROOM if tracks else 0
+            pairs = replace(pairs, starts=np.append(starts, end))
+        pairs.check()
+        return cls(pairs, tracks, tuple(map(str, header["read"])), name)
 
-    @classmethod
-    def write(cls, place: Place, read: Sequence[str], tracks: Sequence[tuple[str, int, SoundFeatures]]) -> None:
-        """Make and write the table of these tracks."""
-        pairs = PairTable.of([track for _, _, track in tracks])
+    def written(self, place: Place) -> TablePart:
+        """This part, stored."""
+        pairs = self.pairs
         header = json.dumps(
             {
                 "made": fingerprint_of_sounds(),
                 "counts": [len(pairs.offsets), len(pairs.positions), len(pairs.starts)],
-                "tracks": [[content, number] for content, number, _ in tracks],
-                "read": list(read),
+                "tracks": [[content, number] for content, number in self.tracks],
+                "read": list(self.read),
             }
         ).encode()
         # Arrays begin at multiples of eight, as they are mapped.
         header += b" " * (-(len(header) + _HEAD.size) % 8)
         arrays = (pairs.starts.astype("<i8"), pairs.offsets.astype("<u4"), pairs.positions.astype("<u4"))
+        name = hashlib.blake2b(header, digest_size=16).hexdigest()
         body = header + b"".join(array.tobytes() for array in arrays)
+        with writing(place.address(_PARTS)):
+            place.write(_part_file(name), _HEAD.pack(_PART_MARK, len(header), zlib.crc32(header)) + body)
+        return replace(self, name=name)
+
+    def with_tracks(self, other: TablePart) -> TablePart:
+        """One part of two, as one that was made of the tracks of both."""
+        own, others = self.pairs, other.pairs
+        moved = others.positions + own.starts[-1:].astype(np.uint32)
+        counts = others.offsets[1:] - others.offsets[:-1]
+        behind = np.repeat(own.offsets[1:], counts).astype(np.int64)
+        starts = np.concatenate([own.starts, own.starts[-1] + others.starts[1:]])
+        pairs = PairTable(own.offsets + others.offsets, np.insert(own.positions, behind, moved), starts)
+        return TablePart(pairs, self.tracks + other.tracks, self.read + other.read)
+
+    def can_hold(self, other: TablePart) -> bool:
+        """Whether the steps and the pairs of both can be counted in 32 bits."""
+        own, others = self.pairs, other.pairs
+        most = max(int(own.starts[-1] + others.starts[-1]), len(own.positions) + len(others.positions))
+        return most < 1 << 32
+
+
+def _join_small(parts: list[TablePart]) -> None:
+    """Join the last parts until each is small, or much smaller than the one before it."""
+    while len(parts) > 1 and parts[-2].can_hold(parts[-1]):
+        before, last = (len(part.pairs.positions) for part in parts[-2:])
+        if before >= max(_FEW_PAIRS, _MANY_TIMES * last):
+            return
+        parts[-2:] = [parts[-2].with_tracks(parts[-1])]
+
+
+def _part_file(name: str) -> str:
+    return f"{_PARTS}/{name}{_PART_SUFFIX}"
+
+
+def _map_file(place: Place, name: str) -> memoryview | None:
+    """The content of a file, None if there is none. A local one is not read but mapped, except on Windows: a search
+    touches a small part of it."""
+    # Windows replaces no file that is mapped anywhere, so that no update could write the next table.
+    if place.folder is None or sys.platform.startswith("win"):
+        stored = place.read(name)
+        return None if stored is None else memoryview(stored)
+    try:
+        return memoryview(np.memmap(place.folder / name, np.uint8, "r"))  # type: ignore[arg-type]
+    except FileNotFoundError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SoundTable:
+    """Pairs of the landmarks of all tracks, and whose they are.
+
+    Attributes:
+        pairs: What is searched, the same however the parts were made.
+        tracks: Content and number of each track, in order.
+        read: Contents that were read for it, those without sound as well.
+        heard: Contents that have sound and not only silence.
+        parts: What it is made of; what was removed since is still in them.
+    """
+
+    FILE = SOUND_TABLE
+
+    pairs: PairTables
+    tracks: tuple[tuple[str, int], ...]
+    read: frozenset[str]
+    heard: frozenset[str] = frozenset()
+    parts: tuple[TablePart, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[TablePart], left_out: Collection[str]) -> SoundTable:
+        """The table of these parts without some contents."""
+        tracks = sorted(track for part in parts for track in part.tracks if track[0] not in left_out)
+        numbers = {track: number for number, track in enumerate(tracks)}
+        places = [np.array([numbers.get(track, -1) for track in part.tracks], np.int64) for part in parts]
+        pairs = PairTables.of([part.pairs for part in parts], places)
+        read = frozenset(content for part in parts for content in part.read).difference(left_out)
+        return cls(pairs, tuple(tracks), read, frozenset(content for content, _ in tracks), tuple(parts))
+
+    @classmethod
+    def open(cls, place: Place, known: SoundTable | None = None) -> SoundTable | None:
+        """The table of an index; None if there is none, or one of another version.
+
+        Args:
+            place: Place of the index.
+            known: The table as it was; parts that are in both are not read again.
+
+        Raises:
+            CollectionDamagedError: It is cut off or not what was written.
+        """
+        loaded = {part.name: part for part in known.parts} if known is not None else {}
+        with reading(place.address(cls.FILE)):
+            for _ in range(_MOST_READINGS):
+                stored = _map_file(place, cls.FILE)
+                if stored is None:
+                    return None
+                if bytes(stored[:4]) == _WHOLE_MARK:
+                    whole = TablePart.of(stored, "", _WHOLE_MARK)
+                    return None if whole is None else cls.of([whole], ())
+                header, _ = _open(stored, _TABLE_MARK)
+                if header["made"] != fingerprint_of_sounds():
+                    return None
+                parts = [loaded.get(name) or _read_stored(place, name) for name in map(str, header["parts"])]
+                there = [part for part in parts if part is not None]
+                if len(there) == len(parts):
+                    return cls.of(there, frozenset(map(str, header["left_out"])))
+                # An update replaced a part: the table names others by now.
+            raise ValueError("it names a part that is missing")
+
+    @classmethod
+    def write(cls, place: Place, parts: Sequence[TablePart], needed: Collection[str]) -> None:
+        """Write the table of these parts, and delete what is in none.
+
+        Args:
+            place: Place of the index.
+            parts: The parts; those that are not stored yet are.
+            needed: Contents that searches may find.
+        """
+        stored = [part if part.name else part.written(place) for part in parts]
+        names = [part.name for part in stored]
+        left_out = sorted({content for part in stored for content in part.read}.difference(needed))
+        header = json.dumps({"made": fingerprint_of_sounds(), "parts": names, "left_out": left_out}).encode()
         with writing(place.address(cls.FILE)):
-            place.write(cls.FILE, _HEAD.pack(_TABLE_MARK, len(header), zlib.crc32(header)) + body)
+            place.write(cls.FILE, _HEAD.pack(_TABLE_MARK, len(header), zlib.crc32(header)) + header)
+        with writing(place.address(_PARTS)):
+            place.delete(set(place.sizes(_PARTS)).difference(map(_part_file, names)))
+
+
+def _read_stored(place: Place, name: str) -> TablePart | None:
+    """A part by its name; None if it is gone.
+
+    Raises:
+        ValueError: It is not what was written.
+    """
+    if not re.fullmatch("[0-9a-f]{32}", name):
+        raise ValueError("it names a part that cannot be")
+    stored = _map_file(place, _part_file(name))
+    if stored is None:
+        return None
+    part = TablePart.of(stored, name, _PART_MARK)
+    if part is None:
+        raise ValueError("it names a part of another version")
+    return part
 
 
 def fingerprint_of_sounds() -> str:
@@ -291,7 +457,7 @@ class SoundSearch:
         """
         version = self._place.version(SoundTable.FILE)
         if version != self._version:
-            self._table, self._version = SoundTable.open(self._place), version
+            self._table, self._version = SoundTable.open(self._place, self._table), version
         return self._table
 
     def find(
