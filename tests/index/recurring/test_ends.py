@@ -134,16 +134,16 @@ def test_another_shot_beyond_black_is_not_taken_for_the_same() -> None:
 def test_a_title_over_one_of_two_covers_as_many_cells_as_it_has() -> None:
     """The title covers 8 of 108 rows and 70 of 192 columns: parts of 2 of 12 rows and of 9 of 20 columns of cells."""
     plain, titled, darker = clip(COFFEE), clip(with_band(COFFEE)), clip([(image // 2) for image in COFFEE])
-    assert share_covered([(plain.cells(), titled.cells())]) == pytest.approx(18 / 240, abs=6 / 240)
-    assert share_covered([(plain.cells(), darker.cells())]) == 0
-    assert share_covered([(plain.cells(), clip(ROCKET).cells())]) == 0
+    assert share_covered([(plain.cells().means, titled.cells().means)]) == pytest.approx(18 / 240, abs=6 / 240)
+    assert share_covered([(plain.cells().means, darker.cells().means)]) == 0
+    assert share_covered([(plain.cells().means, clip(ROCKET).cells().means)]) == 0
 
 
 def test_behind_a_card_that_both_files_have_shots_must_agree_well_to_be_the_same() -> None:
     """Of 12 pictures nine are the card; the others correlate at 1 with themselves, and at much less than .95 mixed."""
     card = [COFFEE[0]] * 9
     mixed = [(0.3 * one + 0.7 * other).astype(np.uint8) for one, other in zip(CHELSEA[:3], ROCKET[:3], strict=True)]
-    first, second = clip(card + CHELSEA[:3]).cells(), clip(card + mixed).cells()
+    first, second = clip(card + CHELSEA[:3]).cells().means, clip(card + mixed).cells().means
     still = unit(first)[0]
     assert agree_beside(still, [[(first, first)]])
     assert not agree_beside(still, [[(first, second)]])

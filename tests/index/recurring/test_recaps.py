@@ -46,8 +46,8 @@ def test_the_shot_before_a_known_one_is_found_to_the_frame_and_nothing_else(inde
         asked.append((round(edge, 2), side))
         return fit()  # type: ignore[operator, no-any-return]
 
-    shots_of_recaps = RecapShots(records, Tracks(index.store), Clips(), remember)
-    (found,) = shots_of_recaps.find([known], links)
+    with Clips() as clips:
+        (found,) = RecapShots(records, Tracks(index.store), clips, remember).find([known], links)
     assert found.link[:4] == pytest.approx((1.5, 3.7, 7.3, 9.5), abs=0.02)
     assert asked == [(3.7, "start"), (1.5, "start"), (8.2, "end")]
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,25 @@ _SHORT_SIDE = 48
 _ROWS, _COLUMNS = 12, 20  # cells of the small pictures that are compared
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 _BAR = 28.0  # gray level up to which a border is a black bar
-_HELD_BYTES, _HELD_CLIPS = 256 << 20, 400
+_HELD_BYTES, _LONGEST_BYTES, _HELD_CLIPS = 256 << 20, 32 << 20, 400
 # Seconds between two stretches that are read in one go: about what is decoded from the last key frame on.
 _NEAR_RUN = 4.0
+# Seconds read beyond both ends: what is looked at next is often a little further out, and most of what it takes to read
+# a few seconds is to get there.
+_MARGIN = 1.0
 _READERS = 2
+
+
+class Cells(NamedTuple):
+    """Small pictures.
+
+    Attributes:
+        means: [N, G] gray levels.
+        units: [N, G] the same without their mean and of unit length; see :func:`unit`.
+    """
+
+    means: NDArray[np.float32]
+    units: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +66,7 @@ class Clip:
     is_first: bool
     is_last: bool
     step: float = field(init=False)
-    _cells: dict[float | None, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
+    _cells: dict[float | None, Cells] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         step = float(np.median(np.diff(self.times))) if len(self.times) > 1 else 0.04
@@ -61,8 +77,8 @@ class Clip:
         """Width by height."""
         return float(self.images.shape[2] / self.images.shape[1])
 
-    def cells(self, aspect: float | None = None) -> NDArray[np.float32]:
-        """Means of the cells of each picture [N, G], without the borders that a picture of another aspect lacks."""
+    def cells(self, aspect: float | None = None) -> Cells:
+        """Each picture in cells, without the borders that a picture of another aspect lacks."""
         if aspect in self._cells:
             return self._cells[aspect]
         height, width = self.images.shape[1:]
@@ -71,7 +87,8 @@ class Clip:
             across, down = min(1.0, aspect / self.aspect), min(1.0, self.aspect / aspect)
         rows, columns = _cell_weights(height, down, _ROWS), _cell_weights(width, across, _COLUMNS)
         small: NDArray[np.float32] = rows @ self.images.astype(np.float32) @ columns.T
-        return self._cells.setdefault(aspect, small.reshape(len(small), -1))
+        means = small.reshape(len(small), -1)
+        return self._cells.setdefault(aspect, Cells(means, unit(means)))
 
 
 def _cell_weights(length: int, share: float, cells: int) -> NDArray[np.float32]:
@@ -112,14 +129,38 @@ class _Run:
         leaves = float(times[-1]) + step
         return Clip(times, _without_bars(self.images[first:last]), leaves, start <= 0, leaves < end - 1.5 * step)
 
+    def joined(self, other: _Run) -> _Run:
+        """This and one that it touches or overlaps."""
+        first, second = sorted((self, other), key=lambda run: run.start)
+        # Where no frame begins, the one on screen was read again.
+        new = np.searchsorted(second.times, first.times[-1], side="right")
+        times = np.concatenate([first.times, second.times[new:]])
+        images = np.concatenate([first.images, second.images[new:]])
+        return _Run(first.start, max(first.end, second.end), times, images)
+
 
 @dataclass(slots=True)
 class Clips:
-    """Reads frames around ends; what was read last is held: ends of one file are often near each other."""
+    """Reads frames around ends; what was read last is held: ends of one file are often near each other.
+
+    A context manager: on leaving it nothing is read any more.
+    """
 
     _runs: OrderedDict[tuple[str, float], _Run] = field(default_factory=OrderedDict, init=False)
     _bytes: int = field(default=0, init=False)
     _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
+    _readers: ThreadPoolExecutor | None = field(default=None, init=False)
+    # What is being read: path, start and end in seconds.
+    _ahead: dict[tuple[str, float, float], Future[_Run]] = field(default_factory=dict, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._readers is not None:
+            self._readers.shutdown(cancel_futures=True)
+            self._readers = None
+        self._ahead.clear()
 
     def around(self, record: VideoRecord, time: float) -> Clip:
         """Every frame from about :data:`REACH` seconds before a time to as long after it.
@@ -132,10 +173,9 @@ class Clips:
         if clip is None:
             clip = self._find(record.path, middle)
             if clip is None:
-                run = _read_run(record.path, *_span(middle))
-                self._hold(record.path, run)
-                clip = run.cut(run.start, run.end)
-            assert clip is not None  # of a run that was read for it
+                self._read(record.path, *_span(middle, _MARGIN))
+                clip = self._find(record.path, middle)
+            assert clip is not None  # of what was read for it
             self._held[record.path, middle] = clip
             while len(self._held) > _HELD_CLIPS:
                 self._held.popitem(last=False)
@@ -143,44 +183,79 @@ class Clips:
         return clip
 
     def read_ahead(self, wanted: Iterable[tuple[VideoRecord, float]]) -> None:
-        """Read what :meth:`around` will be asked for, each file in few runs and several files at a time.
+        """Begin to read what :meth:`around` will be asked for, each file in few runs and several files at a time.
 
         What cannot be read is left to :meth:`around`, which says why.
         """
+        for key in [key for key, reading in self._ahead.items() if reading.done()]:
+            self._take(key)
         spans: dict[str, list[tuple[float, float]]] = {}
         for path, middle in sorted({(record.path, _middle(time)) for record, time in wanted}):
-            if (path, middle) in self._held or self._find(path, middle) is not None:
+            if (path, middle) in self._held or self._missing(path, *_span(middle)) is None:
                 continue
-            start, end = _span(middle)
+            missing = self._missing(path, *_span(middle, _MARGIN))
+            assert missing is not None  # of a longer span
             of_file = spans.setdefault(path, [])
-            if of_file and start - of_file[-1][1] <= _NEAR_RUN:
-                of_file[-1] = of_file[-1][0], end
+            if of_file and missing[0] - of_file[-1][1] <= _NEAR_RUN:
+                of_file[-1] = of_file[-1][0], max(of_file[-1][1], missing[1])
             else:
-                of_file.append((start, end))
-        todo = [(path, *span) for path, of_file in spans.items() for span in of_file]
-        if not todo:
-            return
-        # Decoding leaves the interpreter to other threads.
-        readers = ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1), "vidkin ends")
-        try:
-            reading = [(path, readers.submit(_read_run, path, start, end)) for path, start, end in todo]
-            for path, run in reading:
-                with suppress(MediaError):
-                    self._hold(path, run.result())
-        finally:
-            readers.shutdown(cancel_futures=True)
+                of_file.append(missing)
+        if spans and self._readers is None:
+            # Decoding leaves the interpreter to other threads.
+            self._readers = ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1), "vidkin ends")
+        for path, of_file in spans.items():
+            for span in of_file:
+                assert self._readers is not None
+                self._ahead[path, *span] = self._readers.submit(_read_run, path, *span)
 
     def _find(self, path: str, middle: float) -> Clip | None:
+        start, end = _span(middle)
+        for reading in [key for key in self._ahead if key[0] == path and key[1] < end and start < key[2]]:
+            self._take(reading)
         for key, run in self._runs.items():
-            if key[0] == path and (clip := run.cut(*_span(middle))) is not None:
+            if key[0] == path and (clip := run.cut(start, end)) is not None:
                 self._runs.move_to_end(key)
                 return clip
         return None
 
+    def _missing(self, path: str, start: float, end: float) -> tuple[float, float] | None:
+        """What of these seconds is neither held nor being read, but for what lies between two parts that are missing;
+        None if nothing is."""
+        known = [(run.start, run.end) for key, run in self._runs.items() if key[0] == path]
+        for begun, stopped in sorted(known + [key[1:] for key in self._ahead if key[0] == path]):
+            if begun <= start < stopped:
+                start = stopped
+            if start >= end:
+                return None
+            if begun < end <= stopped:
+                end = begun
+        return start, end
+
+    def _read(self, path: str, start: float, end: float) -> None:
+        """Read what is missing of these seconds; all of them if there is nothing to be read in that part."""
+        missing = self._missing(path, start, end)
+        if missing is not None and missing != (start, end):
+            with suppress(MediaError):
+                self._hold(path, _read_run(path, *missing, threads=_READERS))
+                return
+        self._hold(path, _read_run(path, start, end, threads=_READERS))
+
+    def _take(self, key: tuple[str, float, float]) -> None:
+        """Wait for what is being read, and hold it."""
+        with suppress(MediaError):
+            self._hold(key[0], self._ahead.pop(key).result())
+
     def _hold(self, path: str, run: _Run) -> None:
-        replaced = self._runs.pop((path, run.start), None)
-        self._bytes += run.images.nbytes - (0 if replaced is None else replaced.images.nbytes)
+        for key in [key for key in self._runs if key[0] == path]:
+            other = self._runs[key]
+            if other.start <= run.end and run.start <= other.end:
+                joined = other.joined(run)
+                if joined.images.nbytes > _LONGEST_BYTES and not (run.start <= other.start and other.end <= run.end):
+                    continue
+                self._bytes -= self._runs.pop(key).images.nbytes
+                run = joined
         self._runs[path, run.start] = run
+        self._bytes += run.images.nbytes
         while self._bytes > _HELD_BYTES and len(self._runs) > 1:
             self._bytes -= self._runs.popitem(last=False)[1].images.nbytes
 
@@ -190,12 +265,12 @@ def _middle(time: float) -> float:
     return float(round(time))
 
 
-def _span(middle: float) -> tuple[float, float]:
-    return max(0.0, middle - REACH), middle + REACH
+def _span(middle: float, margin: float = 0.0) -> tuple[float, float]:
+    return max(0.0, middle - REACH - margin), middle + REACH + margin
 
 
-def _read_run(path: str, start: float, end: float) -> _Run:
-    batches = list(iter_frames(path, rate=None, start=start, end=end, short_side=_SHORT_SIDE, threads=1))
+def _read_run(path: str, start: float, end: float, threads: int = 1) -> _Run:
+    batches = list(iter_frames(path, rate=None, start=start, end=end, short_side=_SHORT_SIDE, threads=threads))
     times = np.concatenate([batch.timestamps for batch in batches])
     luma = np.concatenate([(batch.images @ _LUMA).astype(np.uint8) for batch in batches])
     return _Run(start, end, times, luma)
@@ -315,12 +390,13 @@ def count_with_dim(count: int, cells: NDArray[np.float32], others: NDArray[np.fl
     inside = max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max())
     if min(cells[count].std(), others[count].std()) >= max(_DARK, _DIM * float(inside)):
         return count
-    levels = np.median(others - cells, axis=1)
-    contrasts, alike, _ = _compare_most(cells, others)
+    beyond, others_beyond = cells[count:], others[count:]
+    levels = np.median(others_beyond - beyond, axis=1)
+    contrasts, alike, _ = _compare_most(beyond, others_beyond)
     is_plain = (np.maximum(*contrasts) < _PLAIN) & (np.abs(levels) < _PLAIN_APART)
     is_same = (np.minimum(*contrasts) >= _SHOWN) & (alike >= _SAME)
-    last, unlike = count, 0
-    for place in range(count, len(cells)):
+    last, unlike = 0, 0
+    for place in range(len(beyond)):
         is_another = unlike > 0 or (place - last) * step > _SEPARATES
         if is_same[place] and (not is_another or alike[place] >= _SURELY_SAME):
             last, unlike = place + 1, 0
@@ -329,4 +405,4 @@ def count_with_dim(count: int, cells: NDArray[np.float32], others: NDArray[np.fl
         # At other rates the frames of a sudden change in the dark differ once.
         if unlike * step > _UNLIKE or (place + 1 - last) * step > _GAP:
             break
-    return last
+    return count + last

@@ -6,6 +6,7 @@ Shape legend: N frames of a clip, G cells of a small picture.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -17,13 +18,13 @@ from vidkin.index.recurring.clips import (
     REACH,
     STILL,
     SURE_MATCH,
+    Cells,
     Clip,
     Clips,
     MomentPairs,
     agree_beside,
     count_with_dim,
     share_covered,
-    unit,
 )
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
@@ -197,7 +198,7 @@ def _pictures_inside(
         if len(rows) < _LEAST_FRAMES:
             continue
         columns = _nearest(other.times, mapped[rows])
-        found.append([(one[rows], two[columns]) for one, two in _geometries(clip, other)])
+        found.append([(one.means[rows], two.means[columns]) for one, two in _geometries(clip, other)])
     return found
 
 
@@ -230,7 +231,7 @@ def _still_picture(clips: Clips, record: VideoRecord, start: float, end: float) 
     for time in (start, min(end, record.duration)):
         clip = clips.around(record, time)
         inside = np.flatnonzero((clip.times >= start - SAME_TIME) & (clip.times < end - SAME_TIME))
-        pictures.append(unit(clip.cells())[inside[:: max(1, round(_STILL_STEP / clip.step))]])
+        pictures.append(clip.cells().units[inside[:: max(1, round(_STILL_STEP / clip.step))]])
     units = np.concatenate(pictures)
     units = units[units.any(axis=1)]
     if len(units) == 0:
@@ -288,11 +289,10 @@ def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Rough
     starts, ends = (stretch.first_start, stretch.second_start), (stretch.first_end, stretch.second_end)
     for side, (one, other) in zip(_SIDES, (starts, ends), strict=True):
         clips_of = clips.around(first, one), clips.around(second, other)
-        agreements = [unit(cells) @ unit(others).T for cells, others in _geometries(*clips_of)]
+        agreements = [cells.units @ others.units.T for cells, others in _geometries(*clips_of)]
         for speed in _SPEEDS:
             line = TimeLine(*middle, speed)
-            options = [_totals(each, *clips_of, line, side, shifts) for each in agreements]
-            totals[speed] = totals[speed] + np.max(options, axis=0)
+            totals[speed] = totals[speed] + np.max(_totals(agreements, *clips_of, line, side, shifts), axis=0)
         if max(float(total.max()) for total in totals.values()) <= 0:
             return None  # most chance resemblances end here, after one of both ends
     best = max(_SPEEDS, key=lambda speed: float(totals[speed].max()))
@@ -351,9 +351,11 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     if len(first.times) < 2 or len(second.times) < 2:
         return None
     shifts = np.arange(-_FINE_SHIFT, _FINE_SHIFT + 1e-9, _STEP / 2)
-    best = (0.0, first.cells(), second.cells(), line)
-    for one, other in _geometries(first, second):
-        totals = _totals(unit(one) @ unit(other).T, first, second, line, side, shifts) - 1e-3 * np.abs(shifts)
+    best = 0.0, first.cells(), second.cells(), line
+    geometries = _geometries(first, second)
+    agreements = [one.units @ other.units.T for one, other in geometries]
+    options = _totals(agreements, first, second, line, side, shifts) - 1e-3 * np.abs(shifts)
+    for (one, other), totals in zip(geometries, options, strict=True):
         at = int(np.argmax(totals))
         best = max(best, (float(totals[at]), one, other, line.shifted(float(shifts[at]))), key=lambda found: found[0])
     total, one, other, line = best
@@ -368,11 +370,14 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     times = [_border(clip, inside, side) if is_open else _at_cut(clip, inside, side) for clip, inside in insides]
     columns = _nearest(second.times, line.at(0.0) + first.times[forward.places] * line.speed)
     return EndFit(
-        times[0], times[1], float(forward.values.mean()), _motion(one, other, forward.places, columns, first.step)
+        times[0],
+        times[1],
+        float(forward.values.mean()),
+        _motion(one.means, other.means, forward.places, columns, first.step),
     )
 
 
-def _geometries(first: Clip, second: Clip) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+def _geometries(first: Clip, second: Clip) -> list[tuple[Cells, Cells]]:
     """Cells of both clips: as they are, and without what the other one's aspect lacks."""
     pairs = [(first.cells(), second.cells())]
     if abs(first.aspect / second.aspect - 1) > _SAME_ASPECT:
@@ -381,22 +386,24 @@ def _geometries(first: Clip, second: Clip) -> list[tuple[NDArray[np.float32], ND
 
 
 def _totals(
-    agreement: NDArray[np.float32],
+    agreements: Sequence[NDArray[np.float32]],
     first: Clip,
     second: Clip,
     line: TimeLine,
     side: StretchEnd,
     shifts: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Largest sum of (agreement - bound) on the inside of an end, for each shift of the second clip in seconds."""
+    """Largest sum of (agreement - bound) on the inside of an end, for each of these agreements [N, M] of the frames of
+    both clips and each shift of the second clip in seconds."""
     mapped = line.at(0.0) + shifts[:, None] + first.times[None] * line.speed
-    values = agreement[np.arange(len(first.times))[None], _nearest(second.times, mapped)]
-    gains = np.where(values == 0, 0.0, values - _BOUND)
-    gains[(mapped < second.times[0] - second.step) | (mapped >= second.end + 0.5 * second.step)] = 0.0
-    if side == "start":
-        gains = gains[:, ::-1]
-    totals: NDArray[np.float64] = np.cumsum(gains, axis=1).max(axis=1)
-    return totals
+    rows, columns = np.arange(len(first.times))[None], _nearest(second.times, mapped)
+    is_outside = (mapped < second.times[0] - second.step) | (mapped >= second.end + 0.5 * second.step)
+    totals = []
+    for agreement in agreements:
+        values = agreement[rows, columns]
+        gains = np.where((values == 0) | is_outside, 0.0, values - _BOUND)
+        totals.append(np.cumsum(gains[:, ::-1] if side == "start" else gains, axis=1).max(axis=1))
+    return np.array(totals)
 
 
 def _nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -419,14 +426,7 @@ class _Inside(NamedTuple):
     border: int
 
 
-def _inside(
-    cells: NDArray[np.float32],
-    others: NDArray[np.float32],
-    clip: Clip,
-    other: Clip,
-    line: TimeLine,
-    side: StretchEnd,
-) -> _Inside | None:
+def _inside(cells: Cells, others: Cells, clip: Clip, other: Clip, line: TimeLine, side: StretchEnd) -> _Inside | None:
     mapped = line.at(0.0) + clip.times * line.speed
     # Half a frame beyond the other's border still shows its last frame.
     rows = np.flatnonzero((mapped > other.times[0] - 0.6 * other.step) & (mapped < other.end - 0.4 * other.step))
@@ -434,8 +434,8 @@ def _inside(
         return None
     if side == "start":
         rows = rows[::-1]
-    shown, target = cells[rows], others[_nearest(other.times, mapped[rows])]
-    units, targets = unit(shown), unit(target)
+    columns = _nearest(other.times, mapped[rows])
+    units, targets = cells.units[rows], others.units[columns]
     values: NDArray[np.float32] = np.vecdot(units, targets)
     is_empty: NDArray[np.bool_] = np.logical_not(np.any(units, axis=1) | np.any(targets, axis=1))
     bound = _BOUND
@@ -449,8 +449,8 @@ def _inside(
         # Titles and other versions agree less: the bound is between what agrees here and what has nothing in common.
         agreeing = values[:count][~is_empty[:count]]
         bound = max(_LEAST_BOUND, (float(np.median(agreeing)) + _DIFFERENT) / 2)
-    count = _without_lookalike(values[:count], rows[:count], cells, others, clip, other, line)
-    border = int(rows[count_with_dim(count, shown, target, clip.step) - 1])
+    count = _without_lookalike(values[:count], rows[:count], cells.means, others.means, clip, other, line)
+    border = int(rows[count_with_dim(count, cells.means[rows], others.means[columns], clip.step) - 1])
     places, inside = rows[:count], values[:count]
     return _Inside(places[::-1], inside[::-1], border) if side == "start" else _Inside(places, inside, border)
 
@@ -498,7 +498,7 @@ def _border(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
 def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
     """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
     border = inside.border if side == "start" else inside.border + 1
-    units = unit(clip.cells())
+    units = clip.cells().units
     alike: NDArray[np.float32] = np.vecdot(units[1:], units[:-1])
     # [N - 1] places of frames that begin a shot.
     cuts = np.flatnonzero(alike < _CUT) + 1
@@ -626,7 +626,7 @@ def _line_of(clip: Clip, other: Clip, rows: NDArray[np.int64], line: TimeLine) -
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
     best, found = _LEAST_BESIDE, None
     for one, another in _geometries(clip, other):
-        agreement = unit(one[rows]) @ unit(another).T
+        agreement = one.units[rows] @ another.units.T
         mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * line.speed
         values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
         values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
@@ -667,7 +667,8 @@ def try_fit_copy(clips: Clips, first: VideoRecord, second: VideoRecord, stretch:
             if line is None:
                 continue
             columns = _nearest(target.times, line.at(0.0) + clip.times[rows] * speed)
-            found = [_departures(one[rows], two[columns]) for one, two in _geometries(clip, target)]
+            pairs = _geometries(clip, target)
+            found = [_departures(shown.means[rows], others.means[columns]) for shown, others in pairs]
             courses += [max(each for each in found if each is not None)] if any(f is not None for f in found) else []
     except MediaError as error:
         _logger.warning("%s; whether it is a copy is not known", error)

@@ -44,8 +44,9 @@ _SAME_SPAN = 0.7
 _ADJOINING = 1.5
 # Seconds by which lengths of groups may differ that may be one.
 _ONE_LENGTH = 0.1
-# So many pairs are looked at together: what they need of each file is read in one go.
-_AHEAD = 64
+# So many pairs are looked at together: what they need of each file is read in one go, while those before them are
+# looked at.
+_AHEAD = 32
 
 _SharedPair = tuple[str, str, RoughStretch]
 
@@ -268,15 +269,17 @@ def find_recurring(
     for record in sorted(records, key=lambda record: natural_order(record.path)):
         by_content.setdefault(content_of(record), []).append(record)
     videos = {content: same[0] for content, same in by_content.items()}
-    search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress)
+    clips = Clips()
+    search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress, clips)
     try:
-        search.compare()
-        copies = {} if options.inside else search.copies()
-        links = search.fit(set(copies), options)
-        lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
-        if not options.inside:
-            links += search.groups_of_one_length(build_groups(links, lengths))
-            links += search.shots_of_recaps(build_groups(links, lengths), links)
+        with clips:
+            search.compare()
+            copies = {} if options.inside else search.copies()
+            links = search.fit(set(copies), options)
+            lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
+            if not options.inside:
+                links += search.groups_of_one_length(build_groups(links, lengths))
+                links += search.shots_of_recaps(build_groups(links, lengths), links)
     finally:
         findings.save()
     if options.inside:
@@ -301,7 +304,7 @@ class _StretchSearch:
     findings: Findings
     inside: bool
     on_progress: Callable[[int, int], None] | None
-    clips: Clips = field(default_factory=Clips)
+    clips: Clips
     _done: int = 0
     _total: int = 0
 
@@ -412,23 +415,18 @@ class _StretchSearch:
 
     def _fit_pairs(self, pairs: Sequence[_SharedPair], places: _Places) -> list[SharedByFiles]:
         """The stretches of these pairs that the pictures confirm, as far as they say something new."""
+        numbers = [
+            (
+                places.number(first, stretch.first_start, stretch.first_end),
+                places.number(second, stretch.second_start, stretch.second_end),
+            )
+            for first, second, stretch in pairs
+        ]
         links = []
         for begin in range(0, len(pairs), _AHEAD):
-            batch = pairs[begin : begin + _AHEAD]
-            numbers = [
-                (
-                    places.number(first, stretch.first_start, stretch.first_end),
-                    places.number(second, stretch.second_start, stretch.second_end),
-                )
-                for first, second, stretch in batch
-            ]
-            self.clips.read_ahead(
-                end
-                for pair, both in zip(batch, numbers, strict=True)
-                if places.needs(*both) and not self.findings.knows(*pair)
-                for end in self._ends(pair)
-            )
-            for (first, second, stretch), both in zip(batch, numbers, strict=True):
+            middle, end = begin + _AHEAD, begin + 2 * _AHEAD
+            self._read_ahead(pairs[middle if begin else 0 : end], numbers[middle if begin else 0 : end], places)
+            for (first, second, stretch), both in zip(pairs[begin:middle], numbers[begin:middle], strict=True):
                 if places.needs(*both):
                     link = self._link(first, second, stretch)
                     if link is None:
@@ -438,6 +436,15 @@ class _StretchSearch:
                         links.append(link)
                 self._advance()
         return links
+
+    def _read_ahead(self, pairs: Sequence[_SharedPair], numbers: Sequence[tuple[int, int]], places: _Places) -> None:
+        """Begin to read what these pairs need."""
+        self.clips.read_ahead(
+            end
+            for pair, both in zip(pairs, numbers, strict=True)
+            if places.needs(*both) and not self.findings.knows(*pair)
+            for end in self._ends(pair)
+        )
 
     def _link(self, first: str, second: str, stretch: RoughStretch) -> SharedByFiles | None:
         """A stretch with its exact ends; None if the pictures differ."""

@@ -87,8 +87,12 @@ class RecapShots:
     ) -> FittedStretch | None:
         try:
             first, second = (self.tracks.of(record) for record in files)
+            moments = _similar_moments(first, second, edge, side)
+            self.clips.read_ahead(
+                (record, time) for near, other, _ in moments for record, time in zip(files, (near, other), strict=True)
+            )
             best: FittedStretch | None = None
-            for near, other, score in _similar_moments(first, second, edge, side):
+            for near, other, score in moments:
                 link = fit_neighbor(self.clips, files, edge, (near, other), speed, side)
                 if link is not None and (best is None or link.match > best.match):
                     best = link._replace(score=score)
