@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from vidkin.similarity.scale import EXCERPT, SURE, UNRELATED
+
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "vidkin"
 
 # Room -> rooms that it may import. Every room may import the ground: `errors`, `_version` and `_base`.
@@ -464,3 +466,82 @@ def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
         "vidkin._base.values",
         "vidkin._base.toml",
     }
+
+
+def test_how_close_two_times_may_be_is_written_once() -> None:
+    """Seconds are compared by functions of `vidkin.media.frames`, and in the pages by the constant of `base.js`."""
+    found = {f"{name}:{node.lineno}" for name in MODULES for node in nodes(name) if _allows_rounding_of_times(node)}
+    assert {place.partition(":")[0] for place in found} == {"vidkin.media.frames"}
+    scripts = {path.name: path.read_text(encoding="utf-8") for path in SOURCE.glob("web/static/js/*.js")}
+    assert [name for name, text in scripts.items() if "1e-6" in text] == ["base.js"]
+    assert "SAME_TIME = 1e-6;" in scripts["base.js"]
+
+
+def _allows_rounding_of_times(node: ast.AST) -> bool:
+    """Whether the tolerance of times is added, subtracted or compared, under its name or as a number."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.Compare):
+        sums = (part for part in ast.walk(node) if isinstance(part, ast.BinOp))
+        parts = [node.left, *node.comparators, *(side for part in sums for side in (part.left, part.right))]
+    else:
+        return False
+    if not any(_is_tolerance(part) for part in parts):
+        return False
+    # An energy, a norm or a weight may be kept above 0 with the same number.
+    return _is_about(node, re.compile(r"SAME_TIME|times?\b|timestamps?|starts?\b|ends?\b|at\b|moments?|seconds"))
+
+
+def _is_tolerance(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):  # twice the tolerance
+        return _is_tolerance(node.left) or _is_tolerance(node.right)
+    return ast.unparse(node) == "SAME_TIME" or (isinstance(node, ast.Constant) and node.value == 1e-6)
+
+
+def _is_about(node: ast.AST, words: re.Pattern[str]) -> bool:
+    names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    members = (part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute))
+    return any(words.search(name) for name in (*names, *members))
+
+
+def test_tolerances_of_times_written_by_hand_are_found() -> None:
+    by_hand = ["time < other + 1e-6", "start - SAME_TIME", "shot.end <= end + 2 * SAME_TIME", "at + 1e-6"]
+    others = ["is_before(time, other)", "energy + 1e-6", "max(length, SAME_TIME)", "time + 1.0"]
+    for written, expected in [*((text, True) for text in by_hand), *((text, False) for text in others)]:
+        assert any(map(_allows_rounding_of_times, ast.walk(ast.parse(written)))) is expected, written
+
+
+def test_points_of_the_scale_of_scores_are_written_once() -> None:
+    """`vidkin.similarity.scale` says what scores mean; nobody compares a score with a number of its own."""
+    found = {f"{name}:{line}" for name in MODULES for node in nodes(name) for line in _points_by_hand(node)}
+    assert found == set()
+    script = re.compile(r"(score|sound|picture) *[<>]=? *0?\.\d")
+    assert [path.name for path in SOURCE.glob("web/static/js/*.js") if script.search(path.read_text("utf-8"))] == []
+
+
+def _points_by_hand(node: ast.AST) -> Iterator[int]:
+    """Lines that compare a score with a number that is a point of the scale, or have it as default of a threshold."""
+    points = {UNRELATED, EXCERPT, SURE}
+
+    def is_point(value: ast.AST | None) -> bool:
+        return isinstance(value, ast.Constant) and value.value in points
+
+    if isinstance(node, ast.Compare) and any(is_point(part) for part in (node.left, *node.comparators)):
+        if _is_about(node, re.compile(r"\b(score|sound|picture|heard|seen)\b")):
+            yield node.lineno
+    elif isinstance(node, ast.AnnAssign) and is_point(node.value) and ast.unparse(node.target) == "threshold":
+        yield node.lineno
+    elif isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        defaults: list[tuple[ast.arg, ast.expr | None]] = [
+            *zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True),
+            *zip(node.kwonlyargs, node.kw_defaults, strict=True),
+        ]
+        yield from (one.lineno for one, value in defaults if one.arg == "threshold" and is_point(value))
+
+
+def test_points_of_the_scale_written_by_hand_are_found() -> None:
+    by_hand = ["pair.score >= 0.2", "0.7 <= heard", "def f(*, threshold: float = 0.7): ...", "threshold: float = 0.4"]
+    others = ["pair.score >= SURE", "share >= 0.2", "def f(threshold=SURE): ...", "def f(margin=0.7): ..."]
+    for written, expected in [*((text, True) for text in by_hand), *((text, False) for text in others)]:
+        assert any(line for node in ast.walk(ast.parse(written)) for line in _points_by_hand(node)) is expected, written

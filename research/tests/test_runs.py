@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vidkin.cli.paths import check_output_file
+from vidkin.cli.options import check_output_file
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.runs import Report, check_same_data, load_or_run, run_path, write_figures
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.frames import SAME_TIME, Ticks, Time, is_before, is_same_time
+from vidkin.media.frames import (
+    SAME_TIME,
+    Ticks,
+    Time,
+    earliest,
+    first_at,
+    is_before,
+    is_same_time,
+    latest,
+    shown_at,
+)
 
 RATES = st.sampled_from([Fraction(24), Fraction(25), Fraction(30000, 1001), Fraction(60), Fraction(24000, 1001)])
 
@@ -133,6 +144,22 @@ def test_sums_of_thirds_are_the_same_time() -> None:
 def test_a_time_earlier_by_more_than_rounding_is_before() -> None:
     assert is_before(1.0, 1.0 + 2 * SAME_TIME)
     assert not is_same_time(1.0, 1.0 + 2 * SAME_TIME)
+
+
+def test_times_of_many_frames_are_compared_at_once() -> None:
+    times = np.array([0.1 + 0.2, 0.3, 0.3 + 2 * SAME_TIME, 0.5])
+    assert is_before(times, 0.3 + 2 * SAME_TIME).tolist() == [True, True, False, False]
+    assert is_same_time(times, np.full(4, 0.3)).tolist() == [True, True, False, False]
+
+
+def test_rounding_moves_a_frame_neither_before_a_time_nor_after_it() -> None:
+    times = np.array([0.0, 0.1 + 0.2, 1.0])  # the second is 0.30000000000000004
+    assert first_at(times, 0.3) == 1
+    assert shown_at(times, 0.3) == 1
+    assert first_at(times, np.array([0.0, 0.2, 0.31, 2.0])).tolist() == [0, 1, 2, 3]
+    assert shown_at(times, np.array([-1.0, 0.2, 0.31, 2.0])).tolist() == [-1, 0, 1, 2]
+    assert not is_before(earliest(1.0), 1.0)
+    assert not is_before(1.0, latest(1.0))
 
 
 def test_ticks_of_a_stream_are_seconds_from_its_first_frame_and_back() -> None:

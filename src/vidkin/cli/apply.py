@@ -11,8 +11,7 @@ import typer
 
 from vidkin.cli.commands import Status
 from vidkin.cli.console import note, path_text, plain_text, say, table
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.paths import open_index, open_index_for_writing
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index, open_index_for_writing
 from vidkin.errors import VidkinError
 from vidkin.rendering.text import command_line, file_size, number, print_json, printable
 

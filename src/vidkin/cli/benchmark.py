@@ -13,6 +13,7 @@ from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import JsonOption, WeightsOption, WhiteningOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import print_json
+from vidkin.similarity.scale import UNRELATED
 
 if TYPE_CHECKING:
     from vidkin.review.copy_scores import CopyFigures
@@ -68,12 +69,11 @@ def copies(
     Every video of the folder counts as showing something else than the others.
     """
     from vidkin._base.files import write_text
-    from vidkin.cli.paths import check_output_file
+    from vidkin.cli.options import check_output_file
     from vidkin.media import EDITS
     from vidkin.rendering.machine import describe_machine
     from vidkin.review.copy_material import FULL, QUICK, SOUND_EDITS, find_recordings
     from vidkin.review.copy_study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
-    from vidkin.similarity import UNRELATED
 
     unknown = sorted(set(edits or ()) - {*EDITS, *SOUND_EDITS})
     if unknown:

@@ -19,6 +19,7 @@ import typer
 from vidkin._base.values import table_cell
 from vidkin.cli.commands import Status, is_quiet
 from vidkin.rendering.text import clock, clock_range, describe_parts, printable
+from vidkin.similarity.scale import UNRELATED
 
 # Rich is imported by what draws: a command that prints JSON, or whose progress nobody sees, does without.
 if TYPE_CHECKING:
@@ -603,8 +604,6 @@ _MIRRORED, _TURNED = "↔", "↻"
 
 def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
-    from vidkin.similarity import UNRELATED
-
     rows: list[list[str | Text]] = []
     has_sound = any(match.sound is not None for match in matches)
     for rank, match in enumerate(matches, start=first_rank):

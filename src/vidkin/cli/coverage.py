@@ -23,10 +23,20 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, MirrorOption, RayOption
-from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonOption,
+    MirrorOption,
+    RayOption,
+    check_inputs,
+    check_output_path,
+    has_index,
+    open_index,
+)
 from vidkin.errors import NotIndexedError
 from vidkin.rendering.text import clock_range, print_json
+from vidkin.similarity.scale import EXCERPT
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -56,7 +66,7 @@ def coverage(
     ] = None,
     threshold: Annotated[
         float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of a match that counts.")
-    ] = 0.4,
+    ] = EXCERPT,
     index: IndexOption = DEFAULT_INDEX,
     mirror: MirrorOption = True,
     ray: RayOption = None,

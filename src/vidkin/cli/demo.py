@@ -18,9 +18,10 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, plain_text, print_matches, print_segments, say, table
 from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.index import fill, print_report
-from vidkin.cli.paths import open_index_for_writing
+from vidkin.cli.options import open_index_for_writing
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError, MissingPartError
 from vidkin.rendering.text import clock, number, percent, printable
+from vidkin.similarity.scale import SURE
 
 if TYPE_CHECKING:
     from vidkin.index import Index, VideoRecord
@@ -120,8 +121,6 @@ def _program() -> str:
 
 _FOLDER = Path("vidkin-demo")
 
-_THRESHOLD = 0.7
-
 _CLIP_SECONDS = 5.0
 
 _CLIP_EDIT = "logo"
@@ -166,7 +165,7 @@ def demo(
     threshold: Annotated[
         float,
         typer.Option("--threshold", min=0.0, max=1.0, help="For duplicates: lowest score of two copies."),
-    ] = _THRESHOLD,
+    ] = SURE,
     training: Annotated[
         bool, typer.Option("--training", help="Show a short training instead; it needs the extra vidkin[train].")
     ] = False,
@@ -194,7 +193,7 @@ def demo(
         _show_match(collection, scene, folder)
         say("")
         say("Which files are copies of each other?")
-        chosen = () if threshold == _THRESHOLD else ("--threshold", f"{threshold:g}")
+        chosen = () if threshold == SURE else ("--threshold", f"{threshold:g}")
         say_command("duplicates", *chosen, "--index", scene.index)
         print_groups(find_groups(collection, threshold))
     came_first = bool(matches) and os.path.realpath(matches[0].path) in scene.answers

@@ -10,8 +10,7 @@ from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, plain_text, say, table
 from vidkin.cli.info import print_facts
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.paths import open_index
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
 from vidkin.rendering.text import print_json, printable
 

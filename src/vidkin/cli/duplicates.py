@@ -27,15 +27,13 @@ from vidkin.cli.console import (
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
+    STANDARD_OUTPUT,
     ByOption,
     DeviceOption,
     IndexOption,
     JsonOption,
     MirrorOption,
     Witness,
-)
-from vidkin.cli.paths import (
-    STANDARD_OUTPUT,
     check_output_path,
     goes_to_output,
     open_index,
@@ -43,6 +41,7 @@ from vidkin.cli.paths import (
     write_csv,
 )
 from vidkin.rendering.text import clock, command_line, file_size, number, print_json, printable
+from vidkin.similarity.scale import SURE
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -59,7 +58,7 @@ def duplicates(
     threshold: Annotated[
         float,
         typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of two copies."),
-    ] = 0.7,
+    ] = SURE,
     csv_file: Annotated[
         Path | None,
         typer.Option(

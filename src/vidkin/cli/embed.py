@@ -20,9 +20,9 @@ from vidkin.cli.options import (
     ModelOption,
     WeightsOption,
     WhiteningOption,
+    check_output_path,
     extractor_name,
 )
-from vidkin.cli.paths import check_output_path
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import number, print_json
 

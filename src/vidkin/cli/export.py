@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from vidkin.cli.console import note, path_text, say
-from vidkin.cli.options import JsonOption
-from vidkin.cli.paths import check_output_path
+from vidkin.cli.options import JsonOption, check_output_path
 from vidkin.rendering.text import print_json
 
 

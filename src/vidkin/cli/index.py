@@ -20,9 +20,10 @@ from vidkin.cli.options import (
     ModelOption,
     RareDeviceOption,
     RareRayOption,
+    check_some_exist,
     extractor_name,
+    open_index_for_writing,
 )
-from vidkin.cli.paths import check_some_exist, open_index_for_writing
 from vidkin.rendering.text import number, print_json, printable
 
 if TYPE_CHECKING:

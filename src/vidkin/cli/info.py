@@ -21,8 +21,7 @@ from vidkin.cli.console import (
     write_tsv,
     yes_no,
 )
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption
-from vidkin.cli.paths import open_index, open_index_for_writing
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index, open_index_for_writing
 from vidkin.rendering.text import clock, file_size, number, print_json, printable
 
 if TYPE_CHECKING:

@@ -37,9 +37,12 @@ from vidkin.cli.options import (
     WeightsOption,
     WhiteningOption,
     Witness,
+    check_inputs,
+    check_output_path,
     extractor_name,
+    has_index,
+    open_index,
 )
-from vidkin.cli.paths import check_inputs, check_output_path, has_index, open_index
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.text import clock, print_json
 

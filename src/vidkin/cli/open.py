@@ -18,10 +18,11 @@ from vidkin.cli.options import (
     MirrorOption,
     ModelOption,
     WeightsOption,
+    check_inputs,
     extractor_name,
+    open_index,
     parse_moment,
 )
-from vidkin.cli.paths import check_inputs, open_index
 from vidkin.errors import MediaError, NotIndexedError
 from vidkin.rendering.players import find_player
 from vidkin.rendering.text import clock, command_line, print_json

@@ -26,9 +26,14 @@ from vidkin.cli.console import (
     write_tsv,
 )
 from vidkin.cli.index import fill
-from vidkin.cli.options import DEFAULT_INDEX, ByOption, DeviceOption, IndexOption, JsonOption, Witness
-from vidkin.cli.paths import (
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
     STANDARD_OUTPUT,
+    ByOption,
+    DeviceOption,
+    IndexOption,
+    JsonOption,
+    Witness,
     check_output_path,
     goes_to_output,
     open_index,

@@ -35,14 +35,16 @@ from vidkin.cli.options import (
     RayOption,
     WeightsOption,
     Witness,
+    check_inputs,
     check_stretch,
     extractor_name,
     moment_text,
+    open_index,
     parse_moment,
 )
-from vidkin.cli.paths import check_inputs, open_index
 from vidkin.errors import MediaError
 from vidkin.rendering.text import command_line, matches_as_json, print_json, printable
+from vidkin.similarity.scale import UNRELATED
 
 if TYPE_CHECKING:
     from vidkin.index import Match
@@ -145,8 +147,6 @@ def search(
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
     elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
         if collection.manifest.has_segments:
-            from vidkin.similarity import UNRELATED
-
             note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
         else:
             note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
@@ -182,8 +182,6 @@ def _print(
     *,
     is_one_of_many: bool,
 ) -> None:
-    from vidkin.similarity import UNRELATED
-
     if not matches:
         rest = "no more matches" if offset else "nothing similar found"
         least = f" with a score of at least {threshold:g}" if threshold else ""
@@ -213,6 +211,4 @@ def _explain_short_sound(query: Path) -> None:
 
 def _is_unmatched(document: Mapping[str, Any]) -> bool:
     """Whether a search found nothing similar."""
-    from vidkin.similarity import UNRELATED
-
     return "error" not in document and all(match["score"] < UNRELATED for match in document["matches"])

@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 
 from vidkin.cli.console import meter, note, say
-from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, RayOption
-from vidkin.cli.paths import open_index_for_writing
+from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, RayOption, open_index_for_writing
 from vidkin.errors import MissingPartError
 
 _PORT = 8800

@@ -27,8 +27,15 @@ from vidkin.cli.console import (
     table,
     write_tsv,
 )
-from vidkin.cli.options import JsonOption, RareDeviceOption, check_stretch, moment_text
-from vidkin.cli.paths import STANDARD_OUTPUT, goes_to_output, open_csv
+from vidkin.cli.options import (
+    STANDARD_OUTPUT,
+    JsonOption,
+    RareDeviceOption,
+    check_stretch,
+    goes_to_output,
+    moment_text,
+    open_csv,
+)
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json
 

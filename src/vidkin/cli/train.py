@@ -15,8 +15,7 @@ import typer
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.evaluate import measure_model, print_evaluation
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, parse_setting, toml_or_text
-from vidkin.cli.paths import open_index
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index, parse_setting, toml_or_text
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError, WeightsUnavailableError
 from vidkin.rendering.text import command_line, number, print_json, printable
 

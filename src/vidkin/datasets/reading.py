@@ -19,7 +19,7 @@ from vidkin._base.values import check_at_least, check_choice
 from vidkin.datasets.labeled import Kind, LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import Frames, iter_frames, probe, read_frames
-from vidkin.media.frames import SAME_TIME, Fit, fit_to_square
+from vidkin.media.frames import Fit, fit_to_square, is_before, shown_at
 
 # A larger member of an archive is not read, because labeled images and drawings are small.
 _LARGEST_MEMBER = 256 * 2**20
@@ -120,7 +120,7 @@ def _read_video(
         decoded = _without_earlier(decoded, item.start)
         # The reader returns no frame twice, and fewer frames if the file ends early: each moment gets the frame on
         # screen.
-        shown = np.searchsorted(decoded.timestamps, times + SAME_TIME, side="right") - 1
+        shown = shown_at(decoded.timestamps, times)
         unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
     pictures: list[NDArray[np.uint8]] = []
@@ -135,7 +135,7 @@ def _read_video(
 def _without_earlier(frames: Frames, start: float) -> Frames:
     """Without the frame that was already on screen at the start, if there are others: an excerpt shows nothing of the
     one before it."""
-    earlier = frames.timestamps < start - SAME_TIME
+    earlier = is_before(frames.timestamps, start)
     return frames[~earlier] if earlier.any() and not earlier.all() else frames
 
 

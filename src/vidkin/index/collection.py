@@ -46,7 +46,7 @@ from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.shards import ShardedStore
 from vidkin.media.notebook import Results
-from vidkin.similarity import Scorer
+from vidkin.similarity import EXCERPT, SURE, Scorer
 
 if TYPE_CHECKING:
     from vidkin.index.cluster.ranker import RayRanker
@@ -365,7 +365,7 @@ class Index:
     def duplicates(
         self,
         *,
-        threshold: float = 0.7,
+        threshold: float = SURE,
         parts: bool = False,
         mirrored: bool = True,
         keep: str | Sequence[str] = "best",
@@ -450,7 +450,7 @@ class Index:
         path: PathLike,
         *,
         within: PathLike | None = None,
-        threshold: float = 0.4,
+        threshold: float = EXCERPT,
         mirrored: bool = True,
         candidates: int = 100,
         on_progress: Callable[[int, int], None] | None = None,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,11 @@ LUMINANCE = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in the luminance (ITU-R BT.601), as codecs and image tools use them."""
 
 SAME_TIME = 1e-6
-"""Times closer together than this, in seconds, count as equal, because sums of thirds are not exact."""
+"""Times closer together than this, in seconds, count as equal, because sums of thirds are not exact.
+
+Only the functions below add, subtract or compare it: :func:`is_before`, :func:`is_same_time`, :func:`earliest`,
+:func:`latest`, :func:`first_at` and :func:`shown_at`.
+"""
 
 DEFAULT_TIME_BASE = Fraction(1, 90_000)
 """Seconds of a tick in files that state none, as in MPEG streams."""
@@ -141,19 +145,90 @@ def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -
     return np.asarray(image)
 
 
-def is_before(time: float, other: float) -> bool:
+# Times in seconds, compared. Each of these functions takes a number, or an array that it treats number by number.
+
+
+_Seconds: TypeAlias = float | NDArray[np.floating]
+_Times = TypeVar("_Times", float, NDArray[np.floating])
+
+
+@overload
+def is_before(time: float, other: float) -> bool: ...
+
+
+@overload
+def is_before(time: NDArray[np.floating], other: float) -> NDArray[np.bool_]: ...
+
+
+def is_before(time: _Seconds, other: float) -> bool | NDArray[np.bool_]:
     """Whether a time in seconds is earlier than another by more than rounding."""
-    return time < other - SAME_TIME
+    return time < earliest(other)
+
+
+@overload
+def is_same_time(time: float, other: float) -> bool: ...
+
+
+@overload
+def is_same_time(time: NDArray[np.floating], other: NDArray[np.floating]) -> NDArray[np.bool_]: ...
+
+
+def is_same_time(time: _Seconds, other: _Seconds) -> bool | NDArray[np.bool_]:
+    """Whether two times in seconds differ by no more than rounding."""
+    difference: Any = time - other
+    is_same: bool | NDArray[np.bool_] = abs(difference) <= SAME_TIME
+    return is_same
+
+
+def earliest(time: _Times) -> _Times:
+    """The earliest time in seconds that counts as this one."""
+    return time - SAME_TIME
+
+
+def latest(time: _Times) -> _Times:
+    """The latest time in seconds that counts as this one."""
+    return time + SAME_TIME
+
+
+@overload
+def first_at(times: NDArray[np.floating], time: float) -> int: ...
+
+
+@overload
+def first_at(times: NDArray[np.floating], time: NDArray[np.floating]) -> NDArray[np.int64]: ...
+
+
+def first_at(times: NDArray[np.floating], time: _Seconds) -> int | NDArray[np.int64]:
+    """Position of the first frame that appears at a time or later; the number of frames if there is none.
+
+    Args:
+        times: [T] times of frames in seconds, increasing.
+        time: Seconds; an array of them gets an array of positions.
+    """
+    return np.searchsorted(times, np.asarray(time) - SAME_TIME)
+
+
+@overload
+def shown_at(times: NDArray[np.floating], time: float) -> int: ...
+
+
+@overload
+def shown_at(times: NDArray[np.floating], time: NDArray[np.floating]) -> NDArray[np.int64]: ...
+
+
+def shown_at(times: NDArray[np.floating], time: _Seconds) -> int | NDArray[np.int64]:
+    """Position of the frame that is on screen at a time; -1 before the first.
+
+    Args:
+        times: [T] times of frames in seconds, increasing.
+        time: Seconds; an array of them gets an array of positions.
+    """
+    return np.searchsorted(times, np.asarray(time) + SAME_TIME, side="right") - 1
 
 
 def is_frame_number(text: str) -> bool:
     """Whether a written moment is the number of a frame (``250f``), whose time depends on the rate of its video."""
     return _FRAME_NUMBER.fullmatch(text.strip()) is not None
-
-
-def is_same_time(time: float, other: float) -> bool:
-    """Whether two times in seconds differ by no more than rounding."""
-    return abs(time - other) <= SAME_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +255,7 @@ class Ticks:
 
     def latest(self, seconds: float) -> int:
         """The latest timestamp that is not after a time: of a frame that appears then or earlier."""
-        return self.first + math.floor((seconds + SAME_TIME) / self.length)
+        return self.first + math.floor(latest(seconds) / self.length)
 
 
 @dataclass(frozen=True, slots=True, order=True)

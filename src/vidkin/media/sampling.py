@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import av.error
 
-from vidkin.media.frames import SAME_TIME, Ticks, is_before
+from vidkin.media.frames import Ticks, earliest, is_before
 from vidkin.media.reader import has_hole
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ class Sampler:
         """
         if self._rate is None:
             return index
-        passed = self._ticks.seconds(time) - SAME_TIME - self._start
+        passed = earliest(self._ticks.seconds(time)) - self._start
         index = max(index, math.floor(passed * self._rate) - 1)
         while self._limit(index) < time:
             index += 1

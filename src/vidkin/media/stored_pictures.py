@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media.frames import DEFAULT_TIME_BASE, SAME_TIME
+from vidkin.media.frames import DEFAULT_TIME_BASE, is_same_time
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -104,7 +104,7 @@ def read_stored_pictures(
     shown = np.array(stamps, np.int64)
     order = np.argsort(shown, kind="stable")
     seconds = (shown[order] - shown[order[:1]]) * float(main.time_base or DEFAULT_TIME_BASE)
-    if len(times) > len(shown) or not np.allclose(seconds[: len(times)], times, rtol=0, atol=SAME_TIME):
+    if len(times) > len(shown) or not is_same_time(seconds[: len(times)], times).all():
         return None
     if not container.format.name.startswith(_WITH_TIMES) and len(keys) < len(shown):
         return None

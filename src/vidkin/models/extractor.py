@@ -19,7 +19,7 @@ from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information
 from vidkin.features.frame_extractor import FrameEncoderExtractor
 from vidkin.features.sessions import SquareEncoder, check_device, has_cuda
-from vidkin.media.frames import SAME_TIME, fit_to_square
+from vidkin.media.frames import earliest, fit_to_square, is_before, latest
 from vidkin.models.comparator_extractor import is_comparator, open_comparator_extractor
 from vidkin.models.config import EncoderConfig
 from vidkin.models.stored import (
@@ -100,7 +100,7 @@ class ClipBuffer:
     def _consecutive(self) -> Iterator[PlannedClip]:
         while self._times:
             begin = self._plan.start + self._made * self._plan.step
-            first = bisect.bisect_left(self._times, begin - SAME_TIME)
+            first = bisect.bisect_left(self._times, earliest(begin))
             if first + self._frames > len(self._times):
                 # Frames before this clip are needed only if the video ends in the middle of it.
                 self._drop(min(first, len(self._times) - self._frames))
@@ -114,7 +114,7 @@ class ClipBuffer:
     def _spread(self, *, last: bool) -> Iterator[PlannedClip]:
         while self._made < len(self._plan.clips):
             times = self._plan.clips[self._made]
-            if not last and not (self._times and self._times[-1] > times[-1] + SAME_TIME):
+            if not last and not (self._times and is_before(times[-1], self._times[-1])):
                 return
             rows = self._rows(times)
             yield self._clip(rows, (times[0] + times[-1]) / 2)
@@ -122,7 +122,7 @@ class ClipBuffer:
 
     def _rows(self, times: Sequence[float]) -> list[int]:
         """The row of the frame that is on screen at each time."""
-        return [max(0, bisect.bisect_right(self._times, time + SAME_TIME) - 1) for time in times]
+        return [max(0, bisect.bisect_right(self._times, latest(time)) - 1) for time in times]
 
     def _clip(self, rows: list[int], time: float) -> PlannedClip:
         self._made += 1

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, open_output
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.media.frames import SAME_TIME
 
 if TYPE_CHECKING:
     from vidkin.index import Comparison, SoundOffset
@@ -53,7 +54,7 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
     segments = comparison.segments[:count]
     if not segments:
         return ()
-    lengths = np.array([max(segment.query_end - segment.query_start, 1e-6) for segment in segments])
+    lengths = np.array([_query_length(segment) for segment in segments])
     shares = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
     while shares.sum() > count:
         shares[int(np.argmax(shares))] -= 1
@@ -66,6 +67,11 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
     return tuple(sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time)))
 
 
+def _query_length(segment: Segment) -> float:
+    """Seconds of the query in a segment; of a single moment more than 0, so that it can be divided by."""
+    return max(segment.query_end - segment.query_start, SAME_TIME)
+
+
 def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair | None:
     """The compared frames nearest to a point of a segment: a frame of the query inside it, and the most similar of
     the target's frames around the segment's line."""
@@ -75,7 +81,7 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
     if not len(inside):
         return None
     row = int(inside[np.abs(times[inside] - point).argmin()])
-    along = (float(times[row]) - segment.query_start) / max(segment.query_end - segment.query_start, 1e-6)
+    along = (float(times[row]) - segment.query_start) / _query_length(segment)
     line = segment.target_start + along * (segment.target_end - segment.target_start)
     distance = np.abs(target_times - line)
     near = distance <= max(_NEAR_LINE, float(distance.min()))

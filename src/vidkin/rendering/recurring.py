@@ -18,7 +18,7 @@ from vidkin._base.files import open_output, safe_name
 from vidkin._base.values import Result, replace_controls
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import Piece, iter_planes, join_spans, probe, split_exactly
-from vidkin.media.frames import SAME_TIME
+from vidkin.media.frames import first_at
 from vidkin.media.pieces import piece_paths
 from vidkin.rendering.moments import picture_strip
 from vidkin.rendering.text import clock, number, printable
@@ -380,7 +380,7 @@ def _spans_of(parts: Sequence[NamedPart], times: NDArray[np.float64]) -> Iterato
     """Parts that have frames, each with its number, from 1, and its frames."""
     usual = float(np.median(np.diff(times))) if len(times) > 1 else 1 / 25
     for count, part in enumerate(parts, start=1):
-        first, last = np.searchsorted(times, np.array([part.start, part.end]) - SAME_TIME).tolist()
+        first, last = first_at(times, np.array([part.start, part.end])).tolist()
         if last > first:
             end = float(times[last]) if last < len(times) else max(part.end, float(times[-1]) + usual)
             yield count, part, _FrameSpan(float(times[first]), end, first, last)

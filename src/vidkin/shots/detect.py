@@ -21,7 +21,7 @@ from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features.sessions import check_device, set_device, set_threads
 from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
-from vidkin.media.frames import SAME_TIME, is_before
+from vidkin.media.frames import earliest, is_before
 from vidkin.media.notebook import Results
 from vidkin.shots.contract import (
     TRANSITIONS,
@@ -84,7 +84,7 @@ def detect(
     times: list[float] = []
     skipped, known_end = 0, 0.0
     is_cut_short = False
-    limits = start - SAME_TIME, math.inf if end is None else end - SAME_TIME
+    limits = earliest(start), math.inf if end is None else earliest(end)
     for batch in _push_frames(name, worker, *limits):
         times += batch.times
         skipped += batch.skipped

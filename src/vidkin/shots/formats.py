@@ -21,7 +21,7 @@ from vidkin._base.files import PathLike, open_output
 from vidkin._base.registry import Registry
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.media.frames import SAME_TIME
+from vidkin.media.frames import first_at
 from vidkin.shots.images import write_contact_sheet
 from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeline_rate
 
@@ -346,7 +346,7 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     name = "curve"
     if detection.curve is not None:
         name = detection.curve.name
-        places = np.searchsorted(times, np.asarray(detection.curve.times) - SAME_TIME)
+        places = first_at(times, np.asarray(detection.curve.times))
         for place, value in zip(places.tolist(), detection.curve.values.tolist(), strict=True):
             if place < len(values) and math.isfinite(value):
                 values[place] = f"{value:.6g}"

@@ -20,7 +20,7 @@ from vidkin._base.files import PathLike, create_folder, open_output, safe_name
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
-from vidkin.media.frames import LUMINANCE, SAME_TIME
+from vidkin.media.frames import LUMINANCE, first_at
 
 if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
@@ -123,7 +123,7 @@ def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, 
         (choices[frame], frame, image)
         for batch in iter_frames_at(detection.path, times[frames].tolist(), short_side=short_side)
         for image, time in zip(batch.images, batch.timestamps, strict=True)
-        if (frame := int(np.searchsorted(times, time - SAME_TIME))) in choices
+        if (frame := int(first_at(times, time))) in choices
     )
     for (number, part), group in groupby(reading, key=lambda entry: entry[0][:2]):
         _, frame, image = min(group, key=lambda entry: _merit(entry[2], entry[0][2]))

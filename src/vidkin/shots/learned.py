@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.frames import SAME_TIME, fit_to_square
+from vidkin.media.frames import fit_to_square, is_before
 from vidkin.models import open_encoder, read_model_info
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin.shots.critical import FittedRule, TrendTest, critical_score, fit_rule, fit_trend
@@ -362,7 +362,7 @@ class LearnedDetector:
     def push(self, frame: RgbFrame) -> None:
         """Process the next frame; if the rules state a rate, most frames are skipped."""
         rate = self._rules.rate
-        if rate is not None and frame.time + SAME_TIME < len(self._frames) / rate:
+        if rate is not None and is_before(frame.time, len(self._frames) / rate):
             return
         self._frames.append(frame.index)
         self._times.append(frame.time)

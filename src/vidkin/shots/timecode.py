@@ -20,6 +20,8 @@ STANDARD_RATES = (
 _OFF = 0.2
 # A rate is tried if the median distance of two frames differs from its period by at most this share.
 _NEAR = 0.05
+# Frames by which a later rate must be closer: 24 fits a whole second as well as 48.
+_CLOSER = 1e-6
 
 
 def timeline_rate(times: NDArray[np.float64]) -> Fraction:
@@ -43,7 +45,7 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
             continue
         places = relative * float(rate)
         off = float(np.abs(places - np.round(places)).max())
-        if off <= _OFF and (best is None or off < best[0] - 1e-6):
+        if off <= _OFF and (best is None or off < best[0] - _CLOSER):
             best = off, rate
     if best is not None:
         return best[1]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
-from vidkin.media.frames import SAME_TIME, fit_to_square
+from vidkin.media.frames import earliest, fit_to_square, is_before, is_same_time, latest
 
 if TYPE_CHECKING:
     from vidkin.media.frames import Fit
@@ -51,7 +51,7 @@ def iter_squares(path: PathLike, *, size: int, fit: Fit = "stretch", rate: float
     for batch in iter_frames(path, rate=None, short_side=size, batch=_BATCH):
         places = []
         for place, time in enumerate(batch.timestamps.tolist()):
-            if rate is None or time + SAME_TIME >= taken / rate:
+            if rate is None or not is_before(time, taken / rate):
                 places.append(place)
                 taken += 1
         numbers = np.array([read + place for place in places], dtype=np.int64)
@@ -104,14 +104,14 @@ class VideoFrames:
         frames = iter_frames(
             self.path,
             rate=None,
-            start=max(0.0, float(times[0]) - SAME_TIME),
-            end=float(times[-1]) + 2 * SAME_TIME,
+            start=max(0.0, earliest(float(times[0]))),
+            end=latest(float(times[-1])),
             short_side=self.size,
             batch=_BATCH,
         )
         for batch in frames:
             for image, time in zip(batch.images, batch.timestamps.tolist(), strict=True):
-                if len(images) < len(times) and abs(time - times[len(images)]) <= 2 * SAME_TIME:
+                if len(images) < len(times) and is_same_time(time, float(times[len(images)])):
                     images.append(fit_to_square(image, self.size, self.fit))
         if len(images) < len(times):
             raise MediaError(self.path, "has other frames than when it was read first")

@@ -1,12 +1,11 @@
 """From two sequences of descriptors to a score and to matching segments.
 
-Features and segments are imported here; what compares them is imported when it is first used.
+Each name is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING
 
 from vidkin._base.registry import lazy_names
-from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
 
 if TYPE_CHECKING:
     from vidkin.similarity.alignment import align
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     )
     from vidkin.similarity.copies import CopyScorer
     from vidkin.similarity.evidence import ScoreSettings
+    from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
     from vidkin.similarity.frame_maps import (
         background_baseline,
         calibrated_map,
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
         frame_similarity_many,
     )
     from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
-    from vidkin.similarity.scorer import UNRELATED, PairScore, Scorer, fingerprint_of_scores
+    from vidkin.similarity.scale import EXCERPT, SURE, UNRELATED
+    from vidkin.similarity.scorer import PairScore, Scorer, fingerprint_of_scores
     from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
 else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
+    "EXCERPT",
     "LEARNED",
+    "SURE",
     "UNRELATED",
     "WHOLE",
     "Box",

@@ -34,7 +34,8 @@ from vidkin.similarity.evidence import (
     stretch_score,
 )
 from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
-from vidkin.similarity.scorer import UNRELATED, BestScores, PairScore
+from vidkin.similarity.scale import UNRELATED
+from vidkin.similarity.scorer import BestScores, PairScore
 
 # Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5

@@ -16,9 +16,6 @@ SCORE_REVISION = 8
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""
 
-UNRELATED = 0.2
-"""Score that nearly all unrelated videos stay below."""
-
 
 @dataclass(frozen=True, slots=True)
 class PairScore:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_features import Segment
+from vidkin.similarity.scale import SURE, UNRELATED
 
 SOUND_REVISION = 2
 """Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
@@ -198,7 +199,7 @@ class SoundSettings:
         least_chance: Share that fits by chance, at least.
         longest_gap: Seconds within a segment in which nothing fits.
         shortest: Seconds of a segment at least.
-        unrelated, same: Evidence (natural logarithm of odds) at which the score is .2 and .7.
+        unrelated, same: Evidence (natural logarithm of odds) at which the score is `UNRELATED` and `SURE`.
         lines: Lines that are followed for a pair.
         votes: Pairs of landmarks on a line at least.
     """
@@ -503,8 +504,8 @@ def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeature
 
 
 def _score(evidence: float, settings: SoundSettings) -> float:
-    """Logistic curve through .2 and .7; 0 without evidence."""
-    low, high = math.log(0.2 / 0.8), math.log(0.7 / 0.3)
+    """Logistic curve through the points `UNRELATED` and `SURE`; 0 without evidence."""
+    low, high = (math.log(point / (1 - point)) for point in (UNRELATED, SURE))
     slope = (high - low) / (settings.same - settings.unrelated)
     return round(1 / (1 + math.exp(-min(low + slope * (evidence - settings.unrelated), 50.0))), 4)
 

@@ -26,7 +26,7 @@ from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, replace_file
 from vidkin._base.values import parse_json
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames, probe, read_frames
-from vidkin.media.frames import SAME_TIME, is_same_time
+from vidkin.media.frames import earliest, is_same_time, latest
 
 Square = NDArray[np.uint8]
 
@@ -87,15 +87,14 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
 
 
 def _read_neighbor(path: Path, time: float, random: np.random.Generator, settings: ImageSettings) -> Square | None:
-    reach = settings.neighbor_seconds + SAME_TIME
     neighbor = None
     others = 0
     try:
         for frames in iter_frames(
             path,
             rate=None,
-            start=max(time - reach, 0.0),
-            end=time + reach,
+            start=max(earliest(time - settings.neighbor_seconds), 0.0),
+            end=latest(time + settings.neighbor_seconds),
             short_side=2 * settings.side,
             threads=1,
             # Reading the frames themselves reported it.

@@ -13,6 +13,7 @@ from pydantic import Field
 from vidkin.index import DuplicateGroup, is_gone
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.storage.decisions import Decisions
+from vidkin.similarity import SURE
 from vidkin.web.collection import Listing, SharedIndex
 
 Rule = Literal["best", "oldest", "newest", "largest", "longest"]
@@ -33,7 +34,7 @@ class Wish:
         by: What scores are made of; only the picture makes a file removable.
     """
 
-    threshold: Annotated[float, Field(gt=0, le=1)] = 0.7
+    threshold: Annotated[float, Field(gt=0, le=1)] = SURE
     parts: bool = False
     rule: Rule = "best"
     by: Literal["picture", "sound", "either", "both"] = "picture"

@@ -25,7 +25,7 @@ from vidkin.index.query.exact_times import refine_segment
 from vidkin.media import thumbnail
 from vidkin.rendering.matches import pool_map
 from vidkin.rendering.text import describe_parts, match_as_json
-from vidkin.similarity import UNRELATED, Box, Segment
+from vidkin.similarity import SURE, UNRELATED, Box, Segment
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import Source, open_source, source_item
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
@@ -155,6 +155,7 @@ async def show_search(
         "has_segments": index.has_segments,
         "has_sound": index.has_sound,
         "unrelated": UNRELATED,
+        "sure": SURE,
     }
     values["is_empty"] = await site.lists.run(site.is_empty)
     return site.page("search.html", request, values)

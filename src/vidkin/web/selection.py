@@ -15,6 +15,7 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.index import VideoRecord
 from vidkin.index.storage.lists import change_saved_list, rename_saved_list
 from vidkin.rendering.text import json_text, number, printable
+from vidkin.similarity import SURE
 from vidkin.web.files import open_record
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name, safe_stem
@@ -24,8 +25,8 @@ selection_page = Page(router)
 
 # Videos of one request, and of those whose copies are sought: each is read.
 _MOST, _MOST_SOUGHT = 100_000, 1000
-# Score from which on a match counts as a copy, and copies of one video that are answered.
-_COPY, _MOST_COPIES = 0.7, 20
+# Copies of one video that are answered.
+_MOST_COPIES = 20
 
 ListSummary: Any = answer_model(
     "ListSummary",
@@ -153,7 +154,7 @@ def _find_copies(site: Site, records: list[VideoRecord], job: Job) -> dict[str, 
         try:
             open_record(record).close()
             with site.index.reader() as index:
-                matches = index.search(record.path, limit=_MOST_COPIES + 1, threshold=_COPY)
+                matches = index.search(record.path, limit=_MOST_COPIES + 1, threshold=SURE)
         except MediaError as error:
             failed.append({"path": printable(record.path), "cause": printable(error.cause)})
             continue

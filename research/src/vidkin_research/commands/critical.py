@@ -62,7 +62,7 @@ def critical(
     Highlight videos are composed of recordings in which something happens. Each loss is trained on one part of every
     recording and judged on the other, then trained without one place and judged on that place.
     """
-    from vidkin.cli.paths import check_output_file
+    from vidkin.cli.options import check_output_file
     from vidkin_research.critical import CriticalStudy, run_critical_study
     from vidkin_research.runs import write_figures
 

@@ -47,7 +47,7 @@ def fit(
     import torch
 
     from vidkin._base.files import IMAGE_EXTENSIONS
-    from vidkin.cli.paths import check_output_file
+    from vidkin.cli.options import check_output_file
     from vidkin.datasets import LabelledItem, read_item
     from vidkin.datasets.folders import iter_files
     from vidkin_research.features import save_feature

@@ -97,7 +97,7 @@ def retrieval(
     Videos that are missing are counted and left out, as in the published evaluations. Without --extractor and --model,
     --features are compared by Chamfer similarity.
     """
-    from vidkin.cli.paths import check_output_file
+    from vidkin.cli.options import check_output_file
     from vidkin.features import open_extractor
     from vidkin_research.public.features import StoredFeatures, describe_videos, find_videos
     from vidkin_research.public.names import open_benchmark

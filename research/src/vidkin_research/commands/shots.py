@@ -89,7 +89,7 @@ def shots(
     make the families of transitions and of what looks like one, in which the extents, kinds and false transitions of
     detectors that need no training are measured.
     """
-    from vidkin.cli.paths import check_output_file
+    from vidkin.cli.options import check_output_file
     from vidkin_research.runs import write_figures
     from vidkin_research.shots import ShotStudy, run_shot_study
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames, write_video
-from vidkin.media.frames import SAME_TIME
+from vidkin.media.frames import first_at
 
 __all__ = ["ACTIVITIES", "HIGHLIGHT_PLACES", "Activity", "Part", "build_highlights"]
 
@@ -278,7 +278,7 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
             count = len(read)
             critical = None
             if take.critical is not None:
-                first = int(np.searchsorted(read.timestamps, take.critical - SAME_TIME))
+                first = int(first_at(read.timestamps, take.critical))
                 critical = (at + min(first, count - 1), at + count)
             shots.append(ShotAnnotation(at, at + count, critical))
             at += count

@@ -31,7 +31,7 @@ from vidkin.index.query.stages import (
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
-from vidkin.similarity import FrameFeatures, Scorer, Segment
+from vidkin.similarity import EXCERPT, FrameFeatures, Scorer, Segment
 
 _logger = logging.getLogger(__name__)
 
@@ -282,7 +282,7 @@ def find_coverage(
     scorer: Scorer,
     *,
     wanted: Callable[[VideoRecord], bool],
-    threshold: float = 0.4,
+    threshold: float = EXCERPT,
     candidates: int = 100,
     on_progress: Callable[[int, int], None] | None = None,
     rank: Ranker = score_candidates,

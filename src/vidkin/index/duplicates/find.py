@@ -34,7 +34,7 @@ from vidkin.index.query.sound import By
 from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.similarity import Segment
+from vidkin.similarity import SURE, Segment
 
 _logger = logging.getLogger(__name__)
 
@@ -323,7 +323,7 @@ def find_duplicates(
     search: PairSearch,
     decisions: Decisions,
     *,
-    threshold: float = 0.7,
+    threshold: float = SURE,
     parts: bool = False,
     keep: KeepRules = "best",
     scope: Scope | None = None,

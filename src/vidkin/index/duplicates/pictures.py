@@ -21,7 +21,7 @@ from vidkin.features import bar_boxes, find_content_boxes
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_edges
 from vidkin.media import iter_frames_at, read_frames
-from vidkin.media.frames import SAME_TIME
+from vidkin.media.frames import shown_at
 from vidkin.similarity import Box
 
 SHOWS_MORE = "shows more of the picture"
@@ -207,7 +207,7 @@ def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
     ]
     # Two times may show one picture, which is read once; what lies after the end shows the last one.
     shown = np.concatenate([part.timestamps for part in frames])
-    places = np.searchsorted(shown, np.asarray(times) + SAME_TIME, side="right") - 1
+    places = shown_at(shown, np.asarray(times))
     images: NDArray[np.uint8] = np.concatenate([part.images for part in frames])[np.maximum(places, 0)]
     return images
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
 from vidkin.media import Frames, probe, read_frames
+from vidkin.media.frames import shown_at
 from vidkin.similarity import Box, Segment
 
 PathLike = str | os.PathLike[str]
@@ -319,7 +320,7 @@ def _follow(
         pictures -= pictures.mean(axis=1, keepdims=True)
         size = np.linalg.norm(pictures, axis=1, keepdims=True)
         cells.append(np.where(size > _SHOWN * _SIDE, pictures / np.maximum(size, 1e-6), 0.0))
-        places.append(np.searchsorted(frames.timestamps, at + 1e-6, side="right").clip(1) - 1)
+        places.append(shown_at(frames.timestamps, at).clip(0))
     agreement: NDArray[np.float64] = np.einsum("tp,tp->t", cells[0][places[0]], cells[1][places[1]])
     return agreement
 

@@ -19,7 +19,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import reading, write_whole
 from vidkin.index.storage.place import Place
 from vidkin.similarity import FrameFeatures, LearnedScorer, open_scorer
-from vidkin.similarity.scorer import UNRELATED
+from vidkin.similarity.scale import UNRELATED
 
 # Pairs among this many videos: 496.
 _MOST_VIDEOS = 32

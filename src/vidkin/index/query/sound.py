@@ -21,7 +21,6 @@ from vidkin.features.describe import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import HangError, Query, SearchParts, describe_query, run_watched
 from vidkin.index.query.stages import (
-    SURE_SOUND,
     Comparison,
     Match,
     Ranker,
@@ -33,7 +32,7 @@ from vidkin.index.query.stages import (
 )
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
-from vidkin.similarity import scorer_of
+from vidkin.similarity import SURE, scorer_of
 from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks, compare_sounds
 
 By = Literal["picture", "sound", "either", "both"]
@@ -333,7 +332,7 @@ def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -
     best, query_track, target_track = max(scored, key=lambda item: item[0].score)
     lengths = first[query_track].length, second[target_track].length
     names = os.fspath(query), os.fspath(target)
-    if best.score < SURE_SOUND or not best.segments:
+    if best.score < SURE or not best.segments:
         return SoundOffset(*names, None, 1.0, best.score, 0.0, 0.0, *lengths, query_track, target_track)
     segment = max(best.segments, key=lambda item: item.query_end - item.query_start)
     offset = segment.target_start - segment.speed * segment.query_start

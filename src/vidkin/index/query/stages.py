@@ -20,6 +20,7 @@ from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord, frame_vectors
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import (
+    SURE,
     UNRELATED,
     FrameFeatures,
     PairScore,
@@ -44,8 +45,6 @@ _SAME_PICTURE, _PROMISE_POWER = 1.02, 3
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
 
-# From this score on, witnesses agree that it is the same recording.
-SURE_SOUND = 0.7
 # From this score on, the mirror image of the query is not tried.
 _SURE = 0.98
 # Parts are compared with parts for the most promising unsure candidates only: a fifth of all, and at least so many.
@@ -536,9 +535,9 @@ class Match(Result):
         numbers = f"sound {heard:.2f}" if seen is None else f"picture {seen:.2f}, sound {heard:.2f}"
         if seen is None:
             return numbers
-        if heard >= SURE_SOUND and seen < UNRELATED:
+        if heard >= SURE and seen < UNRELATED:
             return f"{numbers}: same sound over another picture"
-        if heard >= SURE_SOUND and seen >= SURE_SOUND:
+        if heard >= SURE and seen >= SURE:
             return f"{numbers}: both"
         return f"{numbers}: picture only" if seen >= UNRELATED > heard else numbers
 

@@ -28,7 +28,7 @@ from vidkin.index.recurring.clips import (
 )
 from vidkin.index.recurring.stretches import RoughStretch
 from vidkin.index.storage.records import VideoRecord
-from vidkin.media.frames import SAME_TIME
+from vidkin.media.frames import is_before
 
 _logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ def _pictures_inside(
             for record, time in zip(files, (fit.first, fit.second), strict=True)
         )
         mapped = line.at(0.0) + clip.times * speed
-        inside = (clip.times >= starts.first - SAME_TIME) & (clip.times < ends.first - SAME_TIME)
+        inside = ~is_before(clip.times, starts.first) & is_before(clip.times, ends.first)
         rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
         if len(rows) < _LEAST_FRAMES:
             continue
@@ -230,7 +230,7 @@ def _still_picture(clips: Clips, record: VideoRecord, start: float, end: float) 
     pictures = []
     for time in (start, min(end, record.duration)):
         clip = clips.around(record, time)
-        inside = np.flatnonzero((clip.times >= start - SAME_TIME) & (clip.times < end - SAME_TIME))
+        inside = np.flatnonzero(~is_before(clip.times, start) & is_before(clip.times, end))
         pictures.append(clip.cells().units[inside[:: max(1, round(_STILL_STEP / clip.step))]])
     units = np.concatenate(pictures)
     units = units[units.any(axis=1)]
@@ -614,9 +614,9 @@ def fit_neighbor(
 
 def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: StretchEnd) -> TimeLine | None:
     """The line along which the pictures of a second beside an end agree with those of another file."""
-    beside = (clip.times >= edge - _BESIDE) & (clip.times < edge - SAME_TIME)
+    beside = (clip.times >= edge - _BESIDE) & is_before(clip.times, edge)
     if side == "end":
-        beside = (clip.times >= edge - SAME_TIME) & (clip.times < edge + _BESIDE)
+        beside = ~is_before(clip.times, edge) & (clip.times < edge + _BESIDE)
     rows = np.flatnonzero(beside)
     return None if len(rows) < 2 else _line_of(clip, other, rows, line)
 

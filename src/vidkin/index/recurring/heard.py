@@ -14,7 +14,6 @@ from vidkin.index.duplicates.comparisons import content_of, present_files
 from vidkin.index.query.common import weigh_features
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import ADD_SOUND, By, check_by
-from vidkin.index.query.stages import SURE_SOUND
 from vidkin.index.recurring.decided import apply_decisions, paths_by_content
 from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
@@ -31,6 +30,7 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import Hypothesis, SoundFeatures, compare_sounds, hypotheses
 
 _logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def find_heard(
             links += [
                 SharedByFiles(record.path, videos[other].path, _stretch(segment, record, videos[other]))
                 for segment in score.segments
-                if segment.score >= SURE_SOUND and segment.query_end - segment.query_start >= options.shortest
+                if segment.score >= SURE and segment.query_end - segment.query_start >= options.shortest
             ]
         if on_progress is not None:
             on_progress(done, len(videos))

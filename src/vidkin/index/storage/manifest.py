@@ -165,7 +165,7 @@ class Manifest:
         if not isinstance(shards, int) or isinstance(shards, bool) or not 0 <= shards <= MOST_SHARDS:
             problem = f"shards is {shards!r}"
         # The worker that describes files needs this module, and no scorer.
-        from vidkin.similarity import available_scorers
+        from vidkin.similarity.scorers import available_scorers
 
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
             problem = f"measure is {values['measure']!r}"
@@ -187,7 +187,7 @@ class Manifest:
     @property
     def has_segments(self) -> bool:
         """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
-        from vidkin.similarity import finds_segments
+        from vidkin.similarity.scorers import finds_segments
 
         return finds_segments(self.measure)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.frames import SAME_TIME
+from vidkin.media.frames import is_before
 from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def _spans(
             continue
         if (
             is_open
-            and seconds[at][1] - seconds[spans[-1][0]][0] <= longest + SAME_TIME
+            and not is_before(longest, seconds[at][1] - seconds[spans[-1][0]][0])
             # vector . mean / |mean|, with the sum in place of the mean.
             and float(vector @ sums[-1]) >= similarity * math.sqrt(sums[-1] @ sums[-1])
         ):

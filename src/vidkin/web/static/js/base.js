@@ -187,6 +187,9 @@ export function breakable(name) {
   return name.split(/(?<=_)/).flatMap((part) => (part.endsWith("_") ? [part, make("wbr")] : [part]));
 }
 
+/** Times in seconds closer together than this count as equal, as on the server (`vidkin.media.frames`). */
+export const SAME_TIME = 1e-6;
+
 /** Seconds as m:ss.s or h:mm:ss.s, as the server writes them; with so many digits behind the point. */
 export function clock(seconds, digits = 1) {
   const unit = 10 ** digits;

@@ -113,8 +113,8 @@ function kindsOf(segment) {
 }
 
 function heard(match) {
-  if (match.picture === null || match.sound < 0.7) return "What the sound alone says.";
-  return match.picture < 0.2 ? "The same sound over another picture." : "Picture and sound agree.";
+  if (match.picture === null || match.sound < find("players").dataset.sure) return "What the sound alone says.";
+  return match.picture < find("players").dataset.unrelated ? "The same sound over another picture." : "Picture and sound agree.";
 }
 
 function showMatch(match, query) {

@@ -1,5 +1,5 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
+import { Follower, SAME_TIME, api, clock, make, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const root = document.getElementById("shots");
@@ -158,7 +158,7 @@ function shotsNow() {
 }
 
 function isCritical(start, end) {
-  return shown.shots.some((shot) => shot.is_critical && shot.end > start + 1e-6 && shot.end <= end + frame());
+  return shown.shots.some((shot) => shot.is_critical && shot.end > start + SAME_TIME && shot.end <= end + frame());
 }
 
 function handle(cut) {
@@ -327,7 +327,7 @@ function drag(event, cut) {
 
 function add() {
   const cut = { time: 0, kind: byId("kind").value, confidence: 1 };
-  const time = Math.floor(player.time / frame() + 1e-6) * frame();
+  const time = Math.floor((player.time + SAME_TIME) / frame()) * frame();
   if (cuts.some((other) => Math.abs(other.time - time) < frame() / 2)) return say("There is a cut here already.");
   cuts.push(cut);
   place(cut, time);

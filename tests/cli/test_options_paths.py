@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.cli.paths import check_output_path
+from vidkin.cli.options import check_output_path
 from vidkin.errors import InvalidArgumentError
 
 
