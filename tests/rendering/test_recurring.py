@@ -97,6 +97,7 @@ def test_rows_name_every_occurrence() -> None:
         "picture": "",
         "sound": "",
         "without_middle": "0.000",
+        "found_by": "picture",
     }
     assert (first[2], len(rest)) == ("a.mkv", 4)
 

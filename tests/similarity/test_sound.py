@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.support.sounds import Samples, noise, tune
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.sound import SoundDescriber
+from vidkin.features.sound import SoundDescriber, describe_sound
 from vidkin.similarity.sound import (
     RATE,
     STEPS_A_SECOND,
@@ -166,3 +169,28 @@ def test_landmarks_that_do_not_fit_together_are_refused() -> None:
 def test_other_constants_are_another_score_of_the_same_landmarks() -> None:
     assert fingerprint_of_sound() != fingerprint_of_sound(SoundSettings(same=50.0))
     assert fingerprint_of_sound() == fingerprint_of_sound(SoundSettings())
+
+
+def test_real_recordings_are_found_in_all_their_copies_and_in_nothing_else(shared_data: Path) -> None:
+    """Narration, music, toys and rooms: every pair of files is of one recording, or scores below .2."""
+    recordings = [
+        ["odd/nasa_13013.mp4.audio.mp3", "odd/nasa_13013_mkv_duration_tag.mkv"],  # 8 and 16 kHz, MP3 and AAC
+        ["videos/mdn/rabbit.mp4", "videos/mdn/rabbit320.mp4"],
+        [f"videos/tmk/chair-{name}-bar.mp4" for name in ("19-sd", "22-sd-grey", "22-with-large-logo", "orig-22-sd")],
+        [f"videos/tmk/pattern-{name}.mp4" for name in ("hd-no-bar", "longer-no-bar", "sd-grey-bar")],
+        *([f"videos/mdn/{name}.mp4"] for name in ("crystal", "elf", "frog", "monster", "pig")),
+        ["shots/big_buck_bunny_0_30.webm"],
+        ["shots/sintel_trailer.mp4"],
+    ]
+    heard = {name: describe_sound(shared_data / name)[0] for names in recordings for name in names}
+    family = {name: number for number, names in enumerate(recordings) for name in names}
+    same, others = [], []
+    for one, other in combinations(heard, 2):
+        score = compare_sounds(heard[one], heard[other]).score
+        (same if family[one] == family[other] else others).append(score)
+    assert (len(same), len(others)) == (1 + 1 + 6 + 3, 18 * 17 // 2 - 11)
+    assert min(same) >= 0.9
+    assert max(others) < 0.2
+    # The shorter one begins 3.64 s later than the others.
+    cut = compare_sounds(heard["videos/tmk/chair-19-sd-bar.mp4"], heard["videos/tmk/chair-22-sd-grey-bar.mp4"])
+    assert cut.segments[0].target_start - cut.segments[0].query_start == pytest.approx(3.64, abs=0.03)

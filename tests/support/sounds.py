@@ -81,3 +81,17 @@ def write_sounds(
                 container.mux(stream.encode(sound))
             container.mux(stream.encode(None))
     return path
+
+
+SONG_FILES = {"one": (2.0, "rocket"), "two": (5.0, "coffee"), "three": (3.5, "chelsea")}
+"""Seconds before the song, and the picture of each file of :func:`write_song_season`."""
+
+
+def write_song_season(folder: Path) -> None:
+    """Three files that have nothing in common but a song of eight seconds."""
+    folder.mkdir(exist_ok=True)
+    for number, (name, (before, picture)) in enumerate(SONG_FILES.items()):
+        own, first = tune(12, seed=10 + number), round(before * RATE)
+        write_sounds(
+            folder / f"{name}.mkv", [np.concatenate([own[:first], tune(8, seed=1), own[first:]])], pictures=picture
+        )

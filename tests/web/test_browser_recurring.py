@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.web.browser import new_page, open_browser, served
-from tests.web.test_recurring import make_season
+from tests.web.test_recurring import make_season, make_song_season
 from vidkin.index import Index
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
@@ -113,3 +113,38 @@ def test_a_server_that_only_shows_moves_nothing(browser: Browser, season: Path) 
         expect(page.locator("#end")).to_have_attribute("aria-valuetext", "0:11.00")
         expect(page.get_by_role("button", name="Save the group")).to_have_count(0)
         expect(page.get_by_label("Name of A")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
+def test_a_song_over_other_pictures_is_found_by_its_sound(
+    browser: Browser, tmp_path: Path, width: int, scheme: str
+) -> None:
+    index = make_song_season(tmp_path)
+    with served(index) as address, new_page(browser, width=width, scheme=scheme) as page:
+        page.goto(f"{address}recurring")
+        by = page.locator("[name=by]")
+        expect(by).to_have_value("picture")
+        page.get_by_role("button", name="Find what recurs").click()
+        expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 3 videos.", timeout=60_000)
+        by.select_option("sound")
+        page.get_by_role("button", name="Find what recurs").click()
+        expect(page.locator("#groups")).to_contain_text("in 3 of 3 files, by its sound", timeout=60_000)
+        expect(page.locator(".file")).to_have_count(3)
+        # The times are those of the song: it begins after 2 s in one, 3.5 s in three, and 5 s in two.
+        times = [text.split(" - ")[0] for text in page.locator(".part .times").all_inner_texts()]
+        assert sorted(times) == ["0:02.0", "0:03.5", "0:05.0"]
+        check_seen(page, width)
+        page.screenshot(path=tmp_path / f"{width}.png", full_page=True)
+        # What one file shows again is found by the picture: the rule is not asked.
+        page.get_by_label("Look").select_option("yes")
+        expect(by).to_be_disabled()
+        page.get_by_role("button", name="Find what recurs").click()
+        expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 3 videos.", timeout=60_000)
+        page.get_by_label("Look").select_option("")
+        expect(by).to_be_enabled()
+        # After a reload the search that was made last is offered.
+        by.select_option("either")
+        page.get_by_role("button", name="Find what recurs").click()
+        expect(page.locator("#groups")).to_contain_text("by its sound", timeout=60_000)
+        page.reload()
+        expect(by).to_have_value("either")

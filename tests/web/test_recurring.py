@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.support.seasons import shots, write_season
+from tests.support.sounds import write_song_season
 from tests.support.videos import encode
 from tests.web.conftest import Connect, finish_job
 from vidkin.index import Index, SerialExecutor
@@ -138,3 +139,45 @@ def test_one_video_is_a_sentence(connect: Connect, tmp_path: Path) -> None:
     assert find(client) == []
     assert "There is only one video." in client.get("/recurring").text
     assert json.loads(client.get("/api/recurring/export/json").text)["groups"] == []
+
+
+def make_song_season(root: Path) -> Path:
+    """An index of three files in ``root/songs`` whose openings have one song and other pictures."""
+    write_song_season(root / "songs")
+    with Index.open(root / "songs.vidkin", create=True) as index:
+        index.add(root / "songs", executor=SerialExecutor(index.worker_spec))
+    return root / "songs.vidkin"
+
+
+def test_a_song_over_other_pictures_is_found_by_its_sound_and_decided(connect: Connect, tmp_path: Path) -> None:
+    client = connect(make_song_season(tmp_path))
+    assert '<select name="by"' in client.get("/recurring").text
+    assert find(client) == find(client, by="both") == []
+    (group,) = find(client, by="sound")
+    assert (group["found_by"], len(group["occurrences"])) == ("sound", 3)
+    assert group["words"].endswith("in 3 of 3 files, by its sound")
+    assert client.get("/api/recurring").json()["wish"]["by"] == "sound"
+    assert '<option value="sound" selected>' in client.get("/recurring").text
+    # What a person says of it is kept, and the rule as well.
+    (named,) = decide(client, group, verdict="recurs", name="Song")
+    assert (named["name"], named["found_by"], named["is_confirmed"]) == ("Song", "sound", True)
+    assert decide(client, named, verdict="does not recur") == []
+    assert find(client, by="either") == []
+    (rejected,) = client.get("/api/recurring").json()["rejected"]
+    (again,) = decide(client, rejected, verdict="forget")
+    assert ends(again) == ends(group)
+    # Of one file only pictures are asked, and a rule has one of four names.
+    job = finish_job(client, client.post("/api/recurring", json={"by": "sound", "inside": True}).json())
+    assert job["error"] == "inside looks at pictures only; by must be 'picture', got 'sound'"
+    assert client.post("/api/recurring", json={"by": "smell"}).status_code == 422
+
+
+def test_an_index_without_sound_offers_no_rule(connect: Connect, index: Path) -> None:
+    with Index.open(index) as opened:
+        opened.use_sound(False)
+    client = connect(index)
+    assert '<select name="by"' not in client.get("/recurring").text
+    job = finish_job(client, client.post("/api/recurring", json={"by": "either"}).json())
+    assert job["error"] == (
+        "by is 'either', but the sound of the index is not known; `vidkin index PATH --sound` adds it"
+    )

@@ -34,7 +34,7 @@ KIND_NAMES = {
 
 _HEADINGS = (
     *("group", "kind", "path", "start", "end", "score", "speed", "shorter"),
-    *("titled", "other_sound", "source", "files", "name", "picture", "sound", "without_middle"),
+    *("titled", "other_sound", "source", "files", "name", "picture", "sound", "without_middle", "found_by"),
 )
 _USUAL_SPEED = 0.005
 _LONGEST_NAME = 240  # bytes of a name without its ending
@@ -42,13 +42,15 @@ _LEAST_PART = 0.5  # seconds of a chapter between two others
 
 
 def describe_group(position: int, group: RecurringGroup) -> str:
-    """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``."""
+    """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``; ``, by its sound`` if that shows it."""
     name = f"{group_name(position)}: {group.name}" if group.name else group_name(position)
-    files = f"in {len(group.paths)} of {number(group.files, 'file')}"
+    heard = ", by its sound" if group.found_by == "sound" else ""
+    files = f"in {len(group.paths)} of {number(group.files, 'file')}{heard}"
     if group.kind == "copy":
         return f"{name}: copies of one video, {files}; only the first was compared with others"
     if group.kind == "recap":
-        return f"{name}: recap, {clock(group.occurrences[0].duration)} long, of footage in {_of_earlier(group)}"
+        words = f"recap, {clock(group.occurrences[0].duration)} long, of footage in {_of_earlier(group)}"
+        return f"{name}: {words}{heard}"
     if len(group.paths) == 1:
         return f"{name}: repeated {number(len(group.occurrences), 'time')}, {clock(group.duration)} long"
     kind = {"inside": "repeated part"}.get(group.kind, group.kind)
@@ -105,6 +107,7 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
                 *(str(group.files), replace_controls(group.name)),
                 *("" if said is None else f"{said:.4f}" for said in (one.picture, one.sound)),
                 f"{one.without_middle:.3f}",
+                group.found_by,
             )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from vidkin.index import RecurringGroup
+from vidkin.index.query.sound import By
 from vidkin.index.storage.decisions import Decisions
 from vidkin.web.collection import Listing, SharedIndex
 
@@ -22,11 +23,13 @@ class RecurringWish:
         least: Number of files that share it; with ``inside`` number of times in one file.
         shortest: Seconds of its longest occurrence.
         inside: What one file shows again, and not what files share.
+        by: What shows that it recurs; with ``inside`` the picture.
     """
 
     least: Annotated[int, Field(ge=2, le=10_000)] = 2
     shortest: Annotated[float, Field(ge=2, le=36_000)] = 3.0
     inside: bool = False
+    by: By = "picture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class ShownRecurring:
             listing, decisions = self._index.listing(), self._index.place.version(Decisions.FILE)
             with self._index.reader() as index:
                 groups = index.recurring(
-                    least=wish.least, shortest=wish.shortest, inside=wish.inside, on_progress=on_progress
+                    least=wish.least, shortest=wish.shortest, inside=wish.inside, by=wish.by, on_progress=on_progress
                 )
                 rejected = index.rejected_recurring()
             self.found = FoundRecurring(wish, tuple(groups), tuple(rejected), listing, decisions)

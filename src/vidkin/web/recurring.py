@@ -131,6 +131,7 @@ async def show_recurring(
         return {
             "able": site.index.has_segments,
             "is_empty": site.is_empty(),
+            "has_sound": site.index.has_sound,
             "recurring": recurring,
             "files": [_file_values(site, record, own) for record, own in shown_parts],
             "all_files": len(parts),

@@ -47,6 +47,11 @@ def test_choices_and_missing_parts_come_back(tmp_path: Path) -> None:
     assert read.keepers == {"group": (2, "most detail")}
 
 
+def test_who_compared_nothing_writes_nothing(tmp_path: Path) -> None:
+    Comparisons(open_place(tmp_path), "state").save()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_pairs_without_choices_missing_parts_and_turns_are_kept(tmp_path: Path) -> None:
     """As an older version stored them."""
     made = Comparisons(open_place(tmp_path), "state")

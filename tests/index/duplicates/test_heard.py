@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
-from tests.support.sounds import tune, write_sounds
+from tests.support.sounds import Samples, tune, write_sounds
 from vidkin import Index
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import plan_removal
-from vidkin.index.duplicates.heard import ONLY_SOUND, piece_of
+from vidkin.index.duplicates.heard import DIFFERENT_SOUND, ONLY_SOUND, piece_of
 from vidkin.index.query.sound import By
+from vidkin.media.sound import iter_sound
 from vidkin.rendering.duplicates import describe_member
+from vidkin.similarity.sound import RATE as SOUND_RATE
 from vidkin.similarity.sound import SoundFeatures
 
 
@@ -122,3 +126,60 @@ def test_what_is_looked_up_of_a_long_sound_is_half_a_minute_from_all_over_it_whe
     assert seconds.max() > 580
     assert len(asked) == pytest.approx(len(sound) * 32 / 500, rel=0.1)
     assert not ((seconds > 99.3) & (seconds < 199)).any()
+
+
+def real_samples(path: Path, first: float, seconds: float) -> Samples:
+    """A stretch of the sound of a file, at 8 kHz."""
+    found = np.zeros(round((first + seconds) * SOUND_RATE), np.float32)
+
+    def listen(place: int, part: Samples) -> None:
+        end = min(place + len(part), len(found))
+        found[place:end] = part[: max(end - place, 0)]
+
+    iter_sound(path, lambda track: listen if track.number == 0 else lambda place, part: None, end=first + seconds)
+    return found[round(first * SOUND_RATE) :]
+
+
+def write_take(path: Path, camera: Path, first: float, sound: Samples, *, bit_rate: int = 400_000) -> None:
+    """Twelve seconds of a camera from this second on, with a sound."""
+    with av.open(str(camera)) as source, av.open(str(path), "w") as target:
+        video = target.add_stream("libx264", rate=10, options={"preset": "ultrafast"})
+        video.width, video.height, video.pix_fmt, video.bit_rate = 256, 144, "yuv420p", bit_rate
+        audio = target.add_stream("aac", rate=SOUND_RATE, layout="mono")
+        assert isinstance(audio, av.AudioStream)
+        shown = 0
+        for frame in source.decode(video=0):
+            if frame.time is None or frame.time - first < shown / 10 or shown == 120:
+                continue
+            scaled = frame.reformat(256, 144, "yuv420p")
+            scaled.pts, scaled.time_base = shown, Fraction(1, 10)
+            target.mux(video.encode(scaled))
+            shown += 1
+        target.mux(video.encode(None))
+        for place in range(0, len(sound), 1024):
+            part = av.AudioFrame.from_ndarray(sound[place : place + 1024][None], format="fltp", layout="mono")
+            part.sample_rate, part.pts, part.time_base = SOUND_RATE, place, Fraction(1, SOUND_RATE)
+            target.mux(audio.encode(part))
+        target.mux(audio.encode(None))
+
+
+@pytest.mark.large
+def test_a_doubt_about_two_takes_of_a_real_camera_becomes_different_sound(shared_data: Path, tmp_path: Path) -> None:
+    """Two moments of a road, fifteen seconds apart, with the sounds of two films; and a copy of one of them."""
+    camera = shared_data / "videos" / "intel" / "car-detection.mp4"
+    one = real_samples(shared_data / "odd" / "nasa_13013.mp4.audio.mp3", 0, 12)
+    other = real_samples(shared_data / "shots" / "sintel_trailer.mp4", 28, 12)
+    write_take(tmp_path / "take.mkv", camera, 0, one)
+    write_take(tmp_path / "other take.mkv", camera, 15, other)
+    write_take(tmp_path / "take copy.mkv", camera, 0, one, bit_rate=100_000)
+    doubts = []
+    for sound in (False, True):
+        with Index.open(tmp_path / f"{sound}.vidkin", create=True) as index:
+            index.use_sound(sound)
+            index.add([tmp_path], workers=1)
+            (group,) = index.duplicates()
+        doubts.append({Path(member.path).stem: member.doubt for member in group.members})
+        # The copy is one, with and without sound; the other take is not removed either way.
+        assert {Path(member.path).stem for member in group.members if member.is_spare} == {"take copy"}
+    assert doubts[0]["other take"] not in ("", DIFFERENT_SOUND)
+    assert doubts[1] == {"take": "", "take copy": "", "other take": DIFFERENT_SOUND}

@@ -56,7 +56,9 @@ def apply_decisions(
         same = [
             group
             for group in left
-            if group.kind != "copy" and decision.is_about(_stretches(group.occurrences, contents)) and known
+            if group.kind != "copy"
+            and decision.is_about(_stretches(group.occurrences, contents), group.found_by)
+            and known
         ]
         left = [group for group in left if group not in same]
         if decision.verdict == "recurs":
@@ -102,6 +104,8 @@ def _decided_group(
                     speed=best.speed,
                     titled=best.titled,
                     without_middle=best.without_middle,
+                    picture=best.picture,
+                    sound=best.sound,
                 )
             occurrences.append(occurrence)
     said = {one for stretch in known for one in at(stretch)}
@@ -111,7 +115,7 @@ def _decided_group(
     occurrences.sort(key=lambda one: (one.source, natural_order(one.path), one.start))
     kind: RecurringKind = next((name for name in get_args(RecurringKind) if name == decision.kind), "inside")
     whole = tuple(occurrences) if kind == "recap" else with_lengths(occurrences)
-    return RecurringGroup(whole, kind, files, decision.name, True)
+    return RecurringGroup(whole, kind, files, decision.name, True, decision.found_by)
 
 
 def decide_group(
@@ -145,10 +149,12 @@ def decide_group(
         *(_stretch(records, one, belongs=True) for one in group.occurrences),
         *(_stretch(records, one, belongs=False) for one in without),
     ]
-    decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches))
+    decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches), group.found_by)
     with changing(place, wait) as decisions:
         decisions.recurring = [
-            old for old in decisions.recurring if old.is_inside != decision.is_inside or not old.is_about(stretches)
+            old
+            for old in decisions.recurring
+            if old.is_inside != decision.is_inside or not old.is_about(stretches, group.found_by)
         ]
         decisions.recurring.append(decision)
         save_confirmed_frames(place, store, decisions.recurring)
@@ -166,7 +172,11 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
     stretches = [_stretch(records, one, belongs=True) for one in group.occurrences]
     with changing(place, wait) as decisions:
         is_inside = len(group.paths) == 1
-        kept = [old for old in decisions.recurring if old.is_inside != is_inside or not old.is_about(stretches)]
+        kept = [
+            old
+            for old in decisions.recurring
+            if old.is_inside != is_inside or not old.is_about(stretches, group.found_by)
+        ]
         if len(kept) == len(decisions.recurring):
             raise InvalidArgumentError("there is no decision on this group")
         decisions.recurring = kept
@@ -193,7 +203,8 @@ def _stretch(records: Mapping[str, VideoRecord], one: Occurrence, *, belongs: bo
 
 
 def save_confirmed_frames(place: Place, store: VectorStore, decisions: Sequence[RecurringDecision]) -> None:
-    """Let the frames of confirmed groups have no weight in scores; those of two files are enough.
+    """Let the frames of confirmed groups have no weight in scores; those of two files are enough. What is only heard
+    again shows pictures that are no sign of anything else, and takes the weight of none.
 
     Args:
         place: Place of the index; the caller holds its lock.
@@ -207,7 +218,8 @@ def save_confirmed_frames(place: Place, store: VectorStore, decisions: Sequence[
     frames = CommonFrames()
     for decision in decisions:
         shown = [stretch for stretch in decision.stretches if stretch.belongs and stretch.content in records]
-        if decision.verdict == "recurs" and len({stretch.content for stretch in shown}) > 1:
+        is_seen = decision.verdict == "recurs" and decision.found_by == "picture"
+        if is_seen and len({stretch.content for stretch in shown}) > 1:
             for stretch in shown:
                 vectors = _frames_of(store, records[stretch.content], stretch)
                 frames = frames.merge(vectors) if len(vectors) else frames

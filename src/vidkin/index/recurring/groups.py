@@ -95,6 +95,8 @@ class RecurringGroup(Result):
         files: Number of files that were looked at.
         name: What a person called it; empty if nobody did.
         is_confirmed: Whether a person confirmed it, with its ends as they are here.
+        found_by: ``sound`` if the pictures alone do not show that it recurs, or were not asked: it is heard again,
+            whatever is seen.
     """
 
     occurrences: tuple[Occurrence, ...]
@@ -102,9 +104,11 @@ class RecurringGroup(Result):
     files: int
     name: str = ""
     is_confirmed: bool = False
+    found_by: Literal["picture", "sound"] = "picture"
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(RecurringKind))
+        check_choice("found_by", self.found_by, ("picture", "sound"))
         if len(self.occurrences) < 2:
             raise InvalidArgumentError(f"a group must have at least 2 occurrences, got {len(self.occurrences)}")
         if len(self.name) > LONGEST_NAME or not self.name.isprintable():

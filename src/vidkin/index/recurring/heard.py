@@ -78,17 +78,19 @@ def find_recurring_by(
     if rule != "picture" and options.inside:
         raise InvalidArgumentError(f"inside looks at pictures only; by must be 'picture', got {by!r}")
     present = [file.record for file in present_files(records)]
+    said = [each for each in Decisions.open(place).recurring if each.is_inside == options.inside]
+    paths = paths_by_content(present) if said else {}
     groups: list[RecurringGroup] = []
     if rule != "sound":
         groups = find_recurring(present, parts.store, findings, options, on_progress=on_progress)
-        said = [each for each in Decisions.open(place).recurring if each.is_inside == options.inside]
-        groups = apply_decisions(groups, said, paths_by_content(present), len(present)) if said else groups
+        groups = apply_decisions(groups, [each for each in said if each.found_by == "picture"], paths, len(present))
         groups = [_with_picture(group) for group in with_sounds(groups, present, sound)]
     if rule == "both":
         groups = [same for group in groups if (same := _with_the_same_sound(group)) is not None]
     elif rule != "picture" and sound is not None:
         heard = find_heard(present, sound, options, on_progress)
         new = [group for group in heard if not any(_covers(seen, group) for seen in groups)]
+        new = apply_decisions(new, [each for each in said if each.found_by == "sound"], paths, len(present))
         groups = sort_groups([*groups, *_with_pictures(new, present, parts)])
     return [group for group in groups if group.kind == "copy" or options.accepts(group)]
 
@@ -160,7 +162,7 @@ def find_heard(
             on_progress(done, len(videos))
     groups = build_groups(links, {record.path: record.duration for record in videos.values()})
     return [
-        replace(group, occurrences=tuple(replace(one, sound=one.score) for one in group.occurrences))
+        replace(group, found_by="sound", occurrences=tuple(replace(one, sound=one.score) for one in group.occurrences))
         for group in groups
     ]
 

@@ -72,20 +72,24 @@ class RecurringDecision:
         name: Their name; empty for that of their kind.
         kind: What they are, as a group has it.
         stretches: Where they are.
+        found_by: What showed them to be the same, as a group has it: what is heard again may show other pictures.
     """
 
     verdict: RecurringVerdict
     name: str
     kind: str
     stretches: tuple[DecidedStretch, ...]
+    found_by: Literal["picture", "sound"] = "picture"
 
     @property
     def is_inside(self) -> bool:
         """Whether it is about what one file shows again, not about what files share."""
         return len({stretch.content for stretch in self.stretches if stretch.belongs}) == 1
 
-    def is_about(self, stretches: Iterable[DecidedStretch]) -> bool:
-        """Whether at least half of these stretches, or of its own, are the same."""
+    def is_about(self, stretches: Iterable[DecidedStretch], found_by: str) -> bool:
+        """Whether at least half of these stretches, or of its own, are the same, and shown to be by the same."""
+        if found_by != self.found_by:
+            return False
         others = tuple(stretches)
         known = sum(any(one.is_at(other) for other in self.stretches) for one in others)
         return 2 * known >= min(len(others), len(self.stretches)) > 0
@@ -211,7 +215,8 @@ def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:
     )
     if row["verdict"] not in get_args(RecurringVerdict) or not isinstance(row["name"], str):
         raise ValueError(f"{row} is not a decision on what recurs")
-    return RecurringDecision(row["verdict"], row["name"], str(row["kind"]), stretches)
+    found_by: Literal["picture", "sound"] = "sound" if row.get("found_by") == "sound" else "picture"
+    return RecurringDecision(row["verdict"], row["name"], str(row["kind"]), stretches, found_by)
 
 
 def decide_pair(

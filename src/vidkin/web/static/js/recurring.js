@@ -74,8 +74,8 @@ function place() {
 
 async function find() {
   if (running !== null) return say("A search is at work; stop it to search with other settings.");
-  const { least, shortest, inside } = form.elements;
-  const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes" };
+  const { least, shortest, inside, by } = form.elements;
+  const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes", by: by?.disabled === false ? by.value : "picture" };
   await jobs.begin(() => api("/api/recurring", { method: "POST", body }));
 }
 
@@ -317,6 +317,12 @@ document.addEventListener("focusin", (event) => {
 window.addEventListener("beforeunload", (event) => {
   if (changes.size) event.preventDefault();
 });
+/** What one file shows again is found by the picture, and only by it. */
+function allowRules() {
+  if (form?.elements.by) form.elements.by.disabled = form.elements.inside.value === "yes";
+}
+form?.addEventListener("change", allowRules);
+allowRules();
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
   find();
