@@ -206,6 +206,18 @@ def test_a_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
     assert [shot.start_frame for shot in rest.shots] == [0, 30, 70, 80]
 
 
+def test_a_fade_out_before_a_cut_from_black_opens_no_shot() -> None:
+    """Ten frames a second: frames 30 to 39 fade out, and the next picture is there at frame 45."""
+    cuts = (DetectedCut(35, "fade", 0.9, 30, 39), DetectedCut(45, confidence=0.99, is_from_ground=True))
+    given = DetectedCuts(cuts, critical=(0.1, 0.2, 0.3))
+    found = build_detection("film.mp4", "known", given, np.arange(100) / 10)
+    assert [(shot.start_frame, shot.kind, shot.critical) for shot in found.shots] == [
+        *((0, "start", 0.1), (45, "hard", 0.3)),
+    ]
+    assert (found.shots[0].end, found.shots[1].transition_start, found.shots[1].transition_end) == (4.5, 3.0, 4.5)
+    assert [cut.frame for cut in found.cuts] == [35, 45]
+
+
 def test_a_shot_after_a_cut_has_a_transition_of_no_length() -> None:
     cuts = DetectedCuts((DetectedCut(30, "jump", 0.8, kind_confidence=0.7),))
     first, second = build_detection("film.mp4", "known", cuts, np.arange(100) / 10).shots

@@ -63,6 +63,15 @@ def test_a_certain_cut_to_a_background_says_that_a_fade_leads_from_it_within_a_s
     assert not settle_fades([cut, DetectedCut(first)], plain, TIMES)[0].is_to_ground
 
 
+@pytest.mark.parametrize(("last", "says"), [(74, True), (84, True), (85, False)], ids=["14", "24 frames", "25 frames"])
+def test_a_certain_cut_says_that_it_leads_from_the_background_of_a_fade_within_a_second(last: int, says: bool) -> None:
+    """A fade out up to frame 59, plain frames from 60 on, at 25 frames a second."""
+    given = [fade(40, 59), DetectedCut(last + 1, "hard", 0.95)]
+    settled = settle_fades(given, contrasts((60, last)), TIMES)
+    assert [cut.is_from_ground for cut in settled] == [False, says]
+    assert not settle_fades(given, contrasts((60, last - 2)), TIMES)[1].is_from_ground
+
+
 def test_cuts_to_black_and_away_from_it_are_one_transition() -> None:
     """Three black frames, 60 to 62; a second of them is a shot of its own."""
     (cut,) = settle_fades([DetectedCut(60), DetectedCut(63)], contrasts((60, 62)), TIMES)

@@ -86,6 +86,7 @@ def test_as_plain_values() -> None:
         "end_frame": 47,
         "kind_confidence": 1.0,
         "is_to_ground": False,
+        "is_from_ground": False,
     }
     assert described["curve"]["name"] == "novelty"
     assert described["curve"]["values"][19] == 0.9

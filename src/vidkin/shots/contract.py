@@ -52,6 +52,8 @@ class DetectedCut:
         kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
         is_to_ground: Whether it is a cut to the plain background, most often black, from which the next transition
             fades in within a second: it opens no shot.
+        is_from_ground: Whether it is a cut away from the plain background to which the transition before it faded out
+            within a second: the shot begins at it, and not at that fade.
     """
 
     frame: int
@@ -61,6 +63,7 @@ class DetectedCut:
     end_frame: int | None = None
     kind_confidence: float = 1.0
     is_to_ground: bool = False
+    is_from_ground: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(1, frame=self.frame)
@@ -199,6 +202,8 @@ class Cut(Result):
         kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
         is_to_ground: Whether it is a cut to the plain background, most often black, from which the next transition
             fades in within a second: it opens no shot.
+        is_from_ground: Whether it is a cut away from the plain background to which the transition before it faded out
+            within a second: the shot begins at it, and not at that fade.
     """
 
     time: float
@@ -211,6 +216,7 @@ class Cut(Result):
     end_frame: int
     kind_confidence: float = 1.0
     is_to_ground: bool = False
+    is_from_ground: bool = False
 
     def __post_init__(self) -> None:
         check_choice("kind of a cut", self.kind, TRANSITIONS)
@@ -237,7 +243,7 @@ class Shot(Result):
 
     The shots of a video follow each other without a gap: a gradual transition is divided at its middle. A fade at the
     very start or end of a video belongs to the first or last shot, so there is no shot of its plain background; nor is
-    there one after a cut to black from which a fade-in leads within a second.
+    there one of the black between a cut and a fade that are at most a second apart.
 
     Attributes:
         start: Start of the shot, in seconds from the first frame of the video.
@@ -246,8 +252,8 @@ class Shot(Result):
         end_frame: First frame after the shot.
         kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video, unless it fades in.
         confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
-        transition_start: Start of that transition in seconds, of a fade-in the cut to its background; without one, or
-            between two frames, ``start``.
+        transition_start: Start of that transition in seconds, of a fade-in the cut to its background, of a cut away
+            from a background the fade-out to it; without one, or between two frames, ``start``.
         transition_end: End of that transition in seconds; without one, or between two frames, ``start``.
         kind_confidence: Confidence in [0, 1] that the transition is of this kind; 1 for ``start``.
         critical: Certainty that something happens at the shot's end, in [0, 1]; None if the detector does not judge

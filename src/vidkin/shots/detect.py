@@ -158,6 +158,7 @@ def build_detection(
                 end_frame=last,
                 kind_confidence=cut.kind_confidence,
                 is_to_ground=cut.is_to_ground,
+                is_from_ground=cut.is_from_ground,
             )
         )
     shots = _shots_between(cuts, times, first, end, detected.critical)
@@ -175,7 +176,7 @@ def _shots_between(
     cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
 ) -> tuple[Shot, ...]:
     """The shots between cuts. A fade at the very start or end divides nothing: the plain background is no shot, as it
-    is none after a cut to it from which a fade leads."""
+    is none between a cut and a fade that belong together."""
     scores: list[float | None] = [None] * (len(cuts) + 1) if critical is None else list(critical)
     dividing = list(cuts)
     opening: Cut | None = None
@@ -185,10 +186,11 @@ def _shots_between(
     if dividing and dividing[-1].kind == "fade" and dividing[-1].end_frame >= len(times) - 1:
         dividing.pop()
         del scores[-1]
-    begins: dict[int, float] = {}  # of fades that lead from a background, by their frames
+    begins: dict[int, float] = {}  # of what leads from a background to a picture, by frame
     for place in reversed(range(len(dividing) - 1)):
-        if dividing[place].is_to_ground and dividing[place + 1].kind == "fade":
-            begins[dividing[place + 1].frame] = dividing[place].time
+        one, other = dividing[place : place + 2]
+        if (one.is_to_ground and other.kind == "fade") or (one.kind == "fade" and other.is_from_ground):
+            begins[other.frame] = one.start
             del dividing[place], scores[place + 1]
     frames = [first, *(cut.frame for cut in dividing), len(times)]
     moments = [times[first], *(cut.time for cut in dividing), end]

@@ -29,7 +29,8 @@ def settle_fades(
     another kind, or a sudden cut of less than .9, which is a fade of a few frames. A fade that has only a second of
     such frames before or after it reaches the first or last frame. A sudden cut of less than .9 inside a fade is
     dropped where the picture has less than half of the contrast that it has around the fade. A cut of .9 or more to a
-    plain background from which a fade leads within a second remains, and says so.
+    plain background from which a fade leads within a second remains, and says so, and so does one away from a
+    background to which a fade led.
 
     Args:
         cuts: Cuts in order of frames.
@@ -53,17 +54,23 @@ def settle_fades(
     left = (cut for cut in joined if cut.is_gradual or not any(_is_inside(cut, fade, contrasts) for fade in fades))
     settled = sorted(left, key=lambda cut: cut.frame)
     for place, (cut, after) in enumerate(pairwise(settled)):
-        if _is_certain_cut(cut) and after.kind == "fade" and _is_plain_between(cut, after, contrasts, times):
-            settled[place] = replace(cut, is_to_ground=True)
+        if not _is_plain_between(cut, after, contrasts, times):
+            continue
+        if _is_certain_cut(cut) and after.kind == "fade":
+            settled[place] = replace(settled[place], is_to_ground=True)
+        elif cut.kind == "fade" and _is_certain_cut(after):
+            settled[place + 1] = replace(after, is_from_ground=True)
     return tuple(settled)
 
 
 def _is_plain_between(
-    cut: DetectedCut, fade: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]
+    one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]
 ) -> bool:
-    last = fade.frame if fade.start_frame is None else fade.start_frame
-    is_soon = cut.frame < last and times[last] - times[cut.frame] <= FADE_GAP
-    return is_soon and bool((contrasts[cut.frame : last] < PLAIN).all())
+    """Whether all frames between two transitions show a plain background, for a second at most."""
+    first = one.frame if one.end_frame is None else one.end_frame + 1
+    last = other.frame if other.start_frame is None else other.start_frame
+    is_soon = first < last and times[last] - times[first] <= FADE_GAP
+    return is_soon and bool((contrasts[first:last] < PLAIN).all())
 
 
 def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.float32], times: Sequence[float]) -> bool:

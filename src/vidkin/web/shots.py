@@ -303,6 +303,7 @@ def _as_json(detection: ShotDetection) -> dict[str, Any]:
                     end_frame=cut.end_frame,
                     kind_confidence=cut.kind_confidence,
                     is_to_ground=cut.is_to_ground,
+                    is_from_ground=cut.is_from_ground,
                 )
             )
             for cut in detection.cuts
