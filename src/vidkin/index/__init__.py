@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
     from vidkin.index.duplicates.removal import apply_plan
-    from vidkin.index.duplicates.removal_entries import FileAction
-    from vidkin.index.duplicates.removal_log import Journal
+    from vidkin.index.duplicates.removal_log import FileAction, Journal
     from vidkin.index.duplicates.removal_undo import undo
     from vidkin.index.duplicates.removals import Removal, Removals, RemovedFile
     from vidkin.index.ingest.executor import (

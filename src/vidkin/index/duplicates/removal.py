@@ -19,8 +19,16 @@ from vidkin.index.duplicates.companions import find_other_owner
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.plans_signature import PlanKey
 from vidkin.index.duplicates.removal_carry import Carried
-from vidkin.index.duplicates.removal_entries import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
-from vidkin.index.duplicates.removal_log import Journal, Link, RemovalStep
+from vidkin.index.duplicates.removal_log import (
+    NOT_PLANNED,
+    FileAction,
+    Journal,
+    Link,
+    PlannedFile,
+    RemovalStep,
+    cause_of,
+    planned_files,
+)
 from vidkin.index.duplicates.removal_moves import (
     find_in_trash,
     hold_files,

@@ -1,4 +1,5 @@
-"""The log of a removal: one line of JSON before and after each step, written by one process at a time."""
+"""The files that a plan moves, what came of each, and the log: one line of JSON before and after each step, written by
+one process at a time."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vidkin._base import disk
-from vidkin._base.values import parse_json
+from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.duplicates.plans import check_file_name
+from vidkin.index.duplicates.plans import DuplicatePlan, FileState, check_file_name
+from vidkin.index.duplicates.plans_signature import PlanKey
 from vidkin.index.duplicates.removal_carry import Carried
 
 StepState = Literal["begun", "done", "undoing", "undone"]
@@ -23,6 +25,78 @@ Link = Literal["", "hard", "symbolic"]
 # A log of some million steps; what is longer is none.
 _MOST_BYTES = 1 << 30
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+NOT_PLANNED = "its index did not plan this: the entry is unsigned or was changed; make the plan again, or --any-file"
+"""Cause for which an unsigned entry is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileAction(Result):
+    """What happened to one file.
+
+    Attributes:
+        path: The file.
+        outcome: ``removed``, ``restored``, ``skipped``; ``planned`` in a dry run.
+        place: Where it is now; empty if the trash does not tell.
+        cause: Why it was skipped.
+        size: Bytes.
+        video: The video that it belongs to; empty for a video itself.
+        note: What else was done, or left, as the date that the kept file got.
+    """
+
+    path: str
+    outcome: Literal["removed", "restored", "skipped", "planned"]
+    place: str = ""
+    cause: str = ""
+    size: int = 0
+    video: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file that a plan moves.
+
+    Attributes:
+        file: The file.
+        keep: The file that replaces it, or its video.
+        video: The video that it belongs to; None for a video.
+        untouched: Whether the kept file gets nothing of it.
+    """
+
+    file: FileState
+    keep: FileState
+    video: FileState | None = None
+    untouched: bool = False
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self.file.path
+
+    def is_signed(self, key: PlanKey) -> bool:
+        """Whether the index with this key planned it."""
+        if self.video is None:
+            return key.has_signed(self.keep, self.file)
+        return key.has_signed(self.keep, self.video, self.file)
+
+
+def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
+    """Every file that a plan moves, each video before what belongs to it."""
+    for group in plan.groups:
+        for file in group.remove:
+            yield PlannedFile(file, group.keep, untouched=group.untouched)
+            for companion in file.companions:
+                yield PlannedFile(companion, group.keep, file)
+
+
+def cause_of(error: OSError) -> str:
+    """Why a file was not moved, in words."""
+    return f"it cannot be moved: {error.strerror or error}"
+
+
+# The log.
 
 
 @dataclass(frozen=True, slots=True)

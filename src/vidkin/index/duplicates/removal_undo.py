@@ -15,8 +15,15 @@ from pathlib import Path
 from vidkin._base import disk
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.plans_signature import PlanKey
-from vidkin.index.duplicates.removal_entries import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
-from vidkin.index.duplicates.removal_log import Journal, RemovalStep
+from vidkin.index.duplicates.removal_log import (
+    NOT_PLANNED,
+    FileAction,
+    Journal,
+    PlannedFile,
+    RemovalStep,
+    cause_of,
+    planned_files,
+)
 from vidkin.index.duplicates.removal_moves import (
     TRASH_IS_FOUND,
     aside_name,

@@ -27,8 +27,7 @@ from vidkin.index.duplicates.plans import (
 )
 from vidkin.index.duplicates.plans_signature import PlanKey, sign_plan
 from vidkin.index.duplicates.removal import apply_plan
-from vidkin.index.duplicates.removal_entries import FileAction
-from vidkin.index.duplicates.removal_log import Journal, StepState
+from vidkin.index.duplicates.removal_log import FileAction, Journal, StepState
 from vidkin.index.duplicates.removal_undo import undo
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from vidkin.index import MemoryStore, VideoRecord
-from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult
+from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult, relation_of
 from vidkin.index.duplicates.differences import Difference
-from vidkin.index.duplicates.find import Grouping, _Pairs, _Pose, relation_of
+from vidkin.index.duplicates.find import _Pairs
+from vidkin.index.duplicates.grouping import Grouping, _Pose
 from vidkin.index.duplicates.heard import HeardPairs
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import SHOWS_MORE

@@ -1,0 +1,134 @@
+"""Groups of copies by the scores of pairs, without chains of weak links and without pairs that the user rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vidkin.index.duplicates.comparisons import PairResult, Relation, relation_of
+from vidkin.index.duplicates.scope import PairScope
+from vidkin.index.storage.decisions import Decisions
+
+# Two groups are joined if their videos reach this share of the threshold on average.
+_MEAN_SHARE = 0.7
+
+# Number of videos of each group that are compared before two groups are joined.
+_MOST_COMPARED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Pose:
+    """By how many degrees a video is turned, and whether it is flipped afterwards, against another one."""
+
+    mirrored: bool = False
+    turned: int = 0
+
+    def plus(self, other: _Pose) -> _Pose:
+        """This one, and then the other."""
+        # A turn after a flip is a flip after the opposite turn.
+        turned = -other.turned if self.mirrored else other.turned
+        return _Pose(self.mirrored ^ other.mirrored, (self.turned + turned) % 360)
+
+    def minus(self, other: _Pose) -> _Pose:
+        """This one, and then back from the other."""
+        back = _Pose(other.mirrored, other.turned if other.mirrored else -other.turned % 360)
+        return self.plus(back)
+
+
+@dataclass(slots=True)
+class Grouping:
+    """Groups of contents.
+
+    Attributes:
+        results: Pairs of contents -> result of their comparison, the first as the query.
+        compare: Result of a pair that is not among ``results``.
+        decisions: Pairs that the user confirmed or rejected.
+        threshold: Score from which two videos belong together.
+        lengths: Content -> duration in seconds.
+        pairs: Which pairs count.
+    """
+
+    results: Mapping[tuple[str, str], PairResult]
+    compare: Callable[[str, str], PairResult]
+    decisions: Decisions
+    threshold: float
+    lengths: Mapping[str, float] = field(default_factory=dict)
+    pairs: PairScope = field(default_factory=PairScope)
+    _home: dict[str, list[str]] = field(default_factory=dict, init=False)
+    # How each content is flipped and turned against the first one of its group.
+    _poses: dict[str, _Pose] = field(default_factory=dict, init=False)
+
+    def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
+        """Partition the contents into groups; those without a copy are alone.
+
+        The strongest pairs are joined first. Two groups become one if the pairs across them reach .7 of the threshold
+        on average, so that a chain of look-alikes does not become one group.
+
+        Args:
+            contents: Hashes.
+            parts: Also join excerpts, and videos that share a part, with the video they match best.
+        """
+        self._home = {content: [content] for content in contents}
+        self._poses = dict.fromkeys(contents, _Pose())
+        for pair, verdict in sorted(self.decisions.verdicts.items(), key=lambda item: sorted(item[0])):
+            first, second = sorted(pair)
+            if verdict == "match" and first in self._home and second in self._home:
+                self._join(first, second)
+        links = sorted(
+            (
+                (pair, result)
+                for pair, result in self.results.items()
+                if result.score >= self.threshold and pair[0] in self._home and pair[1] in self._home
+            ),
+            key=lambda link: (-link[1].score, link[0]),
+        )
+        for (first, second), result in links:
+            between = _Pose(result.mirrored, result.turned)
+            turn = self._poses[first].plus(between).minus(self._poses[second])
+            if self._relation(first, second, result) == "whole" and self._is_close(first, second, turn):
+                self._join(first, second, turn)
+        # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
+        attached: set[str] = set()
+        for (first, second), result in links if parts else ():
+            part = first if result.covered[0] >= result.covered[1] else second
+            is_joined = part in attached or self._home[first] is self._home[second]
+            if self._relation(first, second, result) != "whole" and not is_joined:
+                attached.update(self._home[part])
+                self._join(first, second)
+        seen: dict[int, list[str]] = {id(home): home for home in self._home.values()}
+        return [sorted(group) for group in seen.values()]
+
+    def _relation(self, first: str, second: str, result: PairResult) -> Relation:
+        return relation_of(result, (self.lengths.get(first, 0.0), self.lengths.get(second, 0.0)))
+
+    def _is_close(self, first: str, second: str, turn: _Pose) -> bool:
+        one, other = self._home[first], self._home[second]
+        if one is other:
+            return False
+        # The pair at hand is one of this scope, others may not be.
+        scores = [self.threshold] if self.pairs.scope.is_between else []
+        for left in one[:_MOST_COMPARED]:
+            for right in other[:_MOST_COMPARED]:
+                if not self.pairs.allows(left, right):
+                    continue
+                result = self.results.get((left, right)) or self.results.get((right, left))
+                # Of flipped and turned copies only what was found is known: as they are, they need not look alike.
+                if self._poses[left] == turn.plus(self._poses[right]):
+                    result = result or self.compare(left, right)
+                elif result is None or result.is_upright:
+                    continue
+                scores.append(result.score)
+        return sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
+
+    def _join(self, first: str, second: str, turn: _Pose | None = None) -> None:
+        one, other = self._home[first], self._home[second]
+        if one is other:
+            return
+        parted = any(self.decisions.verdict(left, right) == "not a match" for left in one for right in other)
+        if parted:
+            return
+        # The members that were joined first come first: they are the ones that others are compared with.
+        one.extend(other)
+        for content in other:
+            self._home[content] = one
+            self._poses[content] = (turn or _Pose()).plus(self._poses[content])
