@@ -153,3 +153,30 @@ def test_values_are_checked() -> None:
         RecurringGroup((Occurrence("a", 0.0, 3.0, 1.0),), "opening", 2)
     with pytest.raises(InvalidArgumentError, match="kind must be one of"):
         RecurringGroup((Occurrence("a", 0.0, 3.0, 1.0),) * 2, "intro", 2)  # type: ignore[arg-type]
+
+
+def test_an_opening_of_footage_of_another_folder_is_no_recap_of_it() -> None:
+    """Three episodes in one folder, and in another, whose name comes first, the film from which their opening has two
+    shots, among films that have nothing to do with it."""
+    lengths = {f"series/e{number}": 1000.0 for number in (1, 2, 3)} | {
+        f"films/f{number}": 500.0 for number in range(20)
+    }
+    at = {"series/e1": 20, "series/e2": 80, "series/e3": 20}
+    links = [link("series/e1", 20, "series/e2", 80, 30), link("series/e1", 20, "series/e3", 20, 30)]
+    links += [link(path, start + 5, "films/f0", 300, 4) for path, start in at.items()]
+    links += [link(path, start + 15, "films/f0", 400, 4) for path, start in at.items()]
+    groups = build_groups(links, lengths)
+    (opening,) = [group for group in groups if group.kind == "opening"]
+    assert spans(opening) == [(path, start, start + 30) for path, start in at.items()]
+    # Its shots are groups for themselves, and no openings.
+    assert [(group.kind, group.duration, len(group.occurrences)) for group in groups[1:]] == [("inside", 4, 4)] * 2
+
+
+def test_how_many_episodes_share_an_opening_is_counted_in_their_folder() -> None:
+    """Three of three have it, at times as different as those of a recap; other folders have twenty files."""
+    lengths = {f"series/e{number}": 1000.0 for number in (1, 2, 3)} | {
+        f"films/f{number}": 500.0 for number in range(20)
+    }
+    links = [link("series/e1", 280, "series/e2", 20, 30), link("series/e1", 280, "series/e3", 20, 30)]
+    (group,) = build_groups(links, lengths)
+    assert group.kind == "opening"

@@ -215,7 +215,21 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     parts = _without_lookalikes(_without_parts(_join_variants([part for part in parts if len(part) > 1])))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_plain(part, lengths) for part in rest]
-    return sort_groups(groups)
+    return sort_groups(replace(group, kind="inside") if _is_part(group, groups) else group for group in groups)
+
+
+def _is_part(group: RecurringGroup, groups: Sequence[RecurringGroup]) -> bool:
+    """Whether it is a shot of another one in two files at least: of an opening, that another file has for itself."""
+
+    def is_within(one: Occurrence, other: Occurrence) -> bool:
+        shared = min(one.end, other.end) - max(one.start, other.start)
+        return one.path == other.path and _PART_SHARE * one.duration <= shared <= _PART_SHARE * other.duration
+
+    return group.kind in ("opening", "closing") and any(
+        sum(any(is_within(one, whole) for whole in other.occurrences) for one in group.occurrences) > 1
+        for other in groups
+        if other.kind == group.kind
+    )
 
 
 def sort_groups(groups: Iterable[RecurringGroup]) -> list[RecurringGroup]:
@@ -561,15 +575,19 @@ def _find_recaps(
 ) -> tuple[list[RecurringGroup], list[list[Occurrence]]]:
     """Recaps, and the groups that are none.
 
-    A recap is a run of pieces at the begin of a file that an earlier file has at other places.
+    A recap is a run of pieces at the begin of a file that an earlier file of its season has at other places. A season
+    are the files of a folder: what an opening shares with the film that it is made of is no recap of that.
     """
+    seasons = Counter(_folder(path) for path in lengths)
     pieces: dict[str, list[_Piece]] = {}
     for number, part in enumerate(parts):
-        for piece in _pieces(number, part, lengths, order):
-            pieces.setdefault(piece.shown.path, []).append(piece)
+        folder = _folder(part[0].path)
+        if all(_folder(one.path) == folder for one in part):
+            for piece in _pieces(number, part, lengths, order, seasons[folder]):
+                pieces.setdefault(piece.shown.path, []).append(piece)
     groups, used = [], set()
     for path in sorted(pieces, key=order.__getitem__):
-        if len(lengths) == 2:
+        if seasons[_folder(path)] == 2:
             opening = max((p for p in pieces[path] if p.may_open), key=lambda p: p.shown.duration, default=None)
             pieces[path] = [piece for piece in pieces[path] if piece is not opening]
         for run in _runs(sorted(pieces[path], key=lambda piece: piece.shown.start)):
@@ -580,19 +598,24 @@ def _find_recaps(
     return groups, [part for number, part in enumerate(parts) if number not in used]
 
 
+def _folder(path: str) -> str:
+    return str(Path(path).parent)
+
+
 def _pieces(
-    number: int, part: Sequence[Occurrence], lengths: Mapping[str, float], order: Mapping[str, int]
+    number: int, part: Sequence[Occurrence], lengths: Mapping[str, float], order: Mapping[str, int], season: int
 ) -> Iterator[_Piece]:
-    """What each later file has of a group at its begin; nothing if many files have it, or one has it twice."""
+    """What each later file has of a group at its begin; nothing if many files of the season have it, or one has it
+    twice."""
     paths = {one.path for one in part}
-    if not 2 <= len(paths) == len(part) <= max(2, len(lengths) // 3):
+    if not 2 <= len(paths) == len(part) <= max(2, season // 3):
         return
     source, *later = sorted(part, key=lambda one: order[one.path])
     place = source.start / lengths[source.path]
     starts = [one.start / lengths[one.path] for one in later]
     if max(starts) <= _RECAP_STARTS:
         for one, start in zip(later, starts, strict=True):
-            apart = place - start >= _APART or (len(lengths) > 2 and abs(place - start) >= _APART / 3)
+            apart = place - start >= _APART or (season > 2 and abs(place - start) >= _APART / 3)
             yield _Piece(number, one, source, apart, not apart and place <= _RECAP_STARTS)
 
 
