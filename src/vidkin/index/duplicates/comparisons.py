@@ -211,7 +211,7 @@ class Comparisons:
         compared = {name for pair in self._pairs for name in pair}
         looked_up = self.searched, self.searched_parts, self.flipped, self.turned, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
-        if not (names or self.keepers or self.sounds):
+        if not (names or self.keepers or self.sounds or self.place.has_file(self.FILE)):
             return  # who only looked has nothing to keep, and may not be allowed to write
         places = {name: place for place, name in enumerate(names)}
         table = {
