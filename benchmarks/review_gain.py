@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.index import Index
+from vidkin.index.storage.opening import open_place
 from vidkin.media import iter_frames
 from vidkin.rendering.machine import describe_machine
 from vidkin.review import Labels, suggest_pairs, train_measure, use_measure
@@ -114,7 +115,9 @@ def review(path: Path, judge: Judge, verdicts: int, drawn: set[Pair]) -> None:
                 passed += 1
                 continue
             verdict = judge(one.path, other.path)
-            Labels.judge_pair(path, one.content_hash, other.content_hash, verdict, source="rule of a benchmark")
+            Labels.judge_pair(
+                open_place(path), one.content_hash, other.content_hash, verdict, source="rule of a benchmark"
+            )
             given, passed = given + 1, 0
 
 
@@ -134,9 +137,9 @@ def review_all(
         review(path, judge, verdicts, set(pairs))
         with Index.open(path, read_only=True) as index:
             trained = train_measure(index)
-        use_measure(path, use=True)
+        use_measure(open_place(path), use=True)
         after = score(path, pairs)
-        use_measure(path, use=False)
+        use_measure(open_place(path), use=False)
         low, high = interval_of_difference(before, after, grades)
         given = [label.verdict for label in Labels.open(path).pairs]
         rows.append(

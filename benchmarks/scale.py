@@ -50,6 +50,7 @@ from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, query_from_stored
 from vidkin.index.query.stages import find_candidates, find_matches, score_candidates
 from vidkin.index.storage.lance import INDEX_NAME, WINDOWS_TABLE
+from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import CopyScorer, FrameFeatures
@@ -201,7 +202,7 @@ class Recall:
 def measure(size: int, folder: Path, queries: int, directions: Directions) -> dict[str, float]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    store = LanceStore(folder)
+    store = LanceStore(open_place(folder))
     started = time.perf_counter()
     batch: list[Entry] = []
     for name, values in members(size, directions):
@@ -272,7 +273,7 @@ def ask(folder: Path, size: int, queries: int, directions: Directions) -> dict[s
     """The first stage as the index answers it: times, recall, the windows found, memory."""
     torch.set_num_threads(1)
     before = psutil.Process().memory_full_info().uss
-    store = LanceStore(folder)
+    store = LanceStore(open_place(folder))
     seconds, windows, recall = [], [], Recall()
     for number in chosen_queries(size, queries):
         query = query_of(number, directions)

@@ -545,3 +545,26 @@ def test_points_of_the_scale_written_by_hand_are_found() -> None:
     others = ["pair.score >= SURE", "share >= 0.2", "def f(threshold=SURE): ...", "def f(margin=0.7): ..."]
     for written, expected in [*((text, True) for text in by_hand), *((text, False) for text in others)]:
         assert any(line for node in ast.walk(ast.parse(written)) for line in _points_by_hand(node)) is expected, written
+
+
+# Who turns a path or an address into a place, and whose door that is.
+DOORS = {
+    "vidkin.index.collection": "Index.open",
+    "vidkin.index.duplicates.plans_signature": "a plan names its index by text, which must be a folder",
+    "vidkin.index.cluster.ranker": "an actor, which opens the index on its machine",
+    "vidkin.rendering.machine": "inspect_index",
+    "vidkin.web.app": "create_app",
+    "vidkin.cli.options": "commands",
+    "vidkin.cli.apply": "a command",
+    "vidkin.cli.doctor": "a command",
+}
+
+
+def test_a_place_is_opened_at_the_door_and_passed_on() -> None:
+    opening = {
+        name
+        for name in MODULES
+        for node in nodes(name)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "open_place"
+    }
+    assert opening == set(DOORS)

@@ -12,6 +12,7 @@ import numpy as np
 
 from vidkin.index import Entry, LanceStore, VideoRecord, window_vectors
 from vidkin.index.storage.feature_files import FeatureFiles
+from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.table import LanceTable
 from vidkin.similarity import FrameFeatures
 
@@ -81,7 +82,7 @@ def main(location: str, table: str = "", method: str = "", turn: str = "0", when
     """With a step: work until it. Without: append for ever, and say so."""
     if table:
         kill_at(table, method, int(turn), when)
-    store = LanceStore(location)
+    store = LanceStore(open_place(location))
     if table:
         write(store)
         return

@@ -16,7 +16,7 @@ import pytest
 from tests.index.helpers import PLAIN, video
 from tests.index.killed_writer import VIDEOS, entry, write
 from tests.index.storage.test_stores import stored_ids
-from vidkin.index import LanceStore, ProcessExecutor, scan
+from vidkin.index import LanceStore, ProcessExecutor, open_place, scan
 from vidkin.index.ingest.session import ingest
 
 pytestmark = pytest.mark.kill
@@ -72,11 +72,11 @@ def test_killed_at_a_step(step: tuple[str, str, int, str], tmp_path: Path) -> No
     command = [*WRITER, str(tmp_path / "store"), table, method, str(turn), when]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    check(LanceStore(tmp_path / "store"))
-    again = LanceStore(tmp_path / "store")
+    check(LanceStore(open_place(tmp_path / "store")))
+    again = LanceStore(open_place(tmp_path / "store"))
     write(again)
     check_without_remains(again)
-    check_without_remains(LanceStore(tmp_path / "store"))
+    check_without_remains(LanceStore(open_place(tmp_path / "store")))
     assert again.count() == VIDEOS
     replaced = again.find("/videos/0.mp4")
     assert replaced is not None
@@ -92,12 +92,12 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             assert writer.stdout.readline() == "writing\n"
             time.sleep(moments.uniform(0.05, 0.8))
             writer.kill()
-        check(LanceStore(location))
-    store = LanceStore(location)
+        check(LanceStore(open_place(location)))
+    store = LanceStore(open_place(location))
     store.recover()
     check_without_remains(store)
     store.optimize()
-    check_without_remains(LanceStore(location))
+    check_without_remains(LanceStore(open_place(location)))
     assert store.count() > 0
 
 
@@ -106,9 +106,9 @@ def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
         video(tmp_path / "videos" / f"{seed:02}.mp4", seed=seed)
     code = (
         "import sys\nfrom tests.index.helpers import PLAIN\n"
-        "from vidkin.index import LanceStore, ProcessExecutor, scan\n"
+        "from vidkin.index import LanceStore, ProcessExecutor, open_place, scan\n"
         "from vidkin.index.ingest import session as batch_writer, session\nbatch_writer.SECONDS_A_COMMIT = 0\n"
-        "session.ingest(LanceStore(sys.argv[2]), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
+        "session.ingest(LanceStore(open_place(sys.argv[2])), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
         "       on_progress=lambda p: p.outcome and (print('one', flush=True), __import__('time').sleep(.3)))\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "videos"), str(tmp_path / "store")]
@@ -116,7 +116,7 @@ def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "one\n"
         process.kill()
-    store = LanceStore(tmp_path / "store")
+    store = LanceStore(open_place(tmp_path / "store"))
     before = store.count()
     assert 1 <= before < 12
     for record in store.videos():

@@ -100,11 +100,11 @@ def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:
     s3.files[first] = s3.files[first][:100]
     del s3.files[second]
     s3.put("bucket/index/common.safetensors", b"\xff" * 40, None, None)
-    parts = [part.part for part in repair(INDEX)]
+    parts = [part.part for part in repair(open_place(INDEX))]
     assert f"{INDEX}/common.safetensors" in parts
     assert [name for name in parts if name.endswith(".mp4")] == [str(videos / "0.mp4"), str(videos / "1.mp4")]
     assert add(Index.open(INDEX), videos) == {"added": 2, "unchanged": 1, "broken": 0}
-    assert repair(INDEX) == ()
+    assert repair(open_place(INDEX)) == ()
 
 
 def test_a_missing_bucket_or_index_and_a_foreign_folder_are_refused_by_name(
@@ -118,7 +118,7 @@ def test_a_missing_bucket_or_index_and_a_foreign_folder_are_refused_by_name(
     with pytest.raises(CollectionError, match=r"is not an index and is not empty \(it holds 'notes.txt'\)"):
         Index.open(INDEX, extractor="classical", create=True)
     # Where the storage fails in the middle, that is not taken for damage.
-    store = LanceStore("s3://bucket/other")
+    store = LanceStore(open_place("s3://bucket/other"))
     store.append_many([entry(0)])
     s3.buckets.clear()
     for action in (store.refresh, lambda: store.append_many([entry(1)])):
@@ -147,7 +147,7 @@ def killed_at(request: int, s3: S3Server) -> None:
 
 def check_resume(request: int, s3: S3Server) -> None:
     killed_at(request, s3)
-    check(LanceStore(INDEX))
+    check(LanceStore(open_place(INDEX)))
     place = open_place(INDEX)
     with pytest.raises(CollectionLockedError, match="if that process was killed"), place.exclusive():
         raise AssertionError("never reached")
@@ -156,7 +156,7 @@ def check_resume(request: int, s3: S3Server) -> None:
         store = LanceStore(place)
         write(store)
         check_without_remains(store)
-    store = LanceStore(INDEX)
+    store = LanceStore(open_place(INDEX))
     check_without_remains(store)
     assert sorted((r.size, r.mtime_ns) for r in store.videos()) == [(0, 1)] + [(n, 0) for n in range(1, VIDEOS)]
 
@@ -179,7 +179,7 @@ def test_readers_see_whole_videos_while_a_writer_writes(s3: S3Server) -> None:
 
     def read() -> None:
         try:
-            reader = LanceStore(INDEX)
+            reader = LanceStore(open_place(INDEX))
             while not done.is_set():
                 reader.refresh()
                 check(reader)

@@ -34,9 +34,7 @@ def test_a_run_of_index_opens_its_place_once(tmp_path: Path, opened: list[Locati
     folder = tmp_path / "c.vidkin"
     with Index.open(folder, create=True) as index:
         index.add(clip, executor=SerialExecutor(index.worker_spec))
-        place = index.place
-    # The store takes a path as well, as it can be opened by itself; here it is given the open place.
-    assert opened == [folder, place]
+    assert opened == [folder]
 
 
 def test_a_search_and_a_decision_open_no_other_place(tmp_path: Path, opened: list[Location]) -> None:

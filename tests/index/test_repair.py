@@ -63,7 +63,7 @@ def as_first(records: list[VideoRecord]) -> list[VideoRecord]:
 
 def test_the_index_is_whole(folder: Path, made: Path) -> None:
     assert [Path(match.path).stem for match in found(folder, made)] == ["coffee", "coffee small"]
-    assert repair(folder) == ()
+    assert repair(open_place(folder)) == ()
 
 
 def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, made: Path) -> None:
@@ -103,7 +103,7 @@ def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: st
     with pytest.raises(CollectionDamagedError, match=rf"{path.name} is (damaged|missing).*doctor --repair"):
         found(folder, made)
     if how in ("cut", "zeros"):  # sizes alone do not tell
-        (part,) = repair(folder)
+        (part,) = repair(open_place(folder))
         assert Path(part.part).stem == "coffee small"
         assert path.name in part.cause
         with Index.open(folder, read_only=True) as index:
@@ -135,16 +135,16 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
         path.write_bytes(damaged)
         with pytest.raises(CollectionDamagedError, match=cause), Index.open(folder) as index:
             index.store.read(int(path.stem))
-    (part,) = repair(folder)
+    (part,) = repair(open_place(folder))
     assert Path(part.part).stem == "rocket"
     assert "its values are not what was written" in part.cause
     chelsea = features_of(folder, "chelsea")
     save_file({**tensors, "part_views": tensors["part_views"][:-1]}, chelsea)
-    (part,) = repair(folder)
+    (part,) = repair(open_place(folder))
     assert "its parts are not what was written" in part.cause
     whole = ("values", "timestamps", "information", "baseline")
     save_file({name: tensors[name][:-1] for name in whole}, features_of(folder, "coffee"))
-    (part,) = repair(folder)
+    (part,) = repair(open_place(folder))
     assert "it has features of 7 frames instead of 8" in part.cause
 
 
@@ -157,7 +157,7 @@ def test_a_damaged_table_of_windows_is_reported_and_rebuilt(folder: Path, made: 
         found(folder, made)
     with pytest.raises(CollectionDamagedError):
         add(folder, made)
-    (part,) = repair(folder)
+    (part,) = repair(open_place(folder))
     assert part.part == str(folder / "windows.lance")
     assert found(folder, made) == before
 
@@ -167,13 +167,13 @@ def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, ma
     damaged = list((folder / "videos.lance" / place).iterdir())
     for path in damaged:
         path.write_bytes(b"not what was here")
-    for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
+    for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(open_place(folder))):
         with pytest.raises(CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a backup"):
             call()
     assert all(path.read_bytes() == b"not what was here" for path in damaged)
     # What the message says helps; half of it is refused, before anything is deleted.
     shutil.rmtree(folder / "videos.lance")
-    for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(folder)):
+    for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(open_place(folder))):
         with pytest.raises(CollectionDamagedError, match=r"videos\.lance is missing; restore it from a backup"):
             call()
     assert len(list((folder / "features").rglob("*.safetensors"))) == 4
@@ -189,7 +189,7 @@ def test_small_files_that_are_damaged_are_made_anew(folder: Path, made: Path) ->
     (folder / "common.safetensors").write_bytes(b"?")
     with pytest.raises(CollectionDamagedError, match=r"\.safetensors is damaged"):
         found(folder, made)
-    assert [Path(part.part).name for part in repair(folder)] == [
+    assert [Path(part.part).name for part in repair(open_place(folder))] == [
         "background.safetensors",
         "common.safetensors",
     ]
@@ -249,16 +249,16 @@ def test_a_search_begins_again_when_a_candidate_is_removed(
 
 def test_repair_needs_a_collection_and_the_right_to_write(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CollectionNotFoundError):
-        repair(tmp_path / "nothing")
+        repair(open_place(tmp_path / "nothing"))
     with open_place(folder).exclusive(), pytest.raises(CollectionLockedError):
-        repair(folder)
+        repair(open_place(folder))
 
 
 def test_a_reader_between_records_and_windows_of_a_writer_is_not_alarmed(tmp_path: Path) -> None:
     """It sees the newer records only with the windows that were written before them."""
-    writer = LanceStore(tmp_path / "s")
+    writer = LanceStore(open_place(tmp_path / "s"))
     writer.append_many([entry("/a.mp4", seed=1)])
-    reader = LanceStore(tmp_path / "s")
+    reader = LanceStore(open_place(tmp_path / "s"))
     for step in range(5):
         writer.append_many([entry(f"/{step}.mp4", seed=step)])
         writer.remove([writer.videos()[0].id])
@@ -271,9 +271,9 @@ def test_a_reader_between_records_and_windows_of_a_writer_is_not_alarmed(tmp_pat
 
 def test_windows_removed_under_a_reader_send_it_to_the_news(tmp_path: Path) -> None:
     """A reader with old records and new windows, as between two looks at the tables, is no case of damage."""
-    writer = LanceStore(tmp_path / "s")
+    writer = LanceStore(open_place(tmp_path / "s"))
     writer.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])
-    reader = LanceStore(tmp_path / "s")
+    reader = LanceStore(open_place(tmp_path / "s"))
     writer.remove([writer.videos()[0].id])
     reader._windows.refresh()
     assert reader.count() == 2

@@ -22,6 +22,7 @@ from vidkin.index import (
     scan,
 )
 from vidkin.index.ingest.session import ingest
+from vidkin.index.storage.opening import open_place
 from vidkin.media import Frames, read_frames
 from vidkin.similarity import FrameFeatures
 
@@ -103,7 +104,7 @@ def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[
     # .8 and .6 are 7 and 5.25 sevenths of .8: (7, 5, 0, 0), of the length 1 again.
     part = (np.array([7.0, 5.0, 0.0, 0.0]) / 74**0.5).astype(np.float16)
     assert np.unique(sent.features.values[:, 1:23, 0].reshape(-1, 4), axis=0).tolist() == [part.tolist()]
-    store: VectorStore = MemoryStore() if kind == "memory" else LanceStore(tmp_path / "store")
+    store: VectorStore = MemoryStore() if kind == "memory" else LanceStore(open_place(tmp_path / "store"))
     ingest(store, scan(videos[:1]), executor)
     (record,) = store.videos()
     assert np.array_equal(store.read(record.id).values, sent.features.values)

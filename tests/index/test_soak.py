@@ -19,6 +19,7 @@ from tests.index.helpers import NAMES
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
 from vidkin.index import Index, repair
+from vidkin.index.storage.opening import open_place
 from vidkin.shots import detect, split_shots
 
 # Rounds, and share of the time, before memory and descriptors are counted: by then everything has been loaded, every
@@ -141,7 +142,7 @@ def one_round(index: Index, reader: Index, folder: Folder, work: Path, *, worker
             reader.search(folder.path / name)
     assert len(split_shots(detect(query), work / "pieces").pieces) == 1
     shutil.rmtree(work / "pieces")
-    assert repair(index.path) == ()
+    assert repair(open_place(index.path)) == ()
     index.refresh()
 
 

@@ -18,6 +18,7 @@ LEARNING = ("torch", "torchvision", "timm", "sklearn", "scipy", "skimage", "pywt
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[4])
+from vidkin.index.storage.opening import open_place
 from vidkin import compare
 from vidkin.index import Index, repair
 folder, videos, extractor = sys.argv[1:4]
@@ -32,7 +33,7 @@ with Index.open(folder) as index:
     assert {member.path for member in group.members} == {videos + "/0.mp4", videos + "/copy.mp4"}
     assert index.recall(queries=2).recall == 1.0
     index.remove(videos + "/2.mp4")
-assert repair(folder) == ()
+assert repair(open_place(folder)) == ()
 assert compare(videos + "/0.mp4", videos + "/1.mp4").score < 0.5
 print(*{name.partition(".")[0] for name in sys.modules} & set(sys.argv[5:]))
 """

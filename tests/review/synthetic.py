@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from vidkin.index.storage.opening import open_place
 from vidkin.review import Labels
 from vidkin.similarity import FrameFeatures
 
@@ -63,4 +64,4 @@ def judge(one: str, other: str) -> str:
 def judge_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
     """Store verdicts on pairs of content hashes."""
     for one, other in pairs:
-        Labels.judge_pair(path, one, other, judge(one, other), source="test")  # type: ignore[arg-type]
+        Labels.judge_pair(open_place(path), one, other, judge(one, other), source="test")  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index import Index, SerialExecutor
+from vidkin.index.storage.opening import open_place
 from vidkin.review import (
     Labels,
     forget_corrected,
@@ -40,15 +41,15 @@ def test_a_threshold_is_trained_measured_and_used(path: Path) -> None:
         (record,) = index.videos()
         verdicts = [(frame, "cut") for frame in (18, 19, 20, 21, 22, 38, 39, 40, 41, 42)]
         verdicts += [(frame, "no cut") for frame in (5, 6, 8, 10, 12, 28, 30, 32, 50, 52)]
-        Labels.judge_cuts(path, record.content_hash, verdicts, source="test")  # type: ignore[arg-type]
+        Labels.judge_cuts(open_place(path), record.content_hash, verdicts, source="test")  # type: ignore[arg-type]
         review = train_cuts(index)
     assert review.trained_on + review.held_back == 20
     assert (review.before, review.after, review.judgment) == (1.0, 1.0, "no clear difference")
     assert read_reviews(path) == [{"kind": "cuts", **review.to_dict()}]
     assert read_detector(path) == "default"
-    assert use_detector(path, use=True) == review.detector == read_detector(path)
+    assert use_detector(open_place(path), use=True) == review.detector == read_detector(path)
     assert review.detector.startswith("default?hard=")
-    assert use_detector(path, use=False) == read_detector(path) == "default"
+    assert use_detector(open_place(path), use=False) == read_detector(path) == "default"
 
 
 @pytest.mark.parametrize("name", ["", "runs.jsonl", "cuts.json"])
@@ -61,7 +62,7 @@ def test_nothing_is_written_through_a_link(path: Path, name: str, tmp_path: Path
         for write in (
             lambda: train_cuts(index),
             lambda: train_measure(index),
-            lambda: use_detector(path, use=True),
+            lambda: use_detector(open_place(path), use=True),
         ):
             with pytest.raises(CollectionError, match="is a symbolic link; an index must not contain any"):
                 write()
@@ -71,11 +72,13 @@ def test_nothing_is_written_through_a_link(path: Path, name: str, tmp_path: Path
 def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:
     with Index.open(path, read_only=True) as index:
         (record,) = index.videos()
-        Labels.judge_cuts(path, record.content_hash, [(frame, "cut") for frame in range(1, 12)], source="test")
+        Labels.judge_cuts(
+            open_place(path), record.content_hash, [(frame, "cut") for frame in range(1, 12)], source="test"
+        )
         with pytest.raises(InvalidArgumentError, match=r"both `cut` and `no cut`.*judge more cuts"):
             train_cuts(index)
     with pytest.raises(InvalidArgumentError, match="no threshold has been trained"):
-        use_detector(path, use=True)
+        use_detector(open_place(path), use=True)
 
 
 def test_the_threshold_lies_between_the_answers() -> None:
@@ -98,7 +101,7 @@ def test_corrections_are_stored_as_cuts_and_as_labels(tmp_path: Path) -> None:
     detected = (DetectedCut(10), DetectedCut(30, "dissolve", 0.8, 25, 35))
     corrected = (DetectedCut(12), detected[1])
     assert read_corrected(tmp_path, "aa:1") is None
-    write_corrected(tmp_path, "aa:1", corrected, detected=detected, source="shots page")
+    write_corrected(open_place(tmp_path), "aa:1", corrected, detected=detected, source="shots page")
     assert read_corrected(tmp_path, "aa:1") == corrected
     labels = {label.frame: label.verdict for label in Labels.open(tmp_path).cuts}
     assert labels == {12: "cut", 30: "cut", 10: "no cut"}

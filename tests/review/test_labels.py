@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index.storage.opening import open_place
 from vidkin.review import Labels
 from vidkin.review.labels import is_held_back
 
 
 def test_a_later_verdict_replaces_an_earlier_one_whatever_the_order(tmp_path: Path) -> None:
-    Labels.judge_pair(tmp_path, "bb", "aa", "same", source="review page")
-    Labels.judge_pair(tmp_path, "aa", "cc", "different", source="review page")
-    Labels.judge_pair(tmp_path, "aa", "bb", "same kind", source="another")
+    Labels.judge_pair(open_place(tmp_path), "bb", "aa", "same", source="review page")
+    Labels.judge_pair(open_place(tmp_path), "aa", "cc", "different", source="review page")
+    Labels.judge_pair(open_place(tmp_path), "aa", "bb", "same kind", source="another")
     labels = Labels.open(tmp_path)
     assert [(label.first, label.second, label.verdict, label.source) for label in labels.pairs] == [
         ("aa", "cc", "different", "review page"),
@@ -26,9 +27,9 @@ def test_a_later_verdict_replaces_an_earlier_one_whatever_the_order(tmp_path: Pa
 
 
 def test_cuts_are_kept_beside_pairs(tmp_path: Path) -> None:
-    Labels.judge_pair(tmp_path, "aa", "bb", "same", source="test")
-    Labels.judge_cuts(tmp_path, "aa", [(10, "cut"), (20, "no cut")], source="shots page")
-    Labels.judge_cuts(tmp_path, "aa", [(10, "no cut")], source="shots page")
+    Labels.judge_pair(open_place(tmp_path), "aa", "bb", "same", source="test")
+    Labels.judge_cuts(open_place(tmp_path), "aa", [(10, "cut"), (20, "no cut")], source="shots page")
+    Labels.judge_cuts(open_place(tmp_path), "aa", [(10, "no cut")], source="shots page")
     labels = Labels.open(tmp_path)
     assert [(label.frame, label.verdict) for label in labels.cuts] == [(20, "no cut"), (10, "no cut")]
     assert len(labels.pairs) == 1
@@ -36,11 +37,11 @@ def test_cuts_are_kept_beside_pairs(tmp_path: Path) -> None:
 
 def test_impossible_verdicts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="different content"):
-        Labels.judge_pair(tmp_path, "aa", "aa", "same", source="test")
+        Labels.judge_pair(open_place(tmp_path), "aa", "aa", "same", source="test")
     with pytest.raises(InvalidArgumentError, match="verdict must be one of 'same', 'same kind', 'different'"):
-        Labels.judge_pair(tmp_path, "aa", "bb", "maybe", source="test")  # type: ignore[arg-type]
+        Labels.judge_pair(open_place(tmp_path), "aa", "bb", "maybe", source="test")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="frame must be at least 1, got 0"):
-        Labels.judge_cuts(tmp_path, "aa", [(5, "cut"), (0, "cut")], source="test")
+        Labels.judge_cuts(open_place(tmp_path), "aa", [(5, "cut"), (0, "cut")], source="test")
     assert Labels.open(tmp_path) == Labels()
 
 
@@ -49,7 +50,7 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> No
     (tmp_path / "review").mkdir()
     (tmp_path / "review" / "labels.json").write_text(text, encoding="utf-8")
     with pytest.raises(CollectionDamagedError, match=r"labels\.json is damaged"):
-        Labels.judge_pair(tmp_path, "aa", "bb", "same", source="test")
+        Labels.judge_pair(open_place(tmp_path), "aa", "bb", "same", source="test")
     assert (tmp_path / "review" / "labels.json").read_text(encoding="utf-8") == text
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.review.synthetic import fill, judge, judge_pairs
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index
+from vidkin.index.storage.opening import open_place
 from vidkin.review import Labels, read_reviews, suggest_pairs, train_measure, use_measure
 from vidkin.review.measure import judge_difference, ordering
 from vidkin.similarity.reviewed import ReviewedScorer, ReviewMeasure
@@ -55,7 +56,7 @@ def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) ->
     with Index.open(path, read_only=True) as index:
         assert not isinstance(index.scorer, ReviewedScorer)
         before = index.scorer
-    use_measure(path, use=True)
+    use_measure(open_place(path), use=True)
     with Index.open(path, read_only=True) as index:
         assert isinstance(index.scorer, ReviewedScorer)
         records = {record.content_hash: record for record in index.videos()}
@@ -63,7 +64,7 @@ def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) ->
         features = [index.store.read(records[name].id) for name in names]
         same, kind, other = (pair.score for pair in index.scorer.score(features[0], features[1:]))
         assert 1 >= same > kind > other >= 0
-    use_measure(path, use=False)
+    use_measure(open_place(path), use=False)
     with Index.open(path, read_only=True) as index:
         assert index.scorer == before
 
@@ -76,7 +77,7 @@ def test_too_few_verdicts_are_an_error_that_says_what_to_do(path: Path) -> None:
     ):
         train_measure(index)
     with pytest.raises(InvalidArgumentError, match=r"must hold a measure from `vidkin train review`"):
-        use_measure(path, use=True)
+        use_measure(open_place(path), use=True)
 
 
 def test_a_measure_of_other_features_is_refused(path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_measure_of_other_features_is_refused(path: Path) -> None:
     (path / "review").mkdir()
     measure.write(path / "review" / "measure.json")
     with pytest.raises(InvalidArgumentError, match="other features"):
-        use_measure(path, use=True)
+        use_measure(open_place(path), use=True)
 
 
 def test_grades_follow_the_formula() -> None:

@@ -17,6 +17,7 @@ from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library
 from vidkin.index import Index, SerialExecutor
+from vidkin.index.storage.opening import open_place
 from vidkin.review import Labels
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
@@ -48,7 +49,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
     with Index.open(library.index, read_only=True) as index:
         records = {Path(record.path).name: record for record in index.videos()}
     coffee, copy = (records[name].content_hash for name in ("coffee.mp4", "copy.mp4"))
-    Labels.judge_pair(library.index, coffee, copy, "same", source="test")
+    Labels.judge_pair(open_place(library.index), coffee, copy, "same", source="test")
     run = {"kind": "measure", "trained_on": 20, "held_back": 10, "before": 0.5, "after": 0.75}
     (library.index / "review" / "runs.jsonl").write_text(
         "".join(json.dumps({**run, "judgment": word}) + "\n" for word in ("better", "worse"))

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from tests.review.synthetic import fill, judge, judge_pairs
 from tests.web.conftest import Connect, finish_job
 from vidkin.index import Index
+from vidkin.index.storage.opening import open_place
 from vidkin.review import Labels
 from vidkin.web.review import describe_run
 
@@ -101,14 +102,14 @@ def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect
         hashes = sorted(record.content_hash for record in opened.videos())
     pairs = list(combinations(hashes, 2))
     for one, other in pairs[:29]:
-        Labels.judge_pair(index, one, other, "same", source="test")
+        Labels.judge_pair(open_place(index), one, other, "same", source="test")
     page = client.get("/review").text
     assert "29 of 30 verdicts; needed: verdicts of at least two kinds." in page
     assert 'data-train="measure" disabled' in page
     for one, other in pairs[:20]:
-        Labels.judge_pair(index, one, other, "different", source="test")
+        Labels.judge_pair(open_place(index), one, other, "different", source="test")
     assert 'data-train="measure" disabled' in client.get("/review").text  # of 29 one is missing
-    Labels.judge_pair(index, *pairs[29], "same kind", source="test")
+    Labels.judge_pair(open_place(index), *pairs[29], "same kind", source="test")
     page = client.get("/review").text
     assert "Enough for a training." in page
     assert 'data-train="measure">' in page

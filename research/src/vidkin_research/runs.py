@@ -25,6 +25,8 @@ __all__ = [
 OnStudyProgress = Callable[[int, int, str], None]
 """Called with the steps done, all steps (0 where unknown), and the current step."""
 
+# Characters of a line of stored figures.
+_WIDTH = 120
 # Results that depend on the data; features are stored under a digest of theirs.
 _DATA_DEPENDENT = ("runs", "highlights", "composed-train", "composed-test")
 
@@ -74,14 +76,32 @@ def run_path(folder: Path, settings: Sequence[object]) -> Path:
 
 
 def write_figures(report: object, output: Path | None) -> None:
-    """Write a report as JSON, if a file is named.
+    """Write a report as JSON, if a file is named: numbers with five digits, and what fits on one line on one line.
 
     Raises:
         MediaError: The file cannot be written.
     """
     if output is not None:
         with open_output(output) as partial:
-            partial.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
+            partial.write_text(_short_json(as_json(report)) + "\n", encoding="utf-8")
+
+
+def _short_json(value: Any, depth: int = 0) -> str:
+    """JSON of which each line holds all that fits into it; a number has five significant digits."""
+    if isinstance(value, float):
+        return json.dumps(float(f"{value:.5g}"))
+    if not isinstance(value, dict | list):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_short_json(inner, depth + 1)}" for key, inner in value.items()]
+    else:
+        parts = [_short_json(inner, depth + 1) for inner in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    one_line = f"{opening}{', '.join(parts)}{closing}"
+    if depth + len(one_line) <= _WIDTH and "\n" not in one_line:
+        return one_line
+    pad = "\n" + " " * (depth + 1)
+    return f"{opening}{pad}{f',{pad}'.join(parts)}\n{' ' * depth}{closing}"
 
 
 def check_same_data(

@@ -14,11 +14,10 @@ class Spread(TypedDict):
 
     mean: float
     deviation: float | None
-    values: list[float]
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean, sample standard deviation and the values themselves.
+    """Mean and sample standard deviation.
 
     >>> spread([1.0, 3.0])["mean"]
     2.0
@@ -26,5 +25,4 @@ def spread(values: Sequence[float]) -> Spread:
     return {
         "mean": mean(values),
         "deviation": stdev(values) if len(values) > 1 else None,
-        "values": list(values),
     }

@@ -10,7 +10,7 @@ import pytest
 from vidkin.shots import DetectedCut
 from vidkin.shots.training.judging import BoundaryLabels
 from vidkin_research.shots.material import LabelledVideo
-from vidkin_research.shots.study import count_labels, score_detector, summarize_shots
+from vidkin_research.shots.study import count_labels, counts_of_run, score_detector, summarize_shots
 
 FILM, TAKE = Path("film.mp4"), Path("take.mp4")
 VIDEOS = [
@@ -91,3 +91,14 @@ def test_means_over_seeds() -> None:
     assert line["f1_nearest_2"]["mean"] == pytest.approx((0.5 + 0.8) / 2)
     assert line["gradual_found"]["mean"] == 0
     assert line["reported"]["hard"]["mean"] == 1.5
+
+
+def test_a_published_run_has_counts_from_which_its_shares_follow() -> None:
+    shares = {"precision": 0.75, "recall": 1.0, "f1": 6 / 7, "right": 3, "false": 1, "missed": 0}
+    run = {"set": "edited", "nearest": {"0": {"all": shares, "gradual_found": 2}}, "reported": {"hard": 4}}
+    assert counts_of_run(run) == {
+        "set": "edited",
+        "nearest": {"0": {"all": [3, 1, 0], "gradual_found": 2}},
+        "reported": {"hard": 4},
+        "counts": "right, false, missed",
+    }

@@ -18,7 +18,8 @@ from vidkin.rendering.text import command_line, file_size, number, print_json, p
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.index import DuplicatePlan, FileAction
+    from vidkin.index import FileAction
+    from vidkin.index.storage.place import Place
 
 
 def apply(
@@ -60,7 +61,7 @@ def apply(
     go with it, but stay where a link takes its place. Every step is in the log beside the plan (PLAN.log), from which
     --undo takes it back; the same command again ends what was interrupted.
     """
-    from vidkin.index import Journal, apply_plan, key_of_plan, read_plan
+    from vidkin.index import Journal, apply_plan, key_of_plan, open_place, place_of_plan, read_plan
     from vidkin.index import undo as take_back
 
     if hard_link and symlink:
@@ -71,13 +72,14 @@ def apply(
     if undo:
         journal.steps()  # without a log that is the error, whatever the plan is
     what = read_plan(plan)
-    key = None if any_file else key_of_plan(what, made_from)
-    with nullcontext() if key is None or dry_run else _hold_index(what, made_from):
+    place = None if any_file else open_place(made_from) if made_from else place_of_plan(what)
+    key = None if place is None else key_of_plan(place)
+    with nullcontext() if place is None or dry_run else _hold_index(place):
         if undo:
             actions = take_back(journal, plan=what, dry_run=dry_run, key=key)
         else:
-            if key is not None and not dry_run:
-                _remember(real, what, made_from)
+            if place is not None and not dry_run:
+                _remember(real, place)
             link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
             actions = apply_plan(
                 what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, carry=carry, key=key
@@ -90,24 +92,21 @@ def apply(
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _hold_index(plan: DuplicatePlan, made_from: str | None) -> AbstractContextManager[None]:
+def _is_writable(place: Place) -> bool:
+    """Whether it is a folder that can be written to; elsewhere no page removes files either."""
+    return place.folder is not None and os.access(place.folder, os.W_OK)
+
+
+def _hold_index(place: Place) -> AbstractContextManager[None]:
     """The lock of the index that signed a plan: two plans at once could each remove what the other one keeps."""
-    from vidkin.index.storage.opening import open_place
-
-    folder = open_place(made_from or plan.index).folder
-    # On object storage, and where nothing can be written, no page removes files either.
-    if folder is None or not os.access(folder, os.W_OK):
-        return nullcontext()
-    return open_place(folder).exclusive()
+    return place.exclusive() if _is_writable(place) else nullcontext()
 
 
-def _remember(plan: Path, what: DuplicatePlan, made_from: str | None) -> None:
+def _remember(plan: Path, place: Place) -> None:
     """Name the plan in the history of its index, which the page shows; files are moved even if that fails."""
     from vidkin.index import Removals
-    from vidkin.index.storage.opening import open_place
 
-    place = open_place(made_from or what.index)
-    if place.folder is None or not os.access(place.folder, os.W_OK):
+    if not _is_writable(place):
         return
     try:
         Removals(place).remember(plan)

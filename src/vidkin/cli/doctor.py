@@ -50,10 +50,11 @@ def doctor(
 
     removed: tuple[DamagedPart, ...] = ()
     if repair:
+        from vidkin.index import open_place
         from vidkin.index import repair as repair_index
 
         with meter("reading the index") as bar:
-            removed = repair_index(index, on_progress=bar.update)
+            removed = repair_index(open_place(index), on_progress=bar.update)
     with meter("checking this machine"):
         findings = [*inspect_machine(), *inspect_index(index)]
     health, measured = _measure(index, recall=recall, queries=queries, candidates=candidates)

@@ -131,16 +131,15 @@ def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
         from vidkin.review import Labels, train_cuts, train_measure, use_detector, use_measure
 
     with open_index(index) as collection:
-        folder = collection.path
         if use is False:
-            use_measure(folder, use=False)
-            use_detector(folder, use=False)
+            use_measure(collection.place, use=False)
+            use_detector(collection.place, use=False)
             if json:
                 print_json({"index": index, "use": False, "runs": {}})
             else:
                 say("Searches and shots use what they used before any review.")
             return
-        labels = Labels.open(folder)
+        labels = Labels.open(collection.path)
         if not labels.pairs and not labels.cuts:
             raise InvalidArgumentError(
                 f"{index} has no verdicts; judge pairs on the page Review of `vidkin serve {index}`"
@@ -164,7 +163,7 @@ def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
     if use:
         for name, switch in (("measure", use_measure), ("cuts", use_detector)):
             if name in runs:
-                switch(folder, use=True)
+                switch(collection.place, use=True)
     if json:
         print_json({"index": index, "use": bool(use), "runs": runs, "problems": problems})
         return

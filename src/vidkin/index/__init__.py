@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
     from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
-    from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, sign_plan
+    from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, place_of_plan, sign_plan
     from vidkin.index.duplicates.removal import apply_plan
     from vidkin.index.duplicates.removal_log import FileAction, Journal
     from vidkin.index.duplicates.removal_undo import undo
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from vidkin.index.storage.lance import LanceStore
     from vidkin.index.storage.lists import SavedList
     from vidkin.index.storage.manifest import FolderRules, IndexInfo, WorkerSpec
+    from vidkin.index.storage.opening import open_place
     from vidkin.index.storage.records import (
         Entry,
         VideoRecord,
@@ -125,6 +126,8 @@ __all__ = [
     "key_of_plan",
     "map_collection",
     "map_shots",
+    "open_place",
+    "place_of_plan",
     "plan_removal",
     "query_rate",
     "read_plan",

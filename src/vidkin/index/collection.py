@@ -569,7 +569,7 @@ class Index:
         """
         from vidkin.index.cluster.ranker import RayRanker
 
-        self._cluster = RayRanker(self.place.uri, address=address)
+        self._cluster = RayRanker(self.place, address=address)
         self._cluster.attach(self.store)
         self.rank_with(self._cluster)
         return self

@@ -16,8 +16,7 @@ from vidkin.index.storage.files import writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import Manifest
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.place import Location
+from vidkin.index.storage.place import Place
 from vidkin.index.storage.shards import ShardedStore, shard_places
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.table import LanceTable, new_session
@@ -37,7 +36,7 @@ class DamagedPart(Result):
 
 
 def repair(
-    path: Location,
+    place: Place,
     *,
     wait: float = 0.0,
     on_progress: Callable[[int, int], None] | None = None,
@@ -48,7 +47,7 @@ def repair(
     the next :meth:`Index.add` of their files. User decisions on pairs of videos are never touched.
 
     Args:
-        path: The index: a folder, or an address on object storage.
+        place: Where the index is, from :func:`vidkin.index.open_place`.
         wait: Seconds to wait for another writer.
         on_progress: Callback that receives (videos read, total number of videos).
 
@@ -61,7 +60,6 @@ def repair(
         CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user decisions; the
             message says what to do. Nothing is removed then.
     """
-    place = open_place(path)
     shards = Manifest.read(place).shards
     with place.exclusive(wait):
         Decisions.open(place)
@@ -123,13 +121,12 @@ def repair(
     return tuple(damaged)
 
 
-def check_files(location: Location) -> None:
+def check_files(place: Place) -> None:
     """Read the small files of an index, which are beside its store.
 
     Raises:
         CollectionDamagedError: One of them is there and cannot be read.
     """
-    place = open_place(location)
     readers = (
         *(Calibration.read, CommonFrames.open, LearnedScale.open),
         *(Decisions.open, SavedLists.open, RemovedPaths.open, SoundTable.open),

@@ -15,7 +15,8 @@ from vidkin._base.files import write_text
 from vidkin._base.values import Result, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Index
-from vidkin.index.storage.opening import refuse_links
+from vidkin.index.storage.opening import folder_of, refuse_links
+from vidkin.index.storage.place import Place
 from vidkin.review.labels import REVIEW_FOLDER, CutLabel, CutVerdict, Labels, is_held_back
 from vidkin.review.measure import Judgment, store_review
 from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
@@ -43,12 +44,12 @@ def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
 
 
 def write_corrected(
-    index: Path, video: str, cuts: Sequence[DetectedCut], *, detected: Sequence[DetectedCut], source: str
+    place: Place, video: str, cuts: Sequence[DetectedCut], *, detected: Sequence[DetectedCut], source: str
 ) -> None:
     """Store corrected cuts: those in the list are labeled ``cut``, detected ones missing from it ``no cut``.
 
     Args:
-        index: Folder of the index.
+        place: Where the index is, a folder of this machine.
         video: Content hash.
         cuts: In order of frames.
         detected: Cuts that the detector reported.
@@ -60,8 +61,8 @@ def write_corrected(
     frames = {cut.frame for cut in cuts}
     verdicts: list[tuple[int, CutVerdict]] = [(frame, "cut") for frame in sorted(frames)]
     verdicts += [(cut.frame, "no cut") for cut in detected if cut.frame not in frames]
-    Labels.judge_cuts(index, video, verdicts, source=source)
-    write_text(_file(index, video), json.dumps({"cuts": [asdict(cut) for cut in cuts]}) + "\n")
+    Labels.judge_cuts(place, video, verdicts, source=source)
+    write_text(_file(folder_of(place), video), json.dumps({"cuts": [asdict(cut) for cut in cuts]}) + "\n")
 
 
 def forget_corrected(index: Path, video: str) -> None:
@@ -186,13 +187,14 @@ def train_cuts(
     return review
 
 
-def use_detector(index: Path, *, use: bool) -> str:
+def use_detector(place: Place, *, use: bool) -> str:
     """Switch the shots page of an index to the trained threshold or to the default detector; returns its name.
 
     Raises:
         InvalidArgumentError: No threshold has been trained.
         CollectionError: The folder of reviews has a symbolic link in it.
     """
+    index = folder_of(place)
     folder = index / REVIEW_FOLDER
     refuse_links(index, REVIEW_FOLDER)
     if not use:

@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 from vidkin._base.files import write_text
 from vidkin._base.values import Result, check_at_least, check_choice, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
-from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.opening import folder_of
+from vidkin.index.storage.place import Place
 
 PairVerdict = Literal["same", "same kind", "different"]
 CutVerdict = Literal["cut", "no cut"]
@@ -106,7 +107,7 @@ class Labels(Result):
 
     @staticmethod
     def judge_pair(
-        index: Path, one: str, other: str, verdict: PairVerdict, *, source: str, wait: float = 5.0
+        place: Place, one: str, other: str, verdict: PairVerdict, *, source: str, wait: float = 5.0
     ) -> PairLabel:
         """Store a verdict on two videos, given by content hash; it replaces an earlier one.
 
@@ -116,14 +117,14 @@ class Labels(Result):
         """
         first, second = sorted((one, other))
         label = PairLabel(first=first, second=second, verdict=verdict, source=source, given=_now())
-        with open_place(index).exclusive(wait):
-            labels = Labels.open(index)
+        with place.exclusive(wait):
+            labels = Labels.open(folder_of(place))
             kept = [old for old in labels.pairs if (old.first, old.second) != (first, second)]
-            Labels((*kept, label), labels.cuts)._write(index)
+            Labels((*kept, label), labels.cuts)._write(place)
         return label
 
     @staticmethod
-    def forget_pair(index: Path, one: str, other: str, *, wait: float = 5.0) -> None:
+    def forget_pair(place: Place, one: str, other: str, *, wait: float = 5.0) -> None:
         """Drop the verdict on two videos, given by content hash.
 
         Raises:
@@ -131,16 +132,16 @@ class Labels(Result):
             CollectionLockedError: Another process is writing.
         """
         first, second = sorted((one, other))
-        with open_place(index).exclusive(wait):
-            labels = Labels.open(index)
+        with place.exclusive(wait):
+            labels = Labels.open(folder_of(place))
             kept = tuple(old for old in labels.pairs if (old.first, old.second) != (first, second))
             if len(kept) == len(labels.pairs):
                 raise InvalidArgumentError("there is no verdict on these two videos to take back")
-            Labels(kept, labels.cuts)._write(index)
+            Labels(kept, labels.cuts)._write(place)
 
     @staticmethod
     def judge_cuts(
-        index: Path,
+        place: Place,
         video: str,
         verdicts: Iterable[tuple[int, CutVerdict]],
         *,
@@ -158,14 +159,14 @@ class Labels(Result):
             for frame, verdict in verdicts
         ]
         places = {(label.video, label.frame) for label in added}
-        with open_place(index).exclusive(wait):
-            labels = Labels.open(index)
+        with place.exclusive(wait):
+            labels = Labels.open(folder_of(place))
             kept = [old for old in labels.cuts if (old.video, old.frame) not in places]
-            Labels(labels.pairs, (*kept, *added))._write(index)
+            Labels(labels.pairs, (*kept, *added))._write(place)
         return added
 
-    def _write(self, index: Path) -> None:
-        path = _file(index)
+    def _write(self, place: Place) -> None:
+        path = _file(folder_of(place))
         path.parent.mkdir(exist_ok=True)
         write_text(path, json.dumps(asdict(self), indent=1) + "\n")
 

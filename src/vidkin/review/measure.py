@@ -23,7 +23,8 @@ from vidkin._base.values import JSON_LIMITS, Result, check_at_least, parse_json,
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.manifest import Manifest
-from vidkin.index.storage.opening import open_place, refuse_links
+from vidkin.index.storage.opening import folder_of, refuse_links
+from vidkin.index.storage.place import Place
 from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
 from vidkin.similarity.reviewed import (
     MEASURE_FILE,
@@ -150,17 +151,16 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     return review
 
 
-def use_measure(index: Path, *, use: bool) -> None:
+def use_measure(place: Place, *, use: bool) -> None:
     """Switch searches of an index to the measure trained last, or back to its own scorer.
 
     Raises:
         InvalidArgumentError: No measure has been trained, or it was trained on other features.
         CollectionLockedError: Another process is writing.
     """
-    place = open_place(index)
     with place.exclusive(5.0):
         manifest = Manifest.read(place)
-        if use and ReviewMeasure.read(index / MEASURE_FILE).fingerprint != manifest.fingerprint:
+        if use and ReviewMeasure.read(folder_of(place) / MEASURE_FILE).fingerprint != manifest.fingerprint:
             raise InvalidArgumentError("the measure was trained on other features; train it again")
         replace(manifest, reviewed=use).write(place)
 

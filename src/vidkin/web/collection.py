@@ -58,7 +58,7 @@ class SharedIndex:
         self.place = place
         self._cluster: RayRanker | None = None
         if ray is not None:
-            self._cluster = RayRanker(place.uri, address=ray or None)
+            self._cluster = RayRanker(place, address=ray or None)
         self.location = place.uri
         self._lister = Index.open(self.location, read_only=True)
         self._temporary = None if place.folder else tempfile.mkdtemp(prefix="vidkin-")

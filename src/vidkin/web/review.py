@@ -151,9 +151,9 @@ async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
         if not (one and other):
             raise NotIndexedError("a video changed while it was being read; index it again")
         if verdict.verdict == "forget":
-            Labels.forget_pair(site.index.folder, one, other)
+            Labels.forget_pair(site.index.place, one, other)
         else:
-            Labels.judge_pair(site.index.folder, one, other, verdict.verdict, source=_SOURCE)
+            Labels.judge_pair(site.index.place, one, other, verdict.verdict, source=_SOURCE)
         return _state(site)
 
     return ResultResponse(await site.lists.run(work))
@@ -185,10 +185,10 @@ async def switch(site: CurrentSite, switch: Switch) -> ResultResponse:
 
     def work() -> dict[str, Any]:
         if switch.what == "measure":
-            use_measure(site.index.folder, use=switch.use)
+            use_measure(site.index.place, use=switch.use)
             site.index.reopen()
         else:
-            use_detector(site.index.folder, use=switch.use)
+            use_detector(site.index.place, use=switch.use)
         return _state(site)
 
     return ResultResponse(await site.lists.run(work))

@@ -245,7 +245,7 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Re
             old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
             nearest[frame] = old or DetectedCut(frame, cut.kind)
         cuts = [nearest[frame] for frame in sorted(nearest)]
-        write_corrected(site.index.folder, record.content_hash, cuts, detected=stored.detected, source="shots page")
+        write_corrected(site.index.place, record.content_hash, cuts, detected=stored.detected, source="shots page")
         return _list(site, record)
 
     return ResultResponse(await site.lists.run(work))

@@ -24,6 +24,7 @@ from vidkin.index.cluster.ranker import Shard
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
+from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.shards import ShardedStore
 
 
@@ -75,7 +76,7 @@ def test_searches_on_a_cluster_are_those_of_one_process(cluster: Any, collection
     index = collection.index
     here = index.search(collection.clip)
     assert [Path(match.path).stem for match in here] == ["0", "longer"]
-    with RayRanker(index.path, shards=2) as ranker:
+    with RayRanker(index.place, shards=2) as ranker:
         index.rank_with(ranker)
         try:
             there = index.search(collection.clip)
@@ -128,7 +129,7 @@ def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: A
     with Index.open(tmp_path / "c", extractor="classical", create=True, shards=3):
         pass
     with pytest.raises(InvalidArgumentError, match=f"shards must be 3, as {tmp_path / 'c'} has, got 2"):
-        RayRanker(tmp_path / "c", shards=2)
+        RayRanker(open_place(tmp_path / "c"), shards=2)
 
 
 def test_the_commands_search_on_a_cluster(cluster: Any, collection: Collection) -> None:
@@ -161,10 +162,10 @@ def test_shards_on_object_storage_are_searched_by_one_address(
 def test_the_cluster_raises_what_a_store_raises_for_a_video_that_is_gone(cluster: Any, collection: Collection) -> None:
     index = collection.index
     query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
-    with RayRanker(index.path, shards=1) as ranker, pytest.raises(NotIndexedError):
+    with RayRanker(index.place, shards=1) as ranker, pytest.raises(NotIndexedError):
         ranker(index.store, query, [10**6], CommonFrames(), index.scorer)
 
 
 def test_a_number_of_shards_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="shards and most_bytes must be at least 1, got 0 and"):
-        RayRanker(tmp_path, shards=0)
+        RayRanker(open_place(tmp_path), shards=0)

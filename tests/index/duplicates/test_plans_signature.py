@@ -18,6 +18,7 @@ from vidkin.index import (
     PlanKey,
     apply_plan,
     key_of_plan,
+    place_of_plan,
     plan_removal,
     read_plan,
     sign_plan,
@@ -50,7 +51,7 @@ def plan(tmp_path: Path, index: Path) -> DuplicatePlan:
 
 
 def outcomes(plan: DuplicatePlan, tmp_path: Path) -> list[str]:
-    key = key_of_plan(plan)
+    key = key_of_plan(place_of_plan(plan))
     return [a.outcome for a in apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", key=key)]
 
 
@@ -58,7 +59,7 @@ def test_a_signed_plan_is_carried_out_and_undone_from_its_file(plan: DuplicatePl
     write_plan(plan, tmp_path / "plan.json")
     read = read_plan(tmp_path / "plan.json")
     assert outcomes(read, tmp_path) == ["removed", "removed"]
-    actions = undo(Journal(tmp_path / "log"), plan=read, key=key_of_plan(read))
+    actions = undo(Journal(tmp_path / "log"), plan=read, key=key_of_plan(place_of_plan(read)))
     assert [action.outcome for action in actions] == ["restored", "restored"]
 
 
@@ -89,7 +90,7 @@ def test_undo_leaves_what_the_index_did_not_plan(plan: DuplicatePlan, tmp_path: 
             replace(group, remove=tuple(replace(file, signature="é") for file in group.remove)) for group in plan.groups
         ),
     )
-    actions = undo(journal, plan=unsigned, key=key_of_plan(plan))
+    actions = undo(journal, plan=unsigned, key=key_of_plan(place_of_plan(plan)))
     assert {action.cause.partition(":")[0] for action in actions} == {"its index did not plan this"}
     assert not (tmp_path / "one" / "spare.mp4").exists()
 
@@ -104,7 +105,7 @@ def test_the_key_is_for_its_owner_alone_and_made_once(plan: DuplicatePlan, index
 
 def test_a_key_that_a_crash_cut_off_is_made_again(index: Path) -> None:
     (index / "plan.key").write_bytes(b"12")
-    assert PlanKey.read(index) is None
+    assert PlanKey.read(open_place(index)) is None
     assert PlanKey.read_or_create(open_place(index)) is not None
     assert len((index / "plan.key").read_bytes()) == 64
 
@@ -113,7 +114,7 @@ def test_a_key_behind_a_link_is_not_read(plan: DuplicatePlan, index: Path, tmp_p
     (index / "plan.key").rename(tmp_path / "key")
     (index / "plan.key").symlink_to(tmp_path / "key")
     with pytest.raises(InvalidArgumentError, match=r"a plan must be signed by its index, but .* has no plan\.key"):
-        key_of_plan(plan)
+        key_of_plan(place_of_plan(plan))
 
 
 def test_an_index_that_only_shows_makes_no_key(plan: DuplicatePlan, tmp_path: Path) -> None:
@@ -127,11 +128,11 @@ def test_a_plan_without_a_signature_says_what_to_do(plan: DuplicatePlan, index: 
     with pytest.raises(
         InvalidArgumentError, match=r"a plan must be signed by its index, got one without .* --any-file"
     ):
-        key_of_plan(replace(plan, index=""))
+        place_of_plan(replace(plan, index=""))
     index.rename(tmp_path / "moved.vidkin")
     with pytest.raises(InvalidArgumentError, match="name the index with --made-from, or pass --any-file"):
-        key_of_plan(plan)
-    assert key_of_plan(plan, tmp_path / "moved.vidkin").has_signed(plan.groups[0].keep, plan.groups[0].remove[0])
+        key_of_plan(place_of_plan(plan))
+    assert key_of_plan(open_place(tmp_path / "moved.vidkin")).has_signed(plan.groups[0].keep, plan.groups[0].remove[0])
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/index", "\ud800", "/a\0b", "relative"])
@@ -139,7 +140,7 @@ def test_a_plan_reaches_out_to_no_address(plan: DuplicatePlan, address: str) -> 
     with pytest.raises(
         InvalidArgumentError, match="the index of a plan must be a folder or be named with --made-from, got"
     ):
-        key_of_plan(replace(plan, index=address))
+        place_of_plan(replace(plan, index=address))
 
 
 def test_a_plan_of_an_earlier_version_is_checked_by_its_samples(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.index.helpers import PLAIN
 from tests.support.videos import encode, pan
 from vidkin.index import LanceStore, ProcessExecutor, scan
 from vidkin.index.ingest.session import ingest
+from vidkin.index.storage.opening import open_place
 
 pytestmark = pytest.mark.kill
 
@@ -57,7 +58,7 @@ def mutated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_file_has_an_outcome_and_none_is_a_bug(mutated: Path, tmp_path: Path) -> None:
-    store = LanceStore(tmp_path / "store")
+    store = LanceStore(open_place(tmp_path / "store"))
     files = scan([mutated])
     report = ingest(store, files, ProcessExecutor(PLAIN, workers=1))
     assert report.total == len(files.files) == len(LAYOUTS) * MUTATIONS_A_FILE

@@ -30,6 +30,7 @@ from vidkin.index import (
     scan,
 )
 from vidkin.index.ingest.session import Plan, ingest
+from vidkin.index.storage.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 
@@ -81,7 +82,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=["memory", "lance"])
 def collection(request: pytest.FixtureRequest, originals: Path, tmp_path: Path) -> Collection:
     shutil.copytree(originals, tmp_path / "videos")
-    store = MemoryStore() if request.param == "memory" else LanceStore(tmp_path / "store")
+    store = MemoryStore() if request.param == "memory" else LanceStore(open_place(tmp_path / "store"))
     return Collection(tmp_path / "videos", store)
 
 
@@ -493,7 +494,7 @@ def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Col
 
 def test_deleting_the_index_during_a_run_ends_the_run_with_the_cause(originals: Path, tmp_path: Path) -> None:
     shutil.copytree(originals, tmp_path / "videos")
-    collection = Collection(tmp_path / "videos", LanceStore(tmp_path / "store"))
+    collection = Collection(tmp_path / "videos", LanceStore(open_place(tmp_path / "store")))
     collection.add()
 
     class Deleting(Counting):

@@ -13,6 +13,7 @@ from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaErr
 from vidkin.index.damage import repair
 from vidkin.index.duplicates.heard import DIFFERENT_SOUND
 from vidkin.index.query.sound import find_offset, score_by
+from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.sound_files import SoundFiles
 
 
@@ -157,7 +158,7 @@ def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp
             SoundFiles(index.place).read(file.name.removesuffix(".landmarks"))
         # What is damaged says nothing, and the picture is as before.
         assert index.search(tmp_path / "rocket.mp4")[0].score == 1.0
-    (part,) = repair(tmp_path / "library.vidkin")
+    (part,) = repair(open_place(tmp_path / "library.vidkin"))
     assert part.part == str(tmp_path / "rocket.mp4")
     assert not file.exists()
     with Index.open(tmp_path / "library.vidkin") as index:

@@ -47,8 +47,8 @@ def test_what_a_zombie_does_fails(name: str, s3: S3Server) -> None:
             # What it wrote before its commit failed is not in the way.
             store.recover()
             check_without_remains(store)
-    assert [record.size for record in LanceStore(INDEX).videos()] == [0, 1, 3, 4]
-    check_without_remains(LanceStore(INDEX))
+    assert [record.size for record in LanceStore(open_place(INDEX)).videos()] == [0, 1, 3, 4]
+    check_without_remains(LanceStore(open_place(INDEX)))
 
 
 def test_ids_of_a_zombie_are_not_used_again(s3: S3Server) -> None:
@@ -66,9 +66,9 @@ def test_ids_of_a_zombie_are_not_used_again(s3: S3Server) -> None:
             # A request of the zombie was on its way since before it lost its right.
             features = entry(9).features
             assert features is not None
-            s3_files = LanceStore(INDEX)._features
+            s3_files = LanceStore(open_place(INDEX))._features
             s3_files.write(last.id + 1, features)
-            check(LanceStore(INDEX))
+            check(LanceStore(open_place(INDEX)))
             store.recover()
             check_without_remains(store)
 
@@ -79,14 +79,14 @@ def test_a_fence_that_comes_too_late_undoes_nothing(s3: S3Server) -> None:
     with slow.exclusive(0):
         store = LanceStore(slow)
         store.append_many([entry(0)])
-        other = LanceStore(INDEX)
+        other = LanceStore(open_place(INDEX))
         other.append_many([entry(1)])
         for table in (store._videos, store._windows):
             assert table.name in (VIDEOS_TABLE, WINDOWS_TABLE)
             with pytest.raises(CollectionLockedError, match="another process has taken over writing"):
                 table.fence()
-    assert LanceStore(INDEX).count() == 2
-    check_without_remains(LanceStore(INDEX))
+    assert LanceStore(open_place(INDEX)).count() == 2
+    check_without_remains(LanceStore(open_place(INDEX)))
 
 
 def test_after_a_writer_that_ended_in_order_nothing_is_fenced(s3: S3Server) -> None:

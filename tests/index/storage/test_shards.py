@@ -66,7 +66,7 @@ def test_damage_in_a_shard_is_removed_and_the_others_stay(tmp_path: Path) -> Non
         index.add(clips, workers=1)
     broken = sorted(folder.glob("shards/*/features/*/*"))[0]
     broken.write_bytes(b"no features")
-    (damaged,) = repair(folder)
+    (damaged,) = repair(open_place(folder))
     assert Path(damaged.part) in clips
     with Index.open(folder) as index:
         assert sorted(each.status for each in index.videos()) == ["ok", "ok", "stale"]

@@ -23,7 +23,7 @@ QUERY = unit([1.0, 2.0, 0.0, 0.0])
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Two videos, one of them with two windows, and a file that cannot be read."""
-    store = LanceStore(tmp_path / "store")
+    store = LanceStore(open_place(tmp_path / "store"))
     store.append_many([entry("/a.mp4"), entry("/\udcff.mp4", vectors=unit([0.0, 1, 0, 0], [1.0, 1, 1, 1]), seed=1)])
     store.append(record("/b.mp4", status="broken", cause="it's no video"))
     store.optimize()
@@ -48,22 +48,22 @@ def answers(store: VectorStore) -> tuple[object, ...]:
 
 
 def test_it_answers_as_the_tables_do(folder: Path) -> None:
-    copy = LanceStore(folder)
+    copy = LanceStore(open_place(folder))
     found = answers(copy)
     assert not is_open(copy)
     (folder / FILE).unlink()
-    tables = LanceStore(folder)
+    tables = LanceStore(open_place(folder))
     assert is_open(tables)
     assert answers(tables) == found
 
 
 def test_a_removal_renews_it(folder: Path) -> None:
-    writer = LanceStore(folder)
+    writer = LanceStore(open_place(folder))
     gone = writer.find("/a.mp4")
     assert gone is not None
     writer.remove([gone.id])
     writer.close()
-    reader = LanceStore(folder)
+    reader = LanceStore(open_place(folder))
     assert [video.path for video in reader.videos()] == ["/b.mp4", "/\udcff.mp4"]
     assert reader.nearest(QUERY, 3).video_ids.tolist() == [[2, 2, -1]]
     assert not is_open(reader)
@@ -71,8 +71,8 @@ def test_a_removal_renews_it(folder: Path) -> None:
 
 def test_neither_lance_nor_arrow_is_loaded(folder: Path) -> None:
     code = (
-        "import sys\nimport numpy as np\nfrom vidkin.index import LanceStore\n"
-        "store = LanceStore(sys.argv[1])\n"
+        "import sys\nimport numpy as np\nfrom vidkin.index import LanceStore, open_place\n"
+        "store = LanceStore(open_place(sys.argv[1]))\n"
         "assert len(store.videos()) == 3 and not store.refresh()\n"
         "store.nearest(np.ones((1, 4), np.float32), 2)\n"
         "print(*{'lance', 'pyarrow'} & set(sys.modules))"
@@ -82,7 +82,7 @@ def test_neither_lance_nor_arrow_is_loaded(folder: Path) -> None:
 
 
 def test_a_reader_sees_what_another_writes_when_it_looks_again(folder: Path) -> None:
-    reader, writer = LanceStore(folder), LanceStore(folder)
+    reader, writer = LanceStore(open_place(folder)), LanceStore(open_place(folder))
     before = reader.videos()
     assert not reader.refresh()
     (added,) = writer.append_many([entry("/c.mp4", vectors=QUERY)])
@@ -96,7 +96,7 @@ def test_a_reader_sees_what_another_writes_when_it_looks_again(folder: Path) -> 
 
 
 def test_whoever_writes_no_longer_reads_the_copy(folder: Path) -> None:
-    store = LanceStore(folder)
+    store = LanceStore(open_place(folder))
     first = store.find("/a.mp4")
     assert first is not None
     store.remove([first.id])
@@ -106,7 +106,7 @@ def test_whoever_writes_no_longer_reads_the_copy(folder: Path) -> None:
     assert store.nearest(QUERY, 1).video_ids.tolist() == [[added.id]]
     assert read_snapshot(open_place(folder), TABLES) is None
     store.optimize()
-    again = LanceStore(folder)
+    again = LanceStore(open_place(folder))
     assert not is_open(again)
     assert answers(again) == answers(store)
 
@@ -125,9 +125,9 @@ def _flip(path: Path) -> None:
     "damage", [_cut, _flip, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"x" * 99)]
 )
 def test_a_damaged_copy_is_not_read(folder: Path, damage: Callable[[Path], object]) -> None:
-    expected = answers(LanceStore(folder))
+    expected = answers(LanceStore(open_place(folder)))
     damage(folder / FILE)
-    store = LanceStore(folder)
+    store = LanceStore(open_place(folder))
     assert is_open(store)
     assert answers(store) == expected
 
@@ -136,23 +136,23 @@ def test_tables_that_were_changed_by_hand_are_read(folder: Path) -> None:
     (data, *_) = (folder / "windows.lance" / "data").iterdir()
     status = data.stat()
     os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert is_open(LanceStore(folder))
+    assert is_open(LanceStore(open_place(folder)))
 
 
 def test_a_folder_that_cannot_be_written_has_no_copy(folder: Path) -> None:
     (folder / FILE).unlink()
     (folder / FILE).mkdir()
-    store = LanceStore(folder)
+    store = LanceStore(open_place(folder))
     store.optimize()
-    assert is_open(LanceStore(folder))
+    assert is_open(LanceStore(open_place(folder)))
 
 
 def test_windows_that_lance_searches_are_not_copied(tmp_path: Path) -> None:
-    store = LanceStore(tmp_path / "store", exact_below=100)
+    store = LanceStore(open_place(tmp_path / "store"), exact_below=100)
     vectors = unit(*np.random.default_rng(0).standard_normal((300, 8)).tolist())
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(2)])
     store.optimize()
-    reader = LanceStore(tmp_path / "store")
+    reader = LanceStore(open_place(tmp_path / "store"))
     assert len(reader.videos()) == 2
     assert not is_open(reader)
     assert reader.nearest(vectors[:1], 2).video_ids.tolist() in ([[1, 2]], [[2, 1]])

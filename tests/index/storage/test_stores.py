@@ -64,12 +64,12 @@ def stored_ids(store: LanceStore) -> list[int]:
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
     if request.param == "shards":
         return ShardedStore(open_place(tmp_path / "store"), 3)
-    return MemoryStore() if request.param == "memory" else LanceStore(tmp_path / "store")
+    return MemoryStore() if request.param == "memory" else LanceStore(open_place(tmp_path / "store"))
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Callable[..., LanceStore]:
-    return lambda **options: LanceStore(tmp_path / "store", **options)
+    return lambda **options: LanceStore(open_place(tmp_path / "store"), **options)
 
 
 def test_an_empty_store_answers(store: VectorStore) -> None:

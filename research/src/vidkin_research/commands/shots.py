@@ -92,6 +92,7 @@ def shots(
     from vidkin.cli.options import check_output_file
     from vidkin_research.runs import write_figures
     from vidkin_research.shots import ShotStudy, run_shot_study
+    from vidkin_research.shots.study import counts_of_run
 
     check_output_file(output)
     study = ShotStudy(seeds=seeds)
@@ -111,7 +112,7 @@ def shots(
             labels=_parse_labels(labels),
             on_progress=lambda done, total, what: bar.update(done, total, detail=what),
         )
-    write_figures(report, output)
+    write_figures(replace(report, runs=[counts_of_run(run) for run in report.runs]), output)
     if json:
         print_json(report)
     else:

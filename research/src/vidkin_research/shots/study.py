@@ -402,6 +402,21 @@ def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
     }
 
 
+def counts_of_run(run: Mapping[str, Any]) -> dict[str, Any]:
+    """A run as it is published: of each rule and tolerance only the counts, from which its shares follow."""
+    counts = ("right", "false", "missed")
+    short = {**run, "counts": ", ".join(counts)} if set(RULES) & run.keys() else dict(run)
+    for rule in set(RULES) & run.keys():
+        short[rule] = {
+            tolerance: {
+                part: [given[name] for name in counts] if isinstance(given, Mapping) else given
+                for part, given in scores.items()
+            }
+            for tolerance, scores in run[rule].items()
+        }
+    return short
+
+
 def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Means and deviations over seeds, one entry per set and detector."""
     summary = []

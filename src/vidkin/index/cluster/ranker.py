@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
+from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.shards import ShardedStore, shard_places
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
@@ -43,14 +43,14 @@ class RayRanker:
 
     ::
 
-        with RayRanker("/mnt/collection.vidkin", shards=16, address="auto") as ranker:
+        with RayRanker(index.place, shards=16, address="auto") as ranker:
             index.rank_with(ranker)
             index.search("clip.mp4")
 
     :meth:`vidkin.Index.on_cluster` does this until the index is closed.
 
     Args:
-        location: Folder of the index, or its address on object storage.
+        place: Where the index is.
         shards: Number of actors, at least 1; default those of the index, or one for each processor of the cluster.
         address: Address of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
         most_bytes: Maximum bytes of features that a shard keeps.
@@ -63,7 +63,7 @@ class RayRanker:
 
     def __init__(
         self,
-        location: str | os.PathLike[str],
+        place: Place,
         *,
         shards: int | None = None,
         address: str | None = None,
@@ -73,7 +73,6 @@ class RayRanker:
             raise InvalidArgumentError(f"shards and most_bytes must be at least 1, got {shards} and {most_bytes}")
         if address:
             check_address(address)
-        place = open_place(location)
         stored = Manifest.read(place).shards
         if stored and shards not in (None, stored):
             raise InvalidArgumentError(f"shards must be {stored}, as {place.uri} has, got {shards}")

@@ -18,7 +18,7 @@ from vidkin._base import disk
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState, check_file_name
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.place import Location, Place
+from vidkin.index.storage.place import Place
 
 PLAN_KEY_FILE = "plan.key"
 """The secret, in the folder of the index; only its owner can read it."""
@@ -44,13 +44,8 @@ class PlanKey:
         self._secret = secret
 
     @classmethod
-    def read(cls, location: Location) -> PlanKey | None:
-        """The key of an index; None if it has none or nobody may read it.
-
-        Args:
-            location: Its folder or address.
-        """
-        place = open_place(location)
+    def read(cls, place: Place) -> PlanKey | None:
+        """The key of an index; None if it has none or nobody may read it."""
         content: bytes | None = None
         with suppress(OSError, ValueError, CollectionError):
             content = place.read(PLAN_KEY_FILE) if place.folder is None else _read(place.folder / PLAN_KEY_FILE)
@@ -109,34 +104,43 @@ def _sign_file(key: PlanKey, keep: FileState, file: FileState) -> FileState:
     return replace(file, signature=key.sign(keep, file), companions=companions)
 
 
-def key_of_plan(plan: DuplicatePlan, location: Location | None = None) -> PlanKey:
-    """The key that must have signed the entries of a plan: that of the index that it names.
+def place_of_plan(plan: DuplicatePlan) -> Place:
+    """Where the index is that a plan says it was made from, which must be a folder of this machine.
 
     A plan cannot make this machine ask object storage: such an index the caller must name.
 
     Args:
         plan: Read from a file that anyone may have written.
-        location: Folder or address of the index, instead of the one that the plan names.
 
     Raises:
-        InvalidArgumentError: The plan names no index, or that has no key that can be read.
+        InvalidArgumentError: The plan names no index, or none in a folder.
     """
-    if location is None:
-        if not plan.index:
-            raise InvalidArgumentError(
-                "a plan must be signed by its index, got one without (by an earlier vidkin, or by hand); make it again "
-                "with `vidkin duplicates --plan`, or pass --any-file"
-            )
-        try:
-            location = check_file_name("index", plan.index)
-        except ValueError as error:
-            raise InvalidArgumentError(
-                f"the index of a plan must be a folder or be named with --made-from, got {plan.index!a}"
-            ) from error
-    key = PlanKey.read(location)
+    if not plan.index:
+        raise InvalidArgumentError(
+            "a plan must be signed by its index, got one without (by an earlier vidkin, or by hand); make it again "
+            "with `vidkin duplicates --plan`, or pass --any-file"
+        )
+    try:
+        return open_place(check_file_name("index", plan.index))
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"the index of a plan must be a folder or be named with --made-from, got {plan.index!a}"
+        ) from error
+
+
+def key_of_plan(place: Place) -> PlanKey:
+    """The key that must have signed the entries of a plan: that of its index.
+
+    Args:
+        place: Where its index is: named by the caller, or :func:`place_of_plan`.
+
+    Raises:
+        InvalidArgumentError: The index has no key that can be read.
+    """
+    key = PlanKey.read(place)
     if key is None:
         raise InvalidArgumentError(
-            f"a plan must be signed by its index, but {location} has no {PLAN_KEY_FILE} that can be read; name the "
+            f"a plan must be signed by its index, but {place.uri} has no {PLAN_KEY_FILE} that can be read; name the "
             "index with --made-from, or pass --any-file"
         )
     return key

@@ -25,8 +25,7 @@ from vidkin.index.storage.contract import (
 )
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY, reading, writing
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.place import Location
+from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
 from vidkin.index.storage.snapshot import Snapshot, read_snapshot, state_of_tables, write_snapshot
 from vidkin.index.storage.table import (
@@ -92,19 +91,19 @@ class LanceStore:
     (:mod:`vidkin.index.storage.snapshot`); they are opened when something else is asked for, in the newest version.
 
     Args:
-        location: A folder, or an address of object storage.
+        place: Where the store is, from :func:`vidkin.index.open_place`.
         exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
         keep_versions: How long superseded versions stay readable.
     """
 
     def __init__(
         self,
-        location: Location,
+        place: Place,
         *,
         exact_below: int = 50_000,
         keep_versions: timedelta = _KEEP_VERSIONS,
     ) -> None:
-        self._place = open_place(location)
+        self._place = place
         self._features = FeatureFiles(self._place)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
