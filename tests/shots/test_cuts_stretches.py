@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vidkin.shots.cuts import propose_stretches
+from vidkin.shots.fades import propose_stretches
 
 
 def rows(*values: tuple[float, int]) -> np.ndarray:  # type: ignore[type-arg]
@@ -43,3 +43,14 @@ def test_a_picture_that_is_there_at_once_ends_a_fade_to_black() -> None:
 def test_a_ground_without_a_picture_before_it_divides_nothing() -> None:
     answers = rows((0.95, 25), (0, 5))
     assert propose_stretches(answers, rows((2, 5), (0, 12), (20, 8), (40, 5))) == [(0, 24)]
+
+
+def test_a_picture_that_comes_from_a_background_and_goes_to_one_has_two_fades() -> None:
+    """A title: eight frames come, two are there, eight go; the network's answer is lowest where it begins to go."""
+    steps = [(float(level), 1) for level in range(2, 18, 2)]
+    contrasts = rows((0, 5), *steps, (18, 2), *steps[::-1], (0, 5))
+    answers = rows((0, 5), (0.95, 9), (0.6, 1), (0.95, 8), (0, 5))
+    assert propose_stretches(answers, contrasts) == [(5, 14), (15, 22)]
+    # Of a picture that was there before, or is no picture, it is one.
+    assert propose_stretches(answers, rows((9, 5), *steps, (18, 2), *steps[::-1], (0, 5))) == [(5, 22)]
+    assert propose_stretches(answers, contrasts / 8) == [(5, 22)]

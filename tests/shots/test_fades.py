@@ -26,7 +26,8 @@ def fade(first: int, last: int, confidence: float = 0.9) -> DetectedCut:
 @pytest.mark.parametrize(("gap", "count"), [(0, 1), (20, 1), (24, 1), (40, 2)])
 def test_a_background_of_a_second_at_most_does_not_divide_a_fade(gap: int, count: int) -> None:
     start = 70 + gap + 1
-    cuts = settle_fades([fade(50, 70), fade(start, start + 20, 0.7)], contrasts((71, start - 1)), TIMES)
+    plain = contrasts((71, start - 1) if gap else (70, 71))
+    cuts = settle_fades([fade(50, 70), fade(start, start + 20, 0.7)], plain, TIMES)
     assert len(cuts) == count
     if count == 1:
         assert (cuts[0].start_frame, cuts[0].end_frame, cuts[0].confidence) == (50, start + 20, 0.7)
@@ -35,6 +36,7 @@ def test_a_background_of_a_second_at_most_does_not_divide_a_fade(gap: int, count
 
 def test_a_picture_between_two_fades_divides_them() -> None:
     assert len(settle_fades([fade(50, 70), fade(80, 100)], contrasts(), TIMES)) == 2
+    assert len(settle_fades([fade(50, 70), fade(71, 91)], contrasts(), TIMES)) == 2  # one that comes and goes
 
 
 @pytest.mark.parametrize(

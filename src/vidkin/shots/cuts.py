@@ -22,7 +22,6 @@ from vidkin.shots.band import (
     BAND_LAGS,
     BandFeatures,
     TransitionReader,
-    find_stretches,
     open_network,
     refuse_unreadable,
 )
@@ -43,74 +42,8 @@ from vidkin.shots.cut_numbers import (
     measure_transition,
     stands_out,
 )
-from vidkin.shots.fades import PLAIN, settle_fades
+from vidkin.shots.fades import LEAST_PICTURE, PLAIN, SHORTEST, propose_stretches, settle_fades
 from vidkin.shots.thinning import FrameThinner
-
-# Stretches classified by the network as transitions, divided where one ends and the next begins.
-
-
-LEAST_PICTURE = 3.0
-
-"""Least contrast of luma (deviation, of 255) of a frame that shows a picture rather than a plain background."""
-
-# Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
-_POSSIBLE, _CERTAIN = 0.25, 0.9
-
-# Least answer of the first and last frame of a dissolve, and its fewest frames.
-_PROBABLE, _SHORTEST = 0.55, 3
-
-# Contrast of a plain background. A background longer than this many frames separates a fade-out from a fade-in; its
-# first and last frames belong to them. A picture that is there at once has this share of the contrast that follows.
-_GROUND, _ONE_FADE, _AT_ONCE = 1.0, 10, 0.75
-
-
-def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """First and last frames of stretches that can be transitions.
-
-    Args:
-        answers: [T] probability that each frame lies in a transition.
-        contrasts: [T] deviation of luma, of 255.
-    """
-    parts = []
-    for first, last in find_stretches(answers > _POSSIBLE):
-        for start, end in _divide_at_dips(first, last, answers):
-            parts += _divide_at_ground(start, end, answers, contrasts)
-    return parts
-
-
-def _divide_at_dips(first: int, last: int, answers: NDArray[np.float32]) -> list[tuple[int, int]]:
-    """Small gaps divide a stretch only if both sides are certainly separate transitions."""
-    low = np.flatnonzero(answers[first : last + 1] <= _POSSIBLE) + first
-    for frame in low.tolist():
-        before = find_stretches(answers[first:frame] > _POSSIBLE)
-        after = find_stretches(answers[frame + 1 : last + 1] > _POSSIBLE)
-        if not before or not after:
-            continue
-        end, start = first + before[-1][1], frame + 1 + after[0][0]
-        if answers[first : end + 1].max() >= _CERTAIN and answers[start : last + 1].max() >= _CERTAIN:
-            return [(first, end), *_divide_at_dips(start, last, answers)]
-    return [(first, last)]
-
-
-def _divide_at_ground(
-    first: int, last: int, answers: NDArray[np.float32], contrasts: NDArray[np.float32]
-) -> list[tuple[int, int]]:
-    """A plain background shown for long between pictures lies between two fades. Where the picture after it is there at
-    once, the fade ends; what follows is only a transition if it certainly is one."""
-    ground = np.flatnonzero(contrasts[first : last + 1] < _GROUND) + first
-    runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1) if len(ground) else []
-    for run in runs:
-        start, end = int(run[0]), int(run[-1])
-        following = contrasts[end + 1 : last + 4]
-        if start - first + 1 < _SHORTEST or contrasts[max(0, first - 3) : start + 1].max() < LEAST_PICTURE:
-            continue
-        if last > end and following[0] >= max(LEAST_PICTURE, _AT_ONCE * following[:_SHORTEST].max()):
-            is_another = answers[end + 1 : last + 1].max() >= _CERTAIN
-            return [(first, end), *(_divide_at_ground(end + 1, last, answers, contrasts) if is_another else ())]
-        if len(run) > _ONE_FADE and last - end + 1 >= _SHORTEST and contrasts[end : last + 4].max() >= LEAST_PICTURE:
-            return [(first, start), *_divide_at_ground(end, last, answers, contrasts)]
-    return [(first, last)]
-
 
 # Places where a film can be cut, with the measurements needed to decide.
 
@@ -138,6 +71,9 @@ _MOVES, _TIMES = 0.12, 1.2
 
 # Where the network is this certain and the vectors are this far apart, surrounding frames are not examined.
 _CLEAR, _FAR = 0.97, 0.5
+
+# Least answer of the first and last frame of a dissolve.
+_PROBABLE = 0.55
 
 # Columns of the band used to measure transitions: change of structure, and contrast.
 _SEEN = [0, 4 * len(BAND_LAGS) + 1]
@@ -288,7 +224,7 @@ class ProposalMaker:
                 # No dissolve shows a plain background.
                 kind, sure = "fade", _SURE
             certain = np.flatnonzero(answers[first : end + 1, 1] > _PROBABLE)
-            if kind == "dissolve" and len(certain) >= _SHORTEST:
+            if kind == "dissolve" and len(certain) >= SHORTEST:
                 # Shots that move look like the first frames of a dissolve.
                 first, end = first + int(certain[0]), first + int(certain[-1])
             self.gradual.append(Proposal(first, end, numbers, kind, sure))

@@ -1,4 +1,5 @@
-"""Fades: one transition from picture to picture through a plain background, with nothing inside it."""
+"""Where transitions can be, divided at plain backgrounds, and fades: one transition from picture to picture through a
+plain background, with nothing inside it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,93 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.shots.band import find_stretches
 from vidkin.shots.contract import DetectedCut
+
+# Stretches classified by the network as transitions, divided where one ends and the next begins.
+
+
+LEAST_PICTURE = 3.0
+"""Least contrast of luma (deviation, of 255) of a frame that shows a picture rather than a plain background."""
+
+SHORTEST = 3
+"""Fewest frames of a fade or a dissolve."""
+
+# Least answer of the network for a frame that can lie in a transition, and for one that certainly does.
+_POSSIBLE, _SURELY = 0.25, 0.9
+
+# Contrast of a plain background. A background longer than this many frames separates a fade-out from a fade-in; its
+# first and last frames belong to them. A picture that is there at once has this share of the contrast that follows;
+# one that comes and goes is there while it has the last share of its largest contrast.
+_GROUND, _ONE_FADE, _AT_ONCE, _FULL = 1.0, 10, 0.75, 0.9
+
+
+def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:
+    """First and last frames of stretches that can be transitions.
+
+    Args:
+        answers: [T] probability that each frame lies in a transition.
+        contrasts: [T] deviation of luma, of 255.
+    """
+    parts = []
+    for first, last in find_stretches(answers > _POSSIBLE):
+        for start, end in _divide_at_dips(first, last, answers):
+            for part in _divide_at_ground(start, end, answers, contrasts):
+                parts += _divide_at_picture(*part, answers, contrasts)
+    return parts
+
+
+def _divide_at_dips(first: int, last: int, answers: NDArray[np.float32]) -> list[tuple[int, int]]:
+    """Small gaps divide a stretch only if both sides are certainly separate transitions."""
+    low = np.flatnonzero(answers[first : last + 1] <= _POSSIBLE) + first
+    for frame in low.tolist():
+        before = find_stretches(answers[first:frame] > _POSSIBLE)
+        after = find_stretches(answers[frame + 1 : last + 1] > _POSSIBLE)
+        if not before or not after:
+            continue
+        end, start = first + before[-1][1], frame + 1 + after[0][0]
+        if answers[first : end + 1].max() >= _SURELY and answers[start : last + 1].max() >= _SURELY:
+            return [(first, end), *_divide_at_dips(start, last, answers)]
+    return [(first, last)]
+
+
+def _divide_at_ground(
+    first: int, last: int, answers: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> list[tuple[int, int]]:
+    """A plain background shown for long between pictures lies between two fades. Where the picture after it is there at
+    once, the fade ends; what follows is only a transition if it certainly is one."""
+    ground = np.flatnonzero(contrasts[first : last + 1] < _GROUND) + first
+    runs = np.split(ground, np.flatnonzero(np.diff(ground) > 1) + 1) if len(ground) else []
+    for run in runs:
+        start, end = int(run[0]), int(run[-1])
+        following = contrasts[end + 1 : last + 4]
+        if start - first + 1 < SHORTEST or contrasts[max(0, first - 3) : start + 1].max() < LEAST_PICTURE:
+            continue
+        if last > end and following[0] >= max(LEAST_PICTURE, _AT_ONCE * following[:SHORTEST].max()):
+            is_another = answers[end + 1 : last + 1].max() >= _SURELY
+            return [(first, end), *(_divide_at_ground(end + 1, last, answers, contrasts) if is_another else ())]
+        if len(run) > _ONE_FADE and last - end + 1 >= SHORTEST and contrasts[end : last + 4].max() >= LEAST_PICTURE:
+            return [(first, start), *_divide_at_ground(end, last, answers, contrasts)]
+    return [(first, last)]
+
+
+def _divide_at_picture(
+    first: int, last: int, answers: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> list[tuple[int, int]]:
+    """What leads from a plain background to a picture and back to one are two fades: a title that comes and goes."""
+    shown = contrasts[first : last + 1]
+    before, after = contrasts[max(0, first - 1) : first + 1].min(), contrasts[last : last + 2].min()
+    if max(before, after) >= _GROUND:
+        return [(first, last)]
+    full = np.flatnonzero(shown >= _FULL * shown.max()) + first
+    middle = int(full[0] + np.argmin(answers[full[0] : full[-1] + 1]))
+    if shown.max() < LEAST_PICTURE or min(middle - first + 1, last - middle) < SHORTEST:
+        return [(first, last)]
+    return [(first, middle), (middle + 1, last)]
+
+
+# One fade from picture to picture.
+
 
 # Contrast below which an encoded frame shows a plain background, and the seconds up to which one divides neither a
 # fade-out from a fade-in nor a cut to it from a cut away from it.
@@ -81,9 +168,14 @@ def _is_one_fade(one: DetectedCut, other: DetectedCut, contrasts: NDArray[np.flo
         return False
     if times[last] - times[min(first, last)] > (_CUT_GAP if is_sudden else FADE_GAP):
         return False
-    # Two fades may meet in a frame that is not quite plain; others are only one where something plain is between.
-    are_fades = one.kind == other.kind == "fade"
-    return bool((contrasts[first:last] < PLAIN).all()) and (are_fades or last > first)
+    if last > first:
+        return bool((contrasts[first:last] < PLAIN).all())
+    # Two fades may meet in a frame that is not quite plain, but not in a picture that comes and goes.
+    if not one.kind == other.kind == "fade":
+        return False
+    begin = one.frame if one.start_frame is None else one.start_frame
+    end = other.frame if other.end_frame is None else other.end_frame
+    return bool(contrasts[last - 1 : first + 1].min() < contrasts[begin : end + 1].max() / 2)
 
 
 def _is_certain_cut(cut: DetectedCut) -> bool:
