@@ -11,7 +11,8 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Coverage, SharedStretch
-from vidkin.rendering.coverage import coverage_cells, describe_coverage, strip_of, write_coverage
+from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage, strip_of
+from vidkin.rendering.text import find_format, write_format
 
 
 def shared(start: float, end: float, path: str, there: float, speed: float = 1.0) -> SharedStretch:
@@ -51,7 +52,7 @@ def test_the_ending_chooses_the_file_that_is_written(tmp_path: Path) -> None:
     film = encode(tmp_path / "film.mp4", pan("coffee", 4, width=64, height=48), rate=25)
     found = Coverage(str(film), 100.0, FILM)
     for name in ("c.csv", "c.json", "c.edl"):
-        write_coverage(found, tmp_path / name)
+        write_format(find_format(COVERAGE_FORMATS, name), found, tmp_path / name)
     assert len(list(csv.reader((tmp_path / "c.csv").read_text().splitlines()))) == 3
     assert json.loads((tmp_path / "c.json").read_text())["only_here"] == [[40, 62]]
     assert (tmp_path / "c.edl").read_text().splitlines() == [
@@ -67,4 +68,4 @@ def test_the_ending_chooses_the_file_that_is_written(tmp_path: Path) -> None:
         "* VIDKIN: score 0.90",
     ]
     with pytest.raises(InvalidArgumentError, match=r"must be one of \.csv, \.json, \.edl"):
-        write_coverage(found, tmp_path / "c.mov")
+        find_format(COVERAGE_FORMATS, tmp_path / "c.mov")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import read_frames
 from vidkin.rendering.recurring import (
+    PLAYER_FORMATS,
+    RECURRING_FORMATS,
+    GroupsToWrite,
     describe_difference,
     describe_group,
     ffmetadata_chapters,
@@ -25,8 +29,8 @@ from vidkin.rendering.recurring import (
     recurring_cells,
     skip_list,
     split_parts,
-    write_recurring_page,
 )
+from vidkin.rendering.text import write_format
 
 OPENING = RecurringGroup(
     (Occurrence("a.mkv", 10.0, 38.0, 0.9), Occurrence("b.mkv", 0.0, 20.0, 0.8, 0.96, 8.0)), "opening", 12
@@ -108,7 +112,8 @@ def test_the_page_has_a_strip_for_each_file_and_says_what_cannot_be_read(tmp_pat
     gone = str(tmp_path / "<gone>.mp4")
     group = RecurringGroup((Occurrence(film, 4.5, 11.0, 0.9), Occurrence(gone, 0.0, 6.5, 0.9)), "opening", 2)
     seen: list[tuple[int, int]] = []
-    write_recurring_page([group], tmp_path / "page.html", on_progress=lambda *step: seen.append(step))
+    found = GroupsToWrite([group], on_progress=lambda *step: seen.append(step))
+    write_format(RECURRING_FORMATS["html"], found, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert text.count("<img ") == 5
     assert "&lt;gone&gt;.mp4" in text
@@ -149,3 +154,13 @@ def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_p
     assert join_parts(str(film), [], tmp_path / "rest") is None
     with pytest.raises(InvalidArgumentError, match="choose another folder for the pieces"):
         join_parts(left.path, parts, tmp_path / "rest", name="film")
+
+
+def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|`]+) \| `(\w+)` \| (`\.[^|]*) \| `--", guide, flags=re.MULTILINE)
+    players = [
+        (form.label, name, ", ".join(f"`{ending}`" for ending in form.files)) for name, form in PLAYER_FORMATS.items()
+    ]
+    whole = [(form.label, name, f"`{form.suffix}`") for name, form in RECURRING_FORMATS.items()]
+    assert rows == [*players, *whole]

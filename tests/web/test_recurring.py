@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,12 @@ def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Pa
     assert [(one.start, one.end) for one in found.occurrences] == [(4.0, 11.0), (2.8, 9.0)]
     assert found.name == "The song; part=1"
 
+    page = client.get("/recurring").text
+    assert re.findall(r"/api/recurring/export/(\w+)", page) == ["chapters", "edl", "csv", "json"]
+    assert (
+        "form must be one of 'chapters', 'edl', 'csv', 'json', got 'html'"
+        in client.get("/api/recurring/export/html").text
+    )
     table = list(csv.DictReader(io.StringIO(client.get("/api/recurring/export/csv").text)))
     assert [(row["start"], row["name"]) for row in table] == [("4.000", found.name), ("2.800", found.name)]
     assert client.get("/api/recurring/export/json").json()["groups"][0]["name"] == found.name

@@ -35,7 +35,8 @@ from vidkin.cli.options import (
     open_index,
 )
 from vidkin.errors import NotIndexedError
-from vidkin.rendering.text import clock_range, print_json
+from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage
+from vidkin.rendering.text import clock_range, describe_formats, find_format, print_json, write_format
 from vidkin.similarity.scale import EXCERPT
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def coverage(
         typer.Option(
             "--output",
             "-o",
-            help="Also write this file: .csv every stretch, .json all, .edl the sources in order.",
+            help=f"Also write this file: {describe_formats(COVERAGE_FORMATS)}.",
             dir_okay=False,
         ),
     ] = None,
@@ -80,22 +81,16 @@ def coverage(
     form = choose_format(format, json=json)
     check_inputs(film)
     if output is not None:
-        from vidkin.rendering.coverage import find_coverage_format
-
-        find_coverage_format(output)
+        find_format(COVERAGE_FORMATS, output)
         check_output_path(output, inputs=[film])
     with _opened(index, folder, ray) as (collection, within), meter("comparing") as bar:
         found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
     if output is not None:
-        from vidkin.rendering.coverage import write_coverage
-
-        write_coverage(found, output)
+        write_format(find_format(COVERAGE_FORMATS, output), found, output)
     if form is OutputFormat.JSON:
         print_json(found)
         return
     if form is OutputFormat.TSV:
-        from vidkin.rendering.coverage import coverage_cells
-
         for line in coverage_cells(found):
             write_tsv(line)
         return
@@ -129,8 +124,6 @@ def _opened(index: str, folder: Path | None, ray: str | None) -> Iterator[tuple[
 
 
 def _print(found: Coverage, form: OutputFormat) -> None:
-    from vidkin.rendering.coverage import describe_coverage
-
     rows: list[list[str | Text]] = []
     for piece in found.sources:
         here, there = clock_range(piece.start, piece.end), clock_range(piece.other_start, piece.other_end)

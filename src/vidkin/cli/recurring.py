@@ -41,7 +41,7 @@ from vidkin.cli.options import (
     write_csv,
 )
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.rendering.text import clock, number, print_json, printable
+from vidkin.rendering.text import clock, number, print_json, printable, write_format
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -141,10 +141,10 @@ def recurring(
 
         write_csv(csv_file, recurring_cells(groups))
     if html is not None:
-        from vidkin.rendering.recurring import write_recurring_page
+        from vidkin.rendering.recurring import RECURRING_FORMATS, GroupsToWrite
 
         with meter("pictures") as bar:
-            write_recurring_page(groups, html, on_progress=bar.update)
+            write_format(RECURRING_FORMATS["html"], GroupsToWrite(groups, index, bar.update), html)
     if form is OutputFormat.JSON:
         written = {"companions": companions, "pieces": parts.pieces, "joined": parts.joined, "html": html}
         print_json({"index": None if paths else index, "by": by.value, "groups": groups, **written})
@@ -203,7 +203,7 @@ def _write_companions(
         return []
     from vidkin._base.files import create_folder, safe_name
     from vidkin.index import Companion, write_companions
-    from vidkin.rendering.recurring import ffmetadata_chapters, matroska_chapters, parts_of_file, skip_list
+    from vidkin.rendering.recurring import PLAYER_FORMATS, parts_of_file
 
     contents: dict[str, str] = {}
     names = _names_in_one_folder(lengths)
@@ -213,14 +213,14 @@ def _write_companions(
         if not any(part.recurs for part in parts):
             continue
         if write_edl:
-            beside, text = os.path.splitext(path)[0] + ".edl", skip_list(parts)
-            if contents.setdefault(beside, text) != text:
-                cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
-                shared.append(Companion(beside, False, cause))
+            for ending, write in PLAYER_FORMATS["edl"].files.items():
+                beside, text = os.path.splitext(path)[0] + ending, write(parts)
+                if contents.setdefault(beside, text) != text:
+                    cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
+                    shared.append(Companion(beside, False, cause))
         if chapters is not None:
             name = os.path.join(os.path.abspath(create_folder(chapters)), safe_name(names[path] + Path(path).suffix))
-            contents[f"{name}.chapters.xml"] = matroska_chapters(parts)
-            contents[f"{name}.chapters.txt"] = ffmetadata_chapters(parts)
+            contents |= {name + ending: write(parts) for ending, write in PLAYER_FORMATS["chapters"].files.items()}
     for companion in shared:
         contents.pop(companion.path, None)
     return [*write_companions(contents, collection.place if is_index else None), *shared]

@@ -6,20 +6,17 @@ A new format is one row of `COVERAGE_FORMATS` and the function that writes it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from vidkin._base.files import open_output
 from vidkin._base.values import replace_controls, write_csv_rows
-from vidkin.errors import InvalidArgumentError
-from vidkin.index import Coverage
-from vidkin.media import probe
-from vidkin.rendering.text import clock_range, json_text, number, percent, printable
-from vidkin.shots.timecode import STANDARD_RATES, frame_at, timecode
+from vidkin.rendering.text import FileFormat, clock_range, json_text, number, percent, printable
+
+if TYPE_CHECKING:
+    from vidkin.index import Coverage
 
 _HEADINGS = (*("start", "end", "path", "other_start", "other_end", "score", "speed", "mirrored", "exact", "source"),)
 # Files, and stretches of which nothing is elsewhere, that a sentence names.
@@ -63,50 +60,6 @@ def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CoverageFormat:
-    """A kind of file made from the coverage of a video.
-
-    Attributes:
-        suffix: Ending of the file's name that chooses it.
-        write: Function of the coverage and an open text file.
-        label: What the file is, for people.
-    """
-
-    suffix: str
-    write: Callable[[Coverage, IO[str]], None]
-    label: str
-
-
-def write_coverage(coverage: Coverage, path: str | os.PathLike[str]) -> None:
-    """Write the file that the ending of its name chooses, see `COVERAGE_FORMATS`.
-
-    Raises:
-        InvalidArgumentError: No format has this ending.
-        MediaError: The file cannot be written.
-    """
-    form = find_coverage_format(path)
-    with (
-        open_output(path) as partial,
-        partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
-    ):
-        form.write(coverage, file)
-
-
-def find_coverage_format(path: str | os.PathLike[str]) -> CoverageFormat:
-    """The format that the ending of a file's name chooses.
-
-    Raises:
-        InvalidArgumentError: There is none; the message lists all.
-    """
-    suffix = Path(path).suffix.lower()
-    for form in COVERAGE_FORMATS.values():
-        if form.suffix == suffix:
-            return form
-    endings = ", ".join(form.suffix for form in COVERAGE_FORMATS.values())
-    raise InvalidArgumentError(f"{os.fspath(path)}: the ending chooses the format and must be one of {endings}")
-
-
 def _write_csv(coverage: Coverage, file: IO[str]) -> None:
     write_csv_rows(file, coverage_cells(coverage))
 
@@ -122,6 +75,9 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
     Positions are rounded to frames of a timeline at the rate of the video; a source of another speed has an ``M2`` line
     with the frames of it that a second of the timeline shows.
     """
+    # The command names the formats in its help, which needs neither NumPy nor a decoder.
+    from vidkin.shots.timecode import frame_at, timecode
+
     rate = _timeline_rate(coverage.path)
     reels: dict[str, str] = {}
     lines = [f"TITLE: {printable(Path(coverage.path).stem)}", "FCM: NON-DROP FRAME", ""]
@@ -148,17 +104,20 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
 
 def _timeline_rate(path: str) -> Fraction:
     """The standard rate nearest to the average one of a video, or a whole number."""
+    from vidkin.media.probing import probe
+    from vidkin.shots.timecode import STANDARD_RATES
+
     rate = probe(path).frame_rate
     near = min(STANDARD_RATES, key=lambda standard: abs(float(standard) / rate - 1))
     return near if abs(float(near) / rate - 1) <= _SAME_RATE else Fraction(max(1, round(rate)))
 
 
-COVERAGE_FORMATS: Mapping[str, CoverageFormat] = {
-    "csv": CoverageFormat(".csv", _write_csv, "every shared stretch as a table"),
-    "json": CoverageFormat(".json", _write_json, "the whole result"),
-    "edl": CoverageFormat(".edl", _write_edl, "the sources in order as an edit decision list (EDL)"),
+COVERAGE_FORMATS: Mapping[str, FileFormat[Coverage]] = {
+    "csv": FileFormat(".csv", "every stretch", _write_csv),
+    "json": FileFormat(".json", "all", _write_json),
+    "edl": FileFormat(".edl", "the sources in order", _write_edl),
 }
-"""Formats by name."""
+"""Formats by name; command, README and guide name them."""
 
 
 def strip_of(coverage: Coverage) -> list[tuple[float, float, bool]]:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import open_output, safe_name
-from vidkin._base.values import Result, replace_controls
+from vidkin._base.files import safe_name
+from vidkin._base.values import Result, replace_controls, write_csv_rows
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import Piece, iter_planes, join_spans, probe, split_exactly
 from vidkin.media.frames import first_at
 from vidkin.media.pieces import piece_paths
 from vidkin.rendering.moments import picture_strip
-from vidkin.rendering.text import clock, number, printable
+from vidkin.rendering.text import FileFormat, clock, json_text, number, printable
 
 KIND_NAMES = {
     "opening": "Opening",
@@ -163,6 +163,19 @@ def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) 
     return parts
 
 
+@dataclass(frozen=True, slots=True)
+class PlayerFormat:
+    """A kind of file for players, one or more for each video.
+
+    Attributes:
+        label: What they are, for people.
+        files: Content of each file as a function of the parts of the video, by the ending of its name.
+    """
+
+    label: str
+    files: Mapping[str, Callable[[Sequence[NamedPart]], str]]
+
+
 def matroska_chapters(parts: Sequence[NamedPart]) -> str:
     """Parts as a chapter file of Matroska (``mkvpropedit film.mkv --chapters FILE``), times in nanoseconds."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<Chapters>", "  <EditionEntry>"]
@@ -229,54 +242,75 @@ img { height: 4.5rem; border-radius: 3px; margin-right: .2rem; }
 # Moments of an occurrence, as shares of its length: its first and last frames show whether the ends are right.
 _MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BEFORE_END = 0.06  # seconds
+_SHORT_SIDE = 120  # pixels
 
 
-def write_recurring_page(
-    groups: Sequence[RecurringGroup],
-    path: str | os.PathLike[str],
-    *,
-    short_side: int = 120,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Write an HTML page with every group: one file a row, with a strip of frames from its start to its end.
-
-    Args:
-        groups: Result of :meth:`vidkin.Index.recurring`.
-        path: The file to write.
-        short_side: Pixels at the shorter side of the pictures.
-        on_progress: Callback that receives (groups written, total number of groups).
-
-    Raises:
-        MediaError: The page cannot be written. A video that cannot be read shows the cause instead of its frames.
-    """
-    with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
-        file.write(
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width"><title>What recurs</title>\n'
-            f"<style>{_STYLE}</style></head><body>\n<h1>What recurs</h1>\n<p>{number(len(groups), 'group')}</p>\n"
-        )
-        for position, group in enumerate(groups):
-            file.write(f"<h2>{html.escape(describe_group(position, group))}</h2>\n<table>\n")
-            for one in group.occurrences:
-                facts = f"{clock(one.start, digits=2)} - {clock(one.end, digits=2)}, score {one.score:.2f}"
-                difference = describe_difference(one)
-                facts += f", {difference}" if difference else ""
-                strip = "" if group.kind == "copy" else _strip(one, short_side)
-                file.write(
-                    f'<tr><td class="pictures">{strip}</td><td><span class="path">'
-                    f"{html.escape(printable(Path(one.path).name))}</span><br><small>{html.escape(facts)}</small></td>"
-                    "</tr>\n"
-                )
-            file.write("</table>\n")
-            if on_progress is not None:
-                on_progress(position + 1, len(groups))
-        file.write("</body></html>\n")
-
-
-def _strip(occurrence: Occurrence, short_side: int) -> str:
+def _strip(occurrence: Occurrence) -> str:
     last = max(occurrence.start, occurrence.end - _BEFORE_END)
     times = (occurrence.start + share * (last - occurrence.start) for share in _MOMENTS)
-    return picture_strip(occurrence.path, times, short_side=short_side)
+    return picture_strip(occurrence.path, times, short_side=_SHORT_SIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsToWrite:
+    """What recurs, as it is written to a file.
+
+    Attributes:
+        groups: Result of :meth:`vidkin.Index.recurring`.
+        index: Name of the index; None for files without one.
+        on_progress: Callback that receives (groups written, total number of groups).
+    """
+
+    groups: Sequence[RecurringGroup]
+    index: str | None = None
+    on_progress: Callable[[int, int], None] | None = None
+
+
+def _write_csv(found: GroupsToWrite, file: IO[str]) -> None:
+    write_csv_rows(file, recurring_cells(found.groups))
+
+
+def _write_json(found: GroupsToWrite, file: IO[str]) -> None:
+    file.write(json_text({"index": found.index, "groups": found.groups}))
+
+
+def _write_page(found: GroupsToWrite, file: IO[str]) -> None:
+    """A page with every group: one file a row, with a strip of frames from its start to its end, or a cause."""
+    file.write(
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>What recurs</title>\n'
+        f"<style>{_STYLE}</style></head><body>\n<h1>What recurs</h1>\n<p>{number(len(found.groups), 'group')}</p>\n"
+    )
+    for position, group in enumerate(found.groups):
+        file.write(f"<h2>{html.escape(describe_group(position, group))}</h2>\n<table>\n")
+        for one in group.occurrences:
+            facts = f"{clock(one.start, digits=2)} - {clock(one.end, digits=2)}, score {one.score:.2f}"
+            difference = describe_difference(one)
+            facts += f", {difference}" if difference else ""
+            strip = "" if group.kind == "copy" else _strip(one)
+            file.write(
+                f'<tr><td class="pictures">{strip}</td><td><span class="path">'
+                f"{html.escape(printable(Path(one.path).name))}</span><br><small>{html.escape(facts)}</small></td>"
+                "</tr>\n"
+            )
+        file.write("</table>\n")
+        if found.on_progress is not None:
+            found.on_progress(position + 1, len(found.groups))
+    file.write("</body></html>\n")
+
+
+RECURRING_FORMATS: Mapping[str, FileFormat[GroupsToWrite]] = {
+    "csv": FileFormat(".csv", "Table (CSV)", _write_csv, "text/csv"),
+    "json": FileFormat(".json", "JSON", _write_json, "application/json"),
+    "html": FileFormat(".html", "Strips of frames", _write_page, "text/html", reads_video=True),
+}
+"""Files of all that recurs, by name; command, page, API and guide read this table and the next one."""
+
+PLAYER_FORMATS: Mapping[str, PlayerFormat] = {
+    "chapters": PlayerFormat("Chapters", {".chapters.xml": matroska_chapters, ".chapters.txt": ffmetadata_chapters}),
+    "edl": PlayerFormat("Skip lists (EDL)", {".edl": skip_list}),
+}
+"""Files of the parts of each video, for players."""
 
 
 # The parts of a file as files.

@@ -1,14 +1,18 @@
-"""Times, sizes, counts, percentages, parts of pictures and file names as people read them."""
+"""Times, sizes, counts, parts of pictures and file names as people read them; results as JSON and as files."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
+from vidkin._base.files import open_output
 from vidkin._base.values import as_json
+from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from vidkin.index import Match
@@ -167,3 +171,59 @@ def _third(start: float, end: float) -> int:
 
 def _is_half(start: float, end: float) -> bool:
     return min(abs(start - 0.5), abs(end - 0.5)) <= _HALF and abs(end - start - 0.5) <= 2 * _HALF
+
+
+# Results as files: a table of formats for each kind of result, with one row a format.
+
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat(Generic[_Result]):
+    """A kind of file made from a result.
+
+    Attributes:
+        suffix: Ending of the file's name, which chooses it.
+        label: What the file is, for people: ``every stretch as a table``.
+        write: Function of the result and an open text file.
+        media_type: Type of the content for browsers.
+        reads_video: Writing it decodes videos again.
+    """
+
+    suffix: str
+    label: str
+    write: Callable[[_Result, IO[str]], None]
+    media_type: str = "text/plain"
+    reads_video: bool = False
+
+
+def describe_formats(formats: Mapping[str, FileFormat[Any]]) -> str:
+    """The rows of a table in one line, for the help of an option: ``.csv every stretch as a table, .json ...``."""
+    return ", ".join(f"{form.suffix} {form.label}" for form in formats.values())
+
+
+def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathLike[str]) -> FileFormat[_Result]:
+    """The row of a table that the ending of a file's name chooses.
+
+    Raises:
+        InvalidArgumentError: There is none; the message lists all.
+    """
+    for form in formats.values():
+        if os.fspath(path).lower().endswith(form.suffix):
+            return form
+    endings = ", ".join(form.suffix for form in formats.values())
+    raise InvalidArgumentError(f"{os.fspath(path)}: the ending chooses the format and must be one of {endings}")
+
+
+def write_format(form: FileFormat[_Result], result: _Result, path: str | os.PathLike[str]) -> None:
+    """Write a result as a file; names of files that are not valid Unicode keep their bytes.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    with (
+        open_output(path) as partial,
+        partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
+    ):
+        form.write(result, file)

@@ -15,20 +15,19 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
 from vidkin._base.files import safe_name
-from vidkin._base.values import write_csv_rows
+from vidkin._base.values import check_choice
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup, VideoRecord, is_gone
 from vidkin.rendering.recurring import (
+    PLAYER_FORMATS,
+    RECURRING_FORMATS,
+    GroupsToWrite,
     describe_difference,
     describe_group,
-    ffmetadata_chapters,
     group_name,
-    matroska_chapters,
     parts_of_file,
-    recurring_cells,
-    skip_list,
 )
-from vidkin.rendering.text import json_text, printable
+from vidkin.rendering.text import printable
 from vidkin.web.found_recurring import RecurringWish
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.media import source_item
@@ -46,7 +45,10 @@ from vidkin.web.site import (
 router = APIRouter(tags=["recurring"])
 recurring_page = Page(router, "What recurs", "/recurring")
 
-ExportForm = Literal["json", "csv", "chapters", "edl"]
+# Formats of which files are downloaded; a server decodes no video for one.
+_EXPORTS = {name: form.label for name, form in PLAYER_FORMATS.items()} | {
+    name: form.label for name, form in RECURRING_FORMATS.items() if not form.reads_video
+}
 _COLORS = 8
 _A_PAGE = 60
 # Where a group is shown in a picture, as a share of its first occurrence.
@@ -135,6 +137,7 @@ async def show_recurring(
             "recurring": recurring,
             "files": [_file_values(site, record, own) for record, own in shown_parts],
             "all_files": len(parts),
+            "formats": _EXPORTS,
             "page": page,
             "pages": pages,
             "is_behind": site.index.has_segments
@@ -188,23 +191,18 @@ async def decide_group(site: CurrentSite, key: str, wanted: WantedGroup) -> Resu
 
 
 @router.get("/api/recurring/export/{form}", response_class=Response)
-async def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
+async def export_recurring(site: CurrentSite, form: str) -> Response:
     """What recurs as a file, as ``vidkin recurring`` writes it: one table, or a ZIP archive with files for players."""
+    check_choice("form", form, tuple(_EXPORTS))
 
     def work() -> tuple[bytes, str, str]:
         found = site.recurring.found
         groups: Sequence[RecurringGroup] = found.groups if found else ()
-        if form == "json":
-            return (
-                json_text({"index": site.index.location, "groups": groups}).encode("ascii"),
-                "json",
-                "application/json",
-            )
-        if form == "csv":
-            text = io.StringIO()
-            write_csv_rows(text, recurring_cells(groups))
-            return text.getvalue().encode("utf-8", "surrogateescape"), "csv", "text/csv"
-        return _archive(site, groups, form), f"{form}.zip", "application/zip"
+        if form in PLAYER_FORMATS:
+            return _archive(site, groups, form), f"{form}.zip", "application/zip"
+        row, text = RECURRING_FORMATS[form], io.StringIO()
+        row.write(GroupsToWrite(groups, site.index.location), text)
+        return text.getvalue().encode("utf-8", "surrogateescape"), row.suffix.removeprefix("."), row.media_type
 
     content, ending, kind = await site.lists.run(work)
     headers = {"Content-Disposition": f'attachment; filename="recurring.{ending}"'}
@@ -235,7 +233,7 @@ def _changed(group: RecurringGroup, wanted: WantedGroup) -> tuple[RecurringGroup
     ]
 
 
-def _archive(site: Site, groups: Sequence[RecurringGroup], form: ExportForm) -> bytes:
+def _archive(site: Site, groups: Sequence[RecurringGroup], form: str) -> bytes:
     """Chapters or skip lists of every file in which something recurs."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -248,11 +246,8 @@ def _archive(site: Site, groups: Sequence[RecurringGroup], form: ExportForm) -> 
             name = printable(safe_name(path.stem if form == "edl" else path.name))
             name = name if name not in names else f"{name}-{record.id}"
             names.add(name)
-            if form == "edl":
-                archive.writestr(f"{name}.edl", skip_list(parts))
-            else:
-                archive.writestr(f"{name}.chapters.xml", matroska_chapters(parts))
-                archive.writestr(f"{name}.chapters.txt", ffmetadata_chapters(parts))
+            for ending, write in PLAYER_FORMATS[form].files.items():
+                archive.writestr(name + ending, write(parts))
     return held.getvalue()
 
 
