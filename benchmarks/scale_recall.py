@@ -71,9 +71,10 @@ class Asked:
     target: int
 
 
-def ask_all(work: Path, half: str, videos: int) -> list[Asked]:
+def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0) -> list[Asked]:
     """The queries of a half with the windows of so many videos, and of the videos to find, nearest to their vectors."""
     footage = open_footage(work)
+    whiten = fit_whitening(compose_windows(footage, next(iter(blocks(videos)))).vectors, whitening)
     cases = [case for case in open_cases(work, half) if case.family != FAMILY_WITHOUT]
     targets = open_targets(work, half, footage)
     names = list(targets)
@@ -83,14 +84,22 @@ def ask_all(work: Path, half: str, videos: int) -> list[Asked]:
         for block in blocks(videos):
             made = compose_windows(footage, block)
             columns = np.stack([made.video + block * BLOCK, made.starts, made.ends, made.views], axis=1)
-            yield made.vectors.astype(np.float32), columns
+            yield whiten(made.vectors.astype(np.float32)), columns
         for number, features in enumerate(targets.values()):
             windows = window_vectors(features)
             video = np.full(len(windows), videos + number)
             columns = np.stack([video, windows.starts, windows.ends, views_of(features, windows)], axis=1)
-            yield windows.vectors.astype(np.float16).astype(np.float32), columns
+            yield whiten(windows.vectors.astype(np.float16).astype(np.float32)), columns
 
-    looks = [[query_vectors(side) for side in (case.query.plain, case.query.mirrored) if side] for case in cases]
+    looks = [
+        [
+            (whiten(vectors), times, views)
+            for vectors, times, views in (
+                query_vectors(side) for side in (case.query.plain, case.query.mirrored) if side
+            )
+        ]
+        for case in cases
+    ]
     vectors = np.concatenate([vectors for of_case in looks for vectors, _, _ in of_case])
     scores, columns = nearest_of(vectors, collection)
     asked, row = [], 0
@@ -106,6 +115,23 @@ def ask_all(work: Path, half: str, videos: int) -> list[Asked]:
             found.append(Look(own, times, views, table, columns[rows, :, 3].astype(np.int64)))
         asked.append(Asked(case, tuple(found), videos + names.index(case.source)))
     return asked
+
+
+def fit_whitening(vectors: NDArray[np.floating], power: float) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    """Whitening by the covariance of these vectors [N, D] to a power, 1 for all of it; of unit length again."""
+    if not power:
+        return lambda given: given
+    sample = vectors.astype(np.float64)
+    mean = sample.mean(axis=0)
+    values, directions = np.linalg.eigh(np.cov(sample.T))
+    scale = np.maximum(values, 1e-2 * values.mean()) ** (-power / 2)
+    turn = ((directions * scale) @ directions.T).astype(np.float32)
+
+    def whiten(given: NDArray[np.float32]) -> NDArray[np.float32]:
+        turned = (given - mean.astype(np.float32)) @ turn
+        return turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), np.float32(1e-6))
+
+    return whiten
 
 
 def nearest_of(
@@ -291,10 +317,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="the folder of scale_material.py")
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--videos", type=int, default=4096, help=f"strangers, a multiple of {BLOCK}")
+    parser.add_argument("--whitening", type=float, default=0.0, help="power of the covariance of a block of windows")
     parser.add_argument("--only-product", action="store_true", help="before and after, without what was tried")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    asked = ask_all(given.work, given.half, given.videos)
+    asked = ask_all(given.work, given.half, given.videos, given.whitening)
     vectors = [sum(len(look.vectors) for look in one.looks) for one in asked]
     print(f"{len(asked)} queries of {np.mean(vectors):.0f} vectors, {given.videos} videos, {time.process_time():.0f} s")
     rows = []
@@ -305,7 +332,14 @@ def main() -> None:
         rows += [row(f"{name}, nearest {most}", asked, way) for name, way in ways.items()]
     if given.output:
         names = [f"{one.case.name} {one.case.edit}" for one in asked]
-        document = {"half": given.half, "videos": given.videos, "queries": names, "vectors": vectors, "rows": rows}
+        document = {
+            "half": given.half,
+            "whitening": given.whitening,
+            "videos": given.videos,
+            "queries": names,
+            "vectors": vectors,
+            "rows": rows,
+        }
         given.output.write_text(json.dumps({"machine": describe_machine(), **document}, indent=1) + "\n")
 
 
