@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption, WeightsOption, WhiteningOption
+from vidkin.cli.options import DeviceOption, JsonOption, WeightsOption, WhiteningOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import print_json
 from vidkin.similarity.scale import UNRELATED
@@ -62,6 +62,7 @@ def copies(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write a page with pictures to this HTML file.")
     ] = None,
+    device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Edit your videos in many ways, search for the copies, and report which are found.
