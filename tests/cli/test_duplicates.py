@@ -16,6 +16,7 @@ from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
 from vidkin.cli.console import Meter
 from vidkin.cli.duplicates import _Progress
+from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup
 
 
 @pytest.fixture(scope="module")
@@ -201,8 +202,12 @@ def test_parts_and_keep_rules(own: Library) -> None:
 
 def test_groups_are_lines_as_they_are_found(own: Library) -> None:
     words = ("duplicates", "--index", own.index, "--parts")
-    lines = [json.loads(line) for line in run(*words, "--json-lines").out.splitlines()]
-    assert lines == run(*words, "--json").json["groups"]
+    told = [json.loads(line) for line in run(*words, "--json-lines").out.splitlines()]
+    assert [line["sequence"] for line in told] == list(range(1, len(told) + 1))
+    lines = [line for line in told if line["is_final"] and line["members"]]
+    assert [{name: line[name] for name in line if name not in ("id", "sequence", "is_final")} for line in lines] == run(
+        *words, "--json"
+    ).json["groups"]
     assert [len(group["members"]) for group in lines] == [3]
     assert "cannot be combined" in run(*words, "--json-lines", "--json", status=2).err
 
@@ -215,12 +220,44 @@ def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
     progress = _Progress(Meter())
     for seconds, done in ((0.0, 10), (29.0, 12), (40.0, 30), (45.0, 35), (80.0, 50)):
         passed.append(seconds)
-        progress.groups = 3 if done == 50 else 0
+        progress.groups = {1, 2, 3} if done == 50 else set()
         progress.update(done, 90)
     assert capsys.readouterr().err.splitlines() == [
         "comparing: 30 of 90, 0.5/s, 0:02:00 left",
         "comparing: 50 of 90, 0.5/s, 0:01:20 left, 3 groups",
     ]
+
+
+def test_a_terminal_names_the_first_groups_while_pairs_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    class Shown(Meter):
+        is_shown = True
+
+    def group(*names: str) -> DuplicateGroup:
+        facts = {"score": 1.0, "width": 2, "height": 2, "duration": 1.0, "size": 1}
+        return DuplicateGroup(
+            tuple(DuplicateMember(f"/v/{name}", best=not at, **facts) for at, name in enumerate(names))
+        )
+
+    progress = _Progress(Shown())
+    progress.add(FoundGroup(1, 1, False, group("a.mp4", "b.mp4")))
+    progress.add(FoundGroup(1, 2, False, group("a.mp4", "b.mp4", "c.mp4")))  # named already
+    progress.add(FoundGroup(2, 3, False, group(*(f"{number}\n.mp4" for number in range(6)))))
+    progress.add(FoundGroup(2, 4, True, None))
+    assert progress.groups == {1}
+    assert capsys.readouterr().err.splitlines() == [
+        "found: a.mp4, b.mp4",
+        "found: 0\N{REPLACEMENT CHARACTER}.mp4, 1\N{REPLACEMENT CHARACTER}.mp4, 2\N{REPLACEMENT CHARACTER}.mp4, "
+        "3\N{REPLACEMENT CHARACTER}.mp4 and 2 more",
+    ]
+    for number in range(3, 40):
+        progress.add(FoundGroup(number, number + 2, False, group("x", f"{number}")))
+    lines = capsys.readouterr().err.splitlines()
+    assert (len(lines), lines[-1]) == (19, "and more; all are listed at the end")
+    # Without a terminal nothing is named, and what is final is in the table.
+    quiet = _Progress(Meter())
+    quiet.add(FoundGroup(1, 1, False, group("a.mp4", "b.mp4")))
+    progress.add(FoundGroup(50, 60, True, group("y", "z")))
+    assert (quiet.groups, capsys.readouterr().err) == ({1}, "")
 
 
 def test_a_page_has_the_pictures_of_all_copies(own: Library, tmp_path: Path) -> None:

@@ -11,10 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi import HTTPException
+from PIL import Image
 from starlette.testclient import TestClient
 
+from tests.support.videos import pan
 from tests.web.conftest import Connect, Library, number_of
 from vidkin.index import Index
 from vidkin.web.lanes import Lane
@@ -73,6 +76,36 @@ def test_a_rectangle_is_found_and_its_box_is_a_part_of_the_whole_picture(client:
         left, top, right, bottom = segment["query_box"]
         assert 0.1 <= left < right <= 0.9
         assert 0.1 <= top < bottom <= 0.9
+
+
+def test_the_rectangles_of_a_picture_are_listed_for_a_query(client: TestClient, tmp_path: Path) -> None:
+    """A photograph on a white page: its box is among them, as shares of the page; plain gray has none."""
+    page = np.full((480, 640, 3), 250, np.uint8)
+    page[80:336, 60:444] = next(pan("coffee", 1, width=384, height=256))
+    uploads = []
+    for name, image in (("page.png", page), ("gray.png", np.full((480, 640, 3), 128, np.uint8))):
+        Image.fromarray(image).save(tmp_path / name)
+        dropped = client.post(f"/api/uploads?name={name}", content=(tmp_path / name).read_bytes())
+        uploads.append(dropped.json()["key"]["upload"])
+    boxes = client.get("/api/rectangles", params={"upload": uploads[0]}).json()
+    photograph = [60 / 640, 80 / 480, 444 / 640, 336 / 480]
+    assert min(np.abs(np.subtract(box, photograph)).max() for box in boxes) < 0.02
+    assert all(0 <= left < right <= 1 and 0 <= top < bottom <= 1 for left, top, right, bottom in boxes)
+    assert client.get("/api/rectangles", params={"upload": uploads[1]}).json() == []
+    # Of a video at a moment, also beyond its end; and what makes no sense.
+    coffee = number_of(client, "coffee.mp4")
+    for moment in (0.0, 5.0, 1e5):
+        found = client.get("/api/rectangles", params={"video": coffee, "time": moment})
+        assert (found.status_code, isinstance(found.json(), list)) == (200, True)
+    for wanted, status, cause in (
+        ({}, 422, "either a video or an upload"),
+        ({"video": coffee, "upload": uploads[0]}, 422, "either a video or an upload"),
+        ({"video": coffee, "time": -1}, 422, "time"),
+        ({"video": 99999}, 404, "not in the index"),
+        ({"upload": "../../etc/passwd"}, 422, "not on the server any more"),
+    ):
+        refused = client.get("/api/rectangles", params=wanted)
+        assert (refused.status_code, cause in str(refused.json()["detail"])) == (status, True), refused.text
 
 
 def test_a_dropped_file_is_searched_with_and_can_be_deleted(library: Library, client: TestClient) -> None:

@@ -46,11 +46,13 @@ from vidkin.similarity.scale import SURE
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.index import DuplicateGroup, Index
+    from vidkin.index import DuplicateGroup, FoundGroup, Index
     from vidkin.index.query.sound import By
 
 # Without a terminal, seconds from one line about the progress to the next.
 _SECONDS_A_NOTE = 30.0
+# On a terminal, groups that are named while pairs are compared, and files of each.
+_MOST_NAMED, _NAMES_A_LINE = 20, 4
 
 
 def duplicates(
@@ -133,7 +135,11 @@ def duplicates(
     json: JsonOption = False,
     json_lines: Annotated[
         bool,
-        typer.Option("--json-lines", help="Print each group as soon as it is found, as JSON on a line of its own."),
+        typer.Option(
+            "--json-lines",
+            help="Print groups as soon as they are found, as JSON on a line each; a later line replaces an earlier one "
+            "with its id.",
+        ),
     ] = False,
 ) -> None:
     """List groups of copies in the index; the best copy of each group is marked.
@@ -162,7 +168,7 @@ def duplicates(
             incoming=incoming or (),
             workers=workers,
             by=by.value,
-            on_group=_print_line if json_lines else None,
+            on_found=_print_line if json_lines else None,
         )
         place = collection.place
         records = collection.videos() if plan is not None else []
@@ -229,16 +235,17 @@ def find_groups(
     incoming: Sequence[Path] = (),
     workers: int | None = None,
     by: By = "picture",
-    on_group: Callable[[DuplicateGroup], None] | None = None,
+    on_found: Callable[[FoundGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
-    """The groups of copies; shows a progress bar, or without a terminal a line now and then."""
+    """The groups of copies; shows a progress bar and groups as they are found, or without a terminal a line now and
+    then."""
     with meter("comparing") as bar:
         shown = _Progress(bar)
 
-        def count(group: DuplicateGroup) -> None:
-            shown.groups += 1
-            if on_group is not None:
-                on_group(group)
+        def show(found: FoundGroup) -> None:
+            shown.add(found)
+            if on_found is not None:
+                on_found(found)
 
         return collection.duplicates(
             threshold=threshold,
@@ -251,7 +258,7 @@ def find_groups(
             workers=workers,
             by=by,
             on_progress=shown.update,
-            on_group=count,
+            on_found=show,
         )
 
 
@@ -259,14 +266,31 @@ class _Progress:
     """Steps done and groups found: on the bar, or without a terminal in a line on standard error now and then."""
 
     def __init__(self, bar: Meter) -> None:
-        self.groups = 0
+        self.groups: set[int] = set()
+        self._named: set[int] = set()
         self._bar = bar
         self._begun = self._noted = time.monotonic()
         self._first: int | None = None
 
+    def add(self, found: FoundGroup) -> None:
+        """Count a group, and name the first ones on a terminal, each once; the table follows at the end."""
+        if found.group is None:
+            self.groups.discard(found.id)
+            return
+        self.groups.add(found.id)
+        if found.is_final or not self._bar.is_shown or found.id in self._named or len(self._named) > _MOST_NAMED:
+            return
+        self._named.add(found.id)
+        if len(self._named) > _MOST_NAMED:
+            note("and more; all are listed at the end")
+            return
+        names = [os.path.basename(member.path) for member in found.group.members]
+        more = f" and {len(names) - _NAMES_A_LINE} more" if len(names) > _NAMES_A_LINE else ""
+        note(f"found: {printable(', '.join(names[:_NAMES_A_LINE]))}{more}")
+
     def update(self, done: int, total: int) -> None:
         """Tell how far the search is."""
-        found = number(self.groups, "group") if self.groups else ""
+        found = number(len(self.groups), "group") if self.groups else ""
         self._bar.update(done, total, detail=found)
         now = time.monotonic()
         if self._first is None:
@@ -281,8 +305,8 @@ class _Progress:
         note(", ".join([*parts, *filter(None, [found])]))
 
 
-def _print_line(group: DuplicateGroup) -> None:
-    print_json(group, indent=None)
+def _print_line(found: FoundGroup) -> None:
+    print_json(found, indent=None)
 
 
 def print_groups(groups: Sequence[DuplicateGroup]) -> None:

@@ -51,7 +51,7 @@ from vidkin.similarity import EXCERPT, SURE, Scorer
 if TYPE_CHECKING:
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.duplicates.coverage import Coverage
-    from vidkin.index.duplicates.find import DuplicateGroup
+    from vidkin.index.duplicates.find import DuplicateGroup, FoundGroup
     from vidkin.index.ingest.executor import Executor
     from vidkin.index.ingest.report import IngestReport, OnProgress
     from vidkin.index.query.query import Query, QuerySource, SearchParts
@@ -377,7 +377,7 @@ class Index:
         workers: int | None = None,
         by: By = "picture",
         on_progress: Callable[[int, int], None] | None = None,
-        on_group: Callable[[DuplicateGroup], None] | None = None,
+        on_found: Callable[[FoundGroup], None] | None = None,
     ) -> Results[DuplicateGroup]:
         """Find groups of videos that hold the same material, without comparing all pairs.
 
@@ -405,7 +405,7 @@ class Index:
             by: What scores are made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower
                 (``both``). What only the sound shows to be the same is in doubt, and never removed.
             on_progress: Callback that receives (steps done, total number of steps).
-            on_group: Callback that receives each group when the roles of its members are known.
+            on_found: Callback that receives groups while pairs are compared, and as they stay; see :class:`FoundGroup`.
 
         Raises:
             InvalidArgumentError: The threshold or the number of workers is out of its range, ``keep`` is neither a rule
@@ -440,7 +440,7 @@ class Index:
             workers=workers,
             by=by,
             on_progress=on_progress,
-            on_group=on_group,
+            on_found=on_found,
         )
         return Results(groups)
 

@@ -10,15 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vidkin.index import DuplicateGroup, is_gone
+from vidkin.index import DuplicateGroup, FoundGroup, is_gone
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import SURE
 from vidkin.web.collection import Listing, SharedIndex
 
 Rule = Literal["best", "oldest", "newest", "largest", "longest"]
-# A preview of the groups is made when new comparisons are stored, and for at most this share of the time.
-_SHARE_OF_PREVIEWS = 0.05
 # Seconds between two pictures of what was found so far.
 _BETWEEN_PREVIEWS = 0.5
 
@@ -120,7 +118,6 @@ class ShownGroups:
             preview = _Preview(self, wish, before)
 
             def report(done: int, total: int) -> None:
-                preview.follow()
                 on_progress(done, total, preview.count)
 
             return self._find(wish, False, report, preview.add)
@@ -130,7 +127,7 @@ class ShownGroups:
         wish: Wish,
         known_only: bool,
         on_progress: Callable[[int, int], None] | None,
-        on_group: Callable[[DuplicateGroup], None] | None = None,
+        on_found: Callable[[FoundGroup], None] | None = None,
     ) -> FoundGroups:
         self._index.forget()
         listing, place = self._index.listing(), self._index.place
@@ -144,68 +141,41 @@ class ShownGroups:
                 by=wish.by,
                 known_only=known_only,
                 on_progress=on_progress,
-                on_group=on_group,
+                on_found=on_found,
             )
             uncompared, videos = index.uncompared()
         state = _State(place.version(Comparisons.FILE), decisions, listing, gone)
         self.found = FoundGroups(wish, tuple(groups), uncompared, videos, state=state)
         return self.found
 
-    def preview(self, wish: Wish) -> tuple[DuplicateGroup, ...]:
-        """The groups by what is stored so far; reads no video."""
-        with self._index.reader() as index:
-            return tuple(
-                index.duplicates(
-                    threshold=wish.threshold,
-                    parts=wish.parts,
-                    keep=wish.rule,
-                    by=wish.by,
-                    known_only=True,
-                    read_files=False,
-                )
-            )
-
 
 class _Preview:
-    """The groups while a search is at work: those that are final, and others by what was compared so far."""
+    """The groups while a search is at work: those that it told, and of other files those of the last search of this
+    kind."""
 
     def __init__(self, shown: ShownGroups, wish: Wish, groups: tuple[DuplicateGroup, ...]) -> None:
         self._shown, self._wish = shown, wish
-        self._guessed = groups
-        self._final: list[DuplicateGroup] = []
-        self._version = self._stored_version()
-        self._next = self._shown_at = 0.0
+        self._before = groups
+        self._now: dict[int, DuplicateGroup] = {}
+        self._shown_at = 0.0
         self._show()
 
     @property
     def count(self) -> int:
         return len(self._shown.found.groups) if self._shown.found else 0
 
-    def add(self, group: DuplicateGroup) -> None:
-        self._final.append(group)
-        self._show()
-
-    def follow(self) -> None:
-        """Look at what is stored, if there is something new and the last look is long enough ago."""
-        if self._final or time.monotonic() < self._next:
-            return
-        version = self._stored_version()
-        if version == self._version:
-            return
-        began = time.monotonic()
-        self._version, self._guessed = version, self._shown.preview(self._wish)
-        ended = time.monotonic()
-        self._next = ended + (ended - began) / _SHARE_OF_PREVIEWS
+    def add(self, found: FoundGroup) -> None:
+        if found.group is None:
+            self._now.pop(found.id, None)
+        else:
+            self._now[found.id] = found.group
         self._show()
 
     def _show(self) -> None:
         if time.monotonic() - self._shown_at < _BETWEEN_PREVIEWS:
             return
         self._shown_at = time.monotonic()
-        known = {member.path for group in self._final for member in group.members}
-        guessed = [group for group in self._guessed if not any(member.path in known for member in group.members)]
-        groups = sorted([*self._final, *guessed], key=lambda group: group.best.path)
+        known = {member.path for group in self._now.values() for member in group.members}
+        before = [group for group in self._before if not any(member.path in known for member in group.members)]
+        groups = sorted([*self._now.values(), *before], key=lambda group: group.best.path)
         self._shown.found = FoundGroups(self._wish, tuple(groups), is_preview=True)
-
-    def _stored_version(self) -> object:
-        return self._shown._index.place.version(Comparisons.FILE)

@@ -14,7 +14,8 @@ import pytest
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor, plan_removal
+from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, Index, SerialExecutor, plan_removal
+from vidkin.index.duplicates import find
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.storage.opening import open_place
 
@@ -98,14 +99,56 @@ def test_groups_that_are_read_at_the_same_time_get_the_same_words(index: Index) 
     found = []
     for workers in (1, 3):
         Comparisons(open_place(index.path)).save()
-        told: list[DuplicateGroup] = []
-        groups = index.duplicates(workers=workers, on_group=told.append)
-        assert sorted(told, key=lambda group: group.best.path) == groups
+        told: list[FoundGroup] = []
+        groups = index.duplicates(workers=workers, on_found=told.append)
+        final = [found.group for found in told if found.is_final and found.group is not None]
+        assert sorted(final, key=lambda group: group.best.path) == groups
         found.append([group.to_dict() for group in groups])
     assert found[0] == found[1]
     assert [difference["kind"] for difference in found[0][0]["members"][1]["differences"]] == ["mirrored"]
     with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
         index.duplicates(workers=0)
+
+
+def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Path(index.path) / Comparisons.FILE
+    Comparisons(open_place(index.path)).save()
+    alone = index.duplicates()
+    compared = json.loads(stored.read_text(encoding="utf-8"))
+    # A look after every step, however long the last one took.
+    monkeypatch.setattr(find, "_FIRST_LOOK", 0.0)
+    monkeypatch.setattr(find, "_SHARE_OF_LOOKS", float("inf"))
+    Comparisons(open_place(index.path)).save()
+    told: list[FoundGroup | tuple[int, int]] = []
+    groups = index.duplicates(on_found=told.append, on_progress=lambda done, total: told.append((done, total)))
+    assert groups == alone
+    assert json.loads(stored.read_text(encoding="utf-8")) == compared
+    found = [each for each in told if isinstance(each, FoundGroup)]
+    assert [each.sequence for each in found] == list(range(1, len(found) + 1))
+    # The trimmed copy is found by stored features, before anything is read; nothing is promised yet.
+    first = found[0]
+    assert first.group is not None
+    assert not first.is_final
+    assert told.index(first) < len(told) / 2
+    assert {Path(each.path).stem for each in first.group.members} == {"coffee, another name", "coffee trimmed"}
+    assert first.group.savings == 0
+    # What is told last of each number is what is found.
+    last = {each.id: each for each in found}
+    assert all(each.is_final for each in last.values())
+    assert sorted((each.group for each in last.values() if each.group), key=lambda group: group.best.path) == groups
+    line = first.to_dict()
+    assert (line["id"], line["sequence"], line["is_final"]) == (first.id, 1, False)
+    assert [each["path"] for each in line["members"]] == [each.path for each in first.group.members]
+    assert FoundGroup(7, 9, True, None).to_dict() == {
+        "id": 7,
+        "sequence": 9,
+        "is_final": True,
+        "members": [],
+        "reason": "",
+        "savings": 0,
+    }
 
 
 def test_mirrored_copies_can_be_left_alone(index: Index) -> None:

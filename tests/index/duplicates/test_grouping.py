@@ -9,7 +9,7 @@ from vidkin.index import MemoryStore, VideoRecord
 from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult, relation_of
 from vidkin.index.duplicates.differences import Difference
 from vidkin.index.duplicates.find import _Pairs
-from vidkin.index.duplicates.grouping import Grouping, _Pose
+from vidkin.index.duplicates.grouping import GroupIds, Grouping, _Pose
 from vidkin.index.duplicates.heard import HeardPairs
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import SHOWS_MORE
@@ -140,3 +140,27 @@ def test_a_copy_with_borders_is_not_kept_for_what_a_look_at_it_alone_takes_for_m
         known.put("file", "film", PairResult(0.9, True, WHOLE, missing=(missing, "")))
         known.differences["file film"] = [difference.to_dict() for difference in said]
         assert pairs.missing(file, film) == lost
+
+
+def test_a_group_keeps_its_number_while_it_grows_and_gives_it_up_when_it_joins_another_one() -> None:
+    ids = GroupIds()
+
+    def assign(*groups: str) -> tuple[list[int], list[int]]:
+        return ids.assign([frozenset(group) for group in groups])
+
+    assert assign("ab") == ([1], [])
+    assert assign("cd", "abe") == ([2, 1], [])
+    # Two become one: the larger part of it stays, and the other number is never used again.
+    assert assign("abecd", "fg") == ([1, 3], [2])
+    assert assign("cd", "abe") == ([4, 1], [3])
+    # Of equal parts the earlier number stays; a group that falls apart keeps it in its larger part.
+    assert assign("cdab") == ([1], [4])
+    assert assign("c", "dab") == ([5, 1], [])
+    assert assign() == ([], [1, 5])
+
+
+def test_a_pair_that_was_not_compared_yet_neither_joins_nor_parts_two_groups() -> None:
+    """While pairs are compared: a chain is one group as far as its links are known."""
+    results = {("a", "b"): same(0.9), ("b", "c"): same(0.8)}
+    grouping = Grouping(results, lambda first, second: None, Decisions(), 0.7)
+    assert grouping.groups(["a", "b", "c"], parts=False) == [["a", "b", "c"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -25,7 +26,7 @@ from vidkin.index.duplicates.comparisons import (
 )
 from vidkin.index.duplicates.differences import Difference, look_closely, only_adds_borders
 from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
-from vidkin.index.duplicates.grouping import Grouping
+from vidkin.index.duplicates.grouping import GroupIds, Grouping
 from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pairing import PairSearch
@@ -169,6 +170,29 @@ class DuplicateGroup(Result):
         return cards_html(self.cards())
 
 
+@dataclass(frozen=True, slots=True)
+class FoundGroup(Result):
+    """A group as far as it is known while a search is at work.
+
+    Attributes:
+        id: Number of the group in this search: a later one with the same number replaces it.
+        sequence: 1, 2, 3 and so on, in the order in which groups are told.
+        is_final: Whether it stays as it is. Until then no file was read for it: its best one is that with the most
+            pixels, what was not looked at is in doubt, and members come and go.
+        group: The group; None if its files are in none, or in another one, after all.
+    """
+
+    id: int
+    sequence: int
+    is_final: bool
+    group: DuplicateGroup | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, those of the group beside the others; without a group ``members`` is empty."""
+        group = {"members": [], "reason": "", "savings": 0} if self.group is None else self.group.to_dict()
+        return {"id": self.id, "sequence": self.sequence, "is_final": self.is_final, **group}
+
+
 def _facts(member: DuplicateMember) -> str:
     return f"{member.relation}, score {member.score:.2f}{', ' + member.doubt if member.doubt else ''}"
 
@@ -205,7 +229,7 @@ def find_duplicates(
     workers: int | None = None,
     by: By = "picture",
     on_progress: Callable[[int, int], None] | None = None,
-    on_group: Callable[[DuplicateGroup], None] | None = None,
+    on_found: Callable[[FoundGroup], None] | None = None,
 ) -> list[DuplicateGroup]:
     """Find groups of copies.
 
@@ -226,7 +250,8 @@ def find_duplicates(
         workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
         by: What the score of a pair is made of. Whatever it is, only the picture makes a file removable.
         on_progress: Called with (steps done, steps in all).
-        on_group: Called with each group when its members and their roles are known.
+        on_found: Called with groups while pairs are compared, for at most a twentieth of the time, and with each group
+            when its members and their roles are known.
 
     Returns:
         Groups sorted by the path of their best copy.
@@ -247,48 +272,110 @@ def find_duplicates(
     for file in files:
         by_content.setdefault(content_of(file.record), []).append(file)
     first_files = {content: twins[0] for content, twins in by_content.items()}
-    compared = 0
-
-    def progress(done: int, total: int) -> None:
-        nonlocal compared
-        compared = total
-        if on_progress is not None:
-            on_progress(done, total)
-
-    if not known_only:
-        search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
+    lengths = {content: file.record.duration for content, file in first_files.items()}
+    pairs = _Pairs(search, decisions, threshold, scope, parts, heard, read_files)
+    contents = sorted(by_content, key=lambda content: by_content[content][0].record.path)
 
     def compare(first: str, second: str) -> PairResult:
         result = search.compare(first_files[first].record, first_files[second].record)
         return heard.result(first, second, result, (lengths[first], lengths[second]))
 
-    results = {
-        (first, second): result
-        for first, second, result in search.known.pairs()
-        if first in by_content and second in by_content and search.pairs.allows(first, second)
-    }
-    lengths = {content: file.record.duration for content, file in first_files.items()}
-    results = heard.results(results, lengths, search.pairs.allows)
-    grouping = Grouping(results, compare, decisions, threshold, lengths, search.pairs)
-    pairs = _Pairs(search, decisions, threshold, scope, parts, heard, read_files)
+    def group(compare: Callable[[str, str], PairResult | None]) -> list[list[FileRecord]]:
+        """Files of each group, by what is known of pairs, and of others by this."""
+        seen = {
+            (first, second): result
+            for first, second, result in search.known.pairs()
+            if first in by_content and second in by_content and search.pairs.allows(first, second)
+        }
+        results = heard.results(seen, lengths, search.pairs.allows)
+        grouping = Grouping(results, compare, decisions, threshold, lengths, search.pairs)
+        found = ([file for one in each for file in by_content[one]] for each in grouping.groups(contents, parts=parts))
+        return [files for files in found if any(starmap(scope.has_pair, combinations(files, 2)))]
+
+    teller = _Teller(on_found, pairs, rules, lambda: group(lambda first, second: None))
+    compared = 0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal compared
+        compared = total
+        teller.follow()
+        if on_progress is not None:
+            on_progress(done, total)
+
+    if not known_only:
+        search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
     groups = []
     try:
-        contents = grouping.groups(
-            sorted(by_content, key=lambda content: by_content[content][0].record.path), parts=parts
-        )
-        copies = [[file for content in group for file in by_content[content]] for group in contents]
-        copies = [group for group in copies if any(starmap(scope.has_pair, combinations(group, 2)))]
+        copies = group(compare)
+        numbers = teller.number(copies)
         # Closed before anything is saved, whatever ends it: no thread changes what is known meanwhile.
         with closing(_describe_groups(copies, pairs, rules, workers or processor_count())) as described:
-            for group in described:
-                groups.append(group)
-                if on_group is not None:
-                    on_group(group)
+            for number, found in zip(numbers, described, strict=True):
+                groups.append(found)
+                teller.tell(number, found, is_final=True)
                 if on_progress is not None:
                     on_progress(compared + len(groups), compared + len(copies))
     finally:
         search.known.save()
     return sorted(groups, key=lambda group: group.best.path)
+
+
+# The first look at what is known while pairs are compared comes after this many seconds, and looks take at most this
+# share of the time.
+_FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
+
+
+class _Teller:
+    """Tells groups while they are found, if anybody listens: those that changed since the last look.
+
+    Args:
+        on_found: Who is told; None is nobody.
+        pairs: Results and doubts.
+        rules: Which file of a group is the best.
+        group: The files of each group by what is known of pairs.
+    """
+
+    def __init__(
+        self,
+        on_found: Callable[[FoundGroup], None] | None,
+        pairs: _Pairs,
+        rules: Sequence[str],
+        group: Callable[[], list[list[FileRecord]]],
+    ) -> None:
+        self._on_found, self._group, self._rules = on_found, group, rules
+        # What is told meanwhile reads no file and compares nothing: the search goes on as without it.
+        self._pairs = replace(pairs, read_files=False, is_known_only=True)
+        self._ids, self._told = GroupIds(), dict[int, frozenset[str]]()
+        self._sequence = 0
+        self._next = time.monotonic() + _FIRST_LOOK
+
+    def follow(self) -> None:
+        """Tell what is known by now, if the last look is long enough ago."""
+        if self._on_found is None or time.monotonic() < self._next:
+            return
+        began = time.monotonic()
+        copies = self._group()
+        for number, files in zip(self.number(copies), copies, strict=True):
+            members = frozenset(file.record.path for file in files)
+            if self._told.get(number) != members:
+                self._told[number] = members
+                self.tell(number, _group(files, self._pairs, self._rules))
+        ended = time.monotonic()
+        self._next = ended + (ended - began) / _SHARE_OF_LOOKS
+
+    def tell(self, number: int, group: DuplicateGroup | None, *, is_final: bool = False) -> None:
+        """Tell a group by its number; None takes it back."""
+        self._sequence += 1
+        if self._on_found is not None:
+            self._on_found(FoundGroup(number, self._sequence, is_final, group))
+
+    def number(self, copies: Sequence[Sequence[FileRecord]]) -> list[int]:
+        """Numbers of the groups as they are now; those that are no more are taken back."""
+        numbers, gone = self._ids.assign([frozenset(file.record.path for file in files) for files in copies])
+        for number in gone:
+            self._told.pop(number, None)
+            self.tell(number, None, is_final=True)
+        return numbers
 
 
 def _describe_groups(
@@ -308,7 +395,7 @@ class _Pairs:
     """Results and doubts for pairs of files of a group.
 
     Several groups may ask at a time: what is known and what reads the index or the extractor is used by one at a time,
-    decoding is not.
+    decoding is not. With ``is_known_only``, nothing is compared or listened to that is not known.
     """
 
     search: PairSearch
@@ -318,6 +405,7 @@ class _Pairs:
     parts: bool
     heard: HeardPairs
     read_files: bool = True
+    is_known_only: bool = False
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -343,6 +431,9 @@ class _Pairs:
 
     def plain(self, first: FileRecord, second: FileRecord) -> PairResult:
         """The result of two contents, whatever was decided about them."""
+        if self.is_known_only:
+            known = self.search.known.get(content_of(first.record), content_of(second.record))
+            return known or PairResult(0.0)
         with self.heard.lock:
             return self.search.compare(first.record, second.record)
 
@@ -370,7 +461,12 @@ class _Pairs:
     def different_sound(self, first: FileRecord, second: FileRecord) -> str:
         """A doubt where the sound of two files has nothing in common, unless the user said that they are copies."""
         one, other = content_of(first.record), content_of(second.record)
-        return "" if self.decisions.verdict(one, other) == "match" else self.heard.difference(one, other)
+        is_sure = self.is_known_only or self.decisions.verdict(one, other) == "match"
+        return "" if is_sure else self.heard.difference(one, other)
+
+    def sound(self, first: FileRecord, second: FileRecord) -> float | None:
+        """What the sound says of two files; None where it is not known, or not asked meanwhile."""
+        return None if self.is_known_only else self.heard.score(content_of(first.record), content_of(second.record))
 
     def _is_confirmed(self, first: FileRecord, second: FileRecord, result: PairResult) -> bool:
         """Whether stored features leave no doubt, so that the files need not be read for it."""
@@ -489,7 +585,7 @@ def _find_staying(files: Sequence[FileRecord], wholes: Sequence[FileRecord], pai
         if file.record.id not in stays and pairs.decisions.prefers(file.record):
             stays[file.record.id] = "your choice"
     library = [file for file in wholes if pairs.scope.is_library(file)]
-    better = pairs.choose(lambda known: is_better(wholes, library, pairs, known))
+    better = pairs.choose(lambda known: is_better(wholes, library, pairs, known)) if pairs.read_files else None
     if better is not None:
         stays.setdefault(better[0].record.id, f"better than the copy in the library: {better[1]}")
     return stays
@@ -545,7 +641,7 @@ def _member(
         differences=differences,
         segments=result.segments,
         picture=pairs(file, reference).score,
-        sound=pairs.heard.score(content_of(record), content_of(reference.record)),
+        sound=pairs.sound(file, reference),
     )
 
 

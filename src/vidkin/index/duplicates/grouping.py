@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,7 +42,7 @@ class Grouping:
 
     Attributes:
         results: Pairs of contents -> result of their comparison, the first as the query.
-        compare: Result of a pair that is not among ``results``.
+        compare: Result of a pair that is not among ``results``; None if it is not known, and says nothing.
         decisions: Pairs that the user confirmed or rejected.
         threshold: Score from which two videos belong together.
         lengths: Content -> duration in seconds.
@@ -49,7 +50,7 @@ class Grouping:
     """
 
     results: Mapping[tuple[str, str], PairResult]
-    compare: Callable[[str, str], PairResult]
+    compare: Callable[[str, str], PairResult | None]
     decisions: Decisions
     threshold: float
     lengths: Mapping[str, float] = field(default_factory=dict)
@@ -115,10 +116,11 @@ class Grouping:
                 # Of flipped and turned copies only what was found is known: as they are, they need not look alike.
                 if self._poses[left] == turn.plus(self._poses[right]):
                     result = result or self.compare(left, right)
-                elif result is None or result.is_upright:
+                elif result is not None and result.is_upright:
                     continue
-                scores.append(result.score)
-        return sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
+                if result is not None:
+                    scores.append(result.score)
+        return not scores or sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
 
     def _join(self, first: str, second: str, turn: _Pose | None = None) -> None:
         one, other = self._home[first], self._home[second]
@@ -132,3 +134,38 @@ class Grouping:
         for content in other:
             self._home[content] = one
             self._poses[content] = (turn or _Pose()).plus(self._poses[content])
+
+
+class GroupIds:
+    """Numbers of groups that change while pairs are compared: a group keeps its number while it grows, and one that
+    joins another one gives its number up."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, frozenset[str]] = {}
+        self._last = 0
+
+    def assign(self, groups: Sequence[frozenset[str]]) -> tuple[list[int], list[int]]:
+        """The number of each group, and the numbers that are no more.
+
+        Args:
+            groups: What is in each; nothing is in two.
+        """
+        of_member = {member: number for number, members in self._groups.items() for member in members}
+        shared = [Counter(of_member[member] for member in group if member in of_member) for group in groups]
+        # Who has most in common chooses first; of equal ones the earlier number stays.
+        wishes = sorted(
+            ((-count, number, place) for place, counts in enumerate(shared) for number, count in counts.items())
+        )
+        numbers: dict[int, int] = {}
+        taken: set[int] = set()
+        for _, number, place in wishes:
+            if place not in numbers and number not in taken:
+                numbers[place] = number
+                taken.add(number)
+        for place in range(len(groups)):
+            if place not in numbers:
+                self._last += 1
+                numbers[place] = self._last
+        gone = sorted(self._groups.keys() - taken)
+        self._groups = {numbers[place]: group for place, group in enumerate(groups)}
+        return [numbers[place] for place in range(len(groups))], gone

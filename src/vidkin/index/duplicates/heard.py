@@ -51,6 +51,7 @@ class HeardPairs:
     by: By = "picture"
     lock: threading.RLock = field(default_factory=threading.RLock)
     _found: dict[ContentPair, SoundScore] = field(default_factory=dict, init=False)
+    _looked_up: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         check_by(self.by)
@@ -126,16 +127,17 @@ class HeardPairs:
         }
 
     def _find(self, contents: Collection[str]) -> list[ContentPair]:
-        """Pairs of these contents that may have one sound; each is looked up in the table of all."""
+        """Pairs of these contents that may have one sound; each is looked up in the table of all, once."""
         assert self.sound is not None  # checked above
         met: dict[str, set[str]] = {content: {content} for content in contents}
-        for content in sorted(contents):
+        for content in sorted(set(contents) - self._looked_up):
             tracks = self._tracks(content)
             for other, score in self.sound.find(tracks, list(map(piece_of, tracks)), skip=met[content]).items():
                 if other in met and score.score >= UNRELATED:
                     met[other].add(content)
                     self._found[content, other] = score
                     self.known.sounds[" ".join(sorted((content, other)))] = score.score
+        self._looked_up.update(contents)
         return list(self._found)
 
     def _tracks(self, content: str) -> Sequence[SoundFeatures]:
