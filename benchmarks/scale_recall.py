@@ -71,10 +71,11 @@ class Asked:
     target: int
 
 
-def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0) -> list[Asked]:
+def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0, *, one_side: bool = False) -> list[Asked]:
     """The queries of a half with the windows of so many videos, and of the videos to find, nearest to their vectors."""
     footage = open_footage(work)
-    whiten = fit_whitening(compose_windows(footage, next(iter(blocks(videos)))).vectors, whitening)
+    sample = compose_windows(footage, next(iter(blocks(videos)))).vectors
+    white = Whitening(sample, whitening, one_side=one_side)
     cases = [case for case in open_cases(work, half) if case.family != FAMILY_WITHOUT]
     targets = open_targets(work, half, footage)
     names = list(targets)
@@ -84,24 +85,17 @@ def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0) -> list[
         for block in blocks(videos):
             made = compose_windows(footage, block)
             columns = np.stack([made.video + block * BLOCK, made.starts, made.ends, made.views], axis=1)
-            yield whiten(made.vectors.astype(np.float32)), columns
+            yield white.windows(made.vectors.astype(np.float32)), columns
         for number, features in enumerate(targets.values()):
             windows = window_vectors(features)
             video = np.full(len(windows), videos + number)
             columns = np.stack([video, windows.starts, windows.ends, views_of(features, windows)], axis=1)
-            yield whiten(windows.vectors.astype(np.float16).astype(np.float32)), columns
+            yield white.windows(windows.vectors.astype(np.float16).astype(np.float32)), columns
 
-    looks = [
-        [
-            (whiten(vectors), times, views)
-            for vectors, times, views in (
-                query_vectors(side) for side in (case.query.plain, case.query.mirrored) if side
-            )
-        ]
-        for case in cases
-    ]
+    looks = [[query_vectors(side) for side in (case.query.plain, case.query.mirrored) if side] for case in cases]
     vectors = np.concatenate([vectors for of_case in looks for vectors, _, _ in of_case])
-    scores, columns = nearest_of(vectors, collection)
+    asked_for, offsets = white.queries(vectors)
+    scores, columns = nearest_of(asked_for, offsets, collection)
     asked, row = [], 0
     for case, of_case in zip(cases, looks, strict=True):
         found = []
@@ -117,25 +111,42 @@ def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0) -> list[
     return asked
 
 
-def fit_whitening(vectors: NDArray[np.floating], power: float) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-    """Whitening by the covariance of these vectors [N, D] to a power, 1 for all of it; of unit length again."""
-    if not power:
-        return lambda given: given
-    sample = vectors.astype(np.float64)
-    mean = sample.mean(axis=0)
-    values, directions = np.linalg.eigh(np.cov(sample.T))
-    scale = np.maximum(values, 1e-2 * values.mean()) ** (-power / 2)
-    turn = ((directions * scale) @ directions.T).astype(np.float32)
+class Whitening:
+    """Whitening by the covariance of these vectors [N, D] to a power, 1 for all of it.
 
-    def whiten(given: NDArray[np.float32]) -> NDArray[np.float32]:
-        turned = (given - mean.astype(np.float32)) @ turn
+    One side: the windows stay as they are, and a query vector q becomes C^-p (q - m), scaled so that its score with
+    itself is 1: nothing that is stored changes, but windows are not of equal length in the whitened space.
+    """
+
+    def __init__(self, vectors: NDArray[np.floating], power: float, *, one_side: bool) -> None:
+        sample = vectors.astype(np.float64)
+        self.power, self.one_side = power, one_side
+        self.mean = sample.mean(axis=0).astype(np.float32)
+        values, directions = np.linalg.eigh(np.cov(sample.T))
+        values = np.maximum(values, 1e-2 * values.mean())
+        self.turn = ((directions * values ** (-power / 2)) @ directions.T).astype(np.float32)
+
+    def windows(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Stored vectors as they are compared."""
+        if not self.power or self.one_side:
+            return vectors
+        turned = (vectors - self.mean) @ self.turn
         return turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), np.float32(1e-6))
 
-    return whiten
+    def queries(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Vectors [Q, D] of a query as they are compared, and what [Q] is taken off of each of their scores."""
+        if not self.power or not self.one_side:
+            return self.windows(vectors), np.zeros(len(vectors), np.float32)
+        centered = vectors - self.mean
+        turned = centered @ self.turn @ self.turn
+        turned /= np.maximum(np.vecdot(turned, centered), np.float32(1e-6))[:, None]
+        return turned, turned @ self.mean
 
 
 def nearest_of(
-    vectors: NDArray[np.float32], collection: Callable[[], Iterator[tuple[NDArray[np.float32], NDArray[Any]]]]
+    vectors: NDArray[np.float32],
+    offsets: NDArray[np.float32],
+    collection: Callable[[], Iterator[tuple[NDArray[np.float32], NDArray[Any]]]],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Scores [Q, MOST_NEAREST] and columns [Q, MOST_NEAREST, 4] of the nearest windows of each vector."""
     best = np.full((len(vectors), MOST_NEAREST), -1.0, np.float32)
@@ -144,7 +155,7 @@ def nearest_of(
         for first in range(0, len(windows), ROWS):
             part = windows[first : first + ROWS]
             for start in range(0, len(vectors), QUERIES):
-                scores = vectors[start : start + QUERIES] @ part.T
+                scores = vectors[start : start + QUERIES] @ part.T - offsets[start : start + QUERIES, None]
                 # Only what is above the last one so far can be among the nearest.
                 rows, found = np.nonzero(scores > best[start : start + QUERIES, -1:])
                 counts = np.bincount(rows, minlength=len(scores))
@@ -318,10 +329,11 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--videos", type=int, default=4096, help=f"strangers, a multiple of {BLOCK}")
     parser.add_argument("--whitening", type=float, default=0.0, help="power of the covariance of a block of windows")
+    parser.add_argument("--one-side", action="store_true", help="whiten the vectors of queries only")
     parser.add_argument("--only-product", action="store_true", help="before and after, without what was tried")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    asked = ask_all(given.work, given.half, given.videos, given.whitening)
+    asked = ask_all(given.work, given.half, given.videos, given.whitening, one_side=given.one_side)
     vectors = [sum(len(look.vectors) for look in one.looks) for one in asked]
     print(f"{len(asked)} queries of {np.mean(vectors):.0f} vectors, {given.videos} videos, {time.process_time():.0f} s")
     rows = []
