@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
 from scale_material import (
     BLOCK,
@@ -47,6 +48,7 @@ from vidkin.rendering.machine import describe_machine
 MOST_NEAREST = 256
 SAMPLE = 256
 ROWS, QUERIES = 1 << 14, 2048
+WHITENED_BY = ("collection", "background")
 FAMILY_WITHOUT = "turned"  # found by other vectors, `find_turned`
 SKY = "/labelled/aerial/"  # small objects in a sky, of which a window vector says little
 
@@ -71,11 +73,9 @@ class Asked:
     target: int
 
 
-def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0, *, one_side: bool = False) -> list[Asked]:
+def ask_all(work: Path, half: str, videos: int, white: Whitening) -> list[Asked]:
     """The queries of a half with the windows of so many videos, and of the videos to find, nearest to their vectors."""
     footage = open_footage(work)
-    sample = compose_windows(footage, next(iter(blocks(videos)))).vectors
-    white = Whitening(sample, whitening, one_side=one_side)
     cases = [case for case in open_cases(work, half) if case.family != FAMILY_WITHOUT]
     targets = open_targets(work, half, footage)
     names = list(targets)
@@ -109,6 +109,14 @@ def ask_all(work: Path, half: str, videos: int, whitening: float = 0.0, *, one_s
             found.append(Look(own, times, views, table, columns[rows, :, 3].astype(np.int64)))
         asked.append(Asked(case, tuple(found), videos + names.index(case.source)))
     return asked
+
+
+def whitening_sample(work: Path, of: str, videos: int) -> NDArray[np.floating]:
+    """Vectors [N, D] of the collection, or of the background photographs that each index of the extractor has."""
+    if of == "background":
+        held: NDArray[np.floating] = load_file(work / "real.vidkin" / "background.safetensors")["background"]
+        return held[:, 0]
+    return compose_windows(open_footage(work), next(iter(blocks(videos)))).vectors
 
 
 class Whitening:
@@ -329,11 +337,14 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--videos", type=int, default=4096, help=f"strangers, a multiple of {BLOCK}")
     parser.add_argument("--whitening", type=float, default=0.0, help="power of the covariance of a block of windows")
+    parser.add_argument("--of", choices=WHITENED_BY, default=WHITENED_BY[0], help="what the covariance is of")
     parser.add_argument("--one-side", action="store_true", help="whiten the vectors of queries only")
     parser.add_argument("--only-product", action="store_true", help="before and after, without what was tried")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
-    asked = ask_all(given.work, given.half, given.videos, given.whitening, one_side=given.one_side)
+    sample = whitening_sample(given.work, given.of, given.videos) if given.whitening else np.eye(2, dtype=np.float32)
+    white = Whitening(sample, given.whitening, one_side=given.one_side)
+    asked = ask_all(given.work, given.half, given.videos, white)
     vectors = [sum(len(look.vectors) for look in one.looks) for one in asked]
     print(f"{len(asked)} queries of {np.mean(vectors):.0f} vectors, {given.videos} videos, {time.process_time():.0f} s")
     rows = []
@@ -346,7 +357,7 @@ def main() -> None:
         names = [f"{one.case.name} {one.case.edit}" for one in asked]
         document = {
             "half": given.half,
-            "whitening": given.whitening,
+            "whitening": {"power": given.whitening, "of": given.of, "one side": given.one_side},
             "videos": given.videos,
             "queries": names,
             "vectors": vectors,
