@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
@@ -286,3 +288,36 @@ def test_decisions_are_listed_and_undone(own: Library, tmp_path: Path) -> None:
     assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
     outcome = run("decisions", "--index", index, "--undo", *pair, status=2)
     assert "there is no decision on these two videos" in outcome.err
+
+
+@pytest.mark.large
+def test_a_copy_with_borders_is_planned_and_one_that_shows_more_of_the_picture_is_not(tmp_path: Path) -> None:
+    """Real files: a film, the film inside a shaded border of another shape, and the take that the film was cut from."""
+    folder, kept = tmp_path / "videos", tmp_path / "videos" / "kept"
+    kept.mkdir(parents=True)
+    wide = list(pan("coffee", 64, width=400, height=300))
+    film = [frame[30:270, 40:360] for frame in wide]
+    shade = 110 - 20 * np.hypot(*(np.mgrid[:256, :256] - 128)) / 181
+    page = np.stack([shade, 0.9 * shade, 1.2 * shade], axis=-1).astype(np.uint8)
+
+    def bordered(frame: np.ndarray) -> np.ndarray:
+        made = page.copy()
+        made[68:188, 48:208] = np.asarray(Image.fromarray(frame).resize((160, 120)))
+        return made
+
+    good = {"preset": "medium", "crf": "18"}
+    encode(kept / "film.mp4", film, rate=8, options=good)
+    encode(folder / "wide.mp4", wide, rate=8, options=good)
+    encode(folder / "bordered.mp4", map(bordered, film), rate=8, options={"preset": "medium", "crf": "26"})
+    index = tmp_path / "i.vidkin"
+    run("index", folder, "--index", index, "--no-sound", "--workers", "1")
+    words = ("duplicates", "--index", index, "--keep", kept, "--plan", tmp_path / "plan.json", "--json")
+    (group,) = run(*words).json["groups"]
+    found = {Path(member["path"]).stem: member for member in group["members"]}
+    assert found["film"]["best"]
+    kinds = {name: {each["kind"] for each in member["differences"]} for name, member in found.items()}
+    assert "borders added" in kinds["bordered"]
+    assert (found["bordered"]["doubt"], found["bordered"]["is_spare"]) == ("", True)
+    assert (found["wide"]["doubt"], found["wide"]["is_spare"]) == ("shows more of the picture", False)
+    (planned,) = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["groups"]
+    assert [Path(file["path"]).name for file in planned["remove"]] == ["bordered.mp4"]
