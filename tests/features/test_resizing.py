@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from tests.support.videos import photograph
-from vidkin.features.resizing import pool_plane, resize_parts, resize_planes
+from vidkin.features.information import pool_plane, resize_parts, resize_planes
 
 
 def by_torch(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

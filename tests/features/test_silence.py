@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vidkin.features import describe
-from vidkin.features.describe import Silence
+from vidkin.features.views import Silence
 
 
 class Clock:

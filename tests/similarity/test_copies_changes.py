@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, open_scorer
-from vidkin.similarity.scorer import SCORE_REVISION, PairScore
+from vidkin.similarity.contracts import SCORE_REVISION, PairScore
 
 SIDE, VIEWS, FRAMES = 4, 17, 12
 # The whole picture, and sixteen squares of it.

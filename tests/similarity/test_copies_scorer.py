@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, background_baseline, calibrated_map
-from vidkin.similarity.scorer import BestScores, ScorerOfBest
+from vidkin.similarity.contracts import BestScores, ScorerOfBest
 
 
 def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> NDArray[np.floating]:

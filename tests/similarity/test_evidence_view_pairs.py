@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, frame_similarity
+from vidkin.similarity.contracts import BestScores
 from vidkin.similarity.evidence import (
     ComparedVideo,
     PairMaps,
@@ -17,7 +18,6 @@ from vidkin.similarity.evidence import (
     most_similar,
     similarities_from,
 )
-from vidkin.similarity.scorer import BestScores
 
 HALF = (0.0, 0.0, 0.5, 1.0)
 

@@ -16,7 +16,7 @@ from vidkin.similarity import (
     fingerprint_of_scores,
     open_scorer,
 )
-from vidkin.similarity.scorer import SCORE_REVISION
+from vidkin.similarity.contracts import SCORE_REVISION
 from vidkin.similarity.scorers import scorer_of
 
 

@@ -6,9 +6,12 @@ Names and contracts of extractors are imported here; what describes frames is im
 from typing import TYPE_CHECKING
 
 from vidkin._base.registry import lazy_names
-from vidkin.features.contracts import ClipExtractor, ClipPlan, FrameExtractor, Views
-from vidkin.features.registry import (
+from vidkin.features.contracts import (
+    ClipExtractor,
+    ClipPlan,
     ExtractorFactory,
+    FrameExtractor,
+    Views,
     absolute_name,
     available_extractors,
     default_extractor,
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
-    from vidkin.features.describe import Phase, describe_file
     from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
     from vidkin.features.information import bar_boxes, frame_information
     from vidkin.features.networks import region_max_pool
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
         DISTINCT_VIEWS,
         GRID,
         LINES_OF_PICTURE,
+        Phase,
         ViewPlan,
         check_views,
+        describe_file,
         describe_views,
         find_content_boxes,
         mirror_boxes,

@@ -14,8 +14,14 @@ from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.contracts import Turn, Views
-from vidkin.features.information import detailed_cells, information_of_share, look_at
-from vidkin.features.resizing import Edges, resize_parts, resize_planes
+from vidkin.features.information import (
+    Edges,
+    detailed_cells,
+    information_of_share,
+    look_at,
+    resize_parts,
+    resize_planes,
+)
 from vidkin.features.sessions import SquareEncoder, open_square_encoder
 from vidkin.features.views import (
     check_views,

@@ -34,7 +34,7 @@ from vidkin.models.stored import (
     weights_digest,
 )
 from vidkin.similarity import FrameFeatures, LearnedScorer, frame_similarity, temporal_chamfer
-from vidkin.similarity.frame_features import lower_median
+from vidkin.similarity.contracts import lower_median
 
 if TYPE_CHECKING:
     from vidkin.media import Frames

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         video_similarity,
         video_similarity_pairwise,
     )
+    from vidkin.similarity.contracts import WHOLE, Box, FrameFeatures, PairScore, Scorer, Segment, fingerprint_of_scores
     from vidkin.similarity.copies import CopyScorer
     from vidkin.similarity.evidence import ScoreSettings
-    from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
     from vidkin.similarity.frame_maps import (
         background_baseline,
         calibrated_map,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     )
     from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
     from vidkin.similarity.scale import EXCERPT, SURE, UNRELATED
-    from vidkin.similarity.scorer import PairScore, Scorer, fingerprint_of_scores
     from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
 else:
     __getattr__ = lazy_names(__name__)

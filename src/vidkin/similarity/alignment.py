@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.frame_features import Segment, lower_median
+from vidkin.similarity.contracts import Segment, lower_median
 from vidkin.similarity.lines import (
     PREFERENCE,
     EvidenceMap,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
+from vidkin.similarity.contracts import WHOLE, BestScores, Box, FrameFeatures, PairScore, Segment
 from vidkin.similarity.evidence import (
     MOST_KEPT,
     ROUNDING,
@@ -33,9 +34,7 @@ from vidkin.similarity.evidence import (
     split_by_changes,
     stretch_score,
 )
-from vidkin.similarity.frame_features import WHOLE, Box, FrameFeatures, Segment
 from vidkin.similarity.scale import UNRELATED
-from vidkin.similarity.scorer import BestScores, PairScore
 
 # Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5
@@ -137,7 +136,7 @@ class CopyScorer:
     def score_best(
         self, query: FrameFeatures, targets: Mapping[int, FrameFeatures], best: BestScores, *, mirrored: bool = False
     ) -> dict[int, PairScore]:
-        """Scores of the targets that can be among the best; see :class:`vidkin.similarity.scorer.ScorerOfBest`."""
+        """Scores of the targets that can be among the best; see :class:`vidkin.similarity.contracts.ScorerOfBest`."""
         side, scores = ComparedVideo(query), {}
         highest = self._most_similar(side, list(targets.values()))
         for (video, target), most in zip(targets.items(), highest, strict=True):
@@ -152,7 +151,8 @@ class CopyScorer:
     def score_parts(
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore | None]:
-        """Scores where neither picture shows the other as a whole; see :class:`vidkin.similarity.scorer.ScorerOfParts`.
+        """Scores where neither picture shows the other as a whole; see
+        :class:`vidkin.similarity.contracts.ScorerOfParts`.
 
         Every part of the query is compared with every part of the target, which are some seven hundred pairs: the few
         most promising ones are aligned, and count only if they are long and change together.
@@ -164,7 +164,8 @@ class CopyScorer:
         self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
     ) -> list[PairScore | None]:
         """Scores by what changes at once in the same regions of both pictures, however much of them is covered or
-        blended over; see :class:`vidkin.similarity.scorer.ScorerOfParts`.
+        blended over; see
+        :class:`vidkin.similarity.contracts.ScorerOfParts`.
 
         With rho the mean correlation of changes in the eight regions that agree best, from n frames:
         ``score = 1 - (1 - x g)^2`` where ``x = (rho - region_chance / sqrt(n - 1)) / region_full`` in [0, 1] and g the

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.frame_maps import content, frame_similarity
 
 # Tolerance in seconds for rounding of computed times.

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.similarity.alignment import align
-from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.contracts import FrameFeatures, PairScore, Segment
 from vidkin.similarity.frame_maps import calibrated_map, frame_similarity
 from vidkin.similarity.scale import UNRELATED
-from vidkin.similarity.scorer import PairScore
 
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""

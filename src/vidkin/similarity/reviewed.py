@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import write_text
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.frame_features import FrameFeatures
-from vidkin.similarity.scorer import PairScore, Scorer
+from vidkin.similarity.contracts import FrameFeatures, PairScore, Scorer
 from vidkin.similarity.scorers import KindScorer
 
 MEASURE_FILE = "review/measure.json"

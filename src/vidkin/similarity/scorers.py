@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.contracts import FrameFeatures, PairScore, Scorer
 from vidkin.similarity.copies import CopyScorer
 from vidkin.similarity.evidence import ScoreSettings
-from vidkin.similarity.frame_features import FrameFeatures
 from vidkin.similarity.frame_maps import frame_similarity_many
 from vidkin.similarity.learned import LEARNED
-from vidkin.similarity.scorer import PairScore, Scorer
 
 # The score of a trained model: graded, without evidence of a copy.
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity.frame_features import Segment
+from vidkin.similarity.contracts import Segment
 from vidkin.similarity.scale import SURE, UNRELATED
 
 SOUND_REVISION = 2

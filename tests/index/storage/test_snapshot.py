@@ -15,7 +15,7 @@ from tests.index.storage.test_stores import entry, record, unit
 from vidkin.index import LanceStore, VectorStore
 from vidkin.index.storage.lance import TABLES
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.snapshot import FILE, read_snapshot
+from vidkin.index.storage.plain_files import SNAPSHOT_FILE, read_snapshot
 
 QUERY = unit([1.0, 2.0, 0.0, 0.0])
 
@@ -51,7 +51,7 @@ def test_it_answers_as_the_tables_do(folder: Path) -> None:
     copy = LanceStore(open_place(folder))
     found = answers(copy)
     assert not is_open(copy)
-    (folder / FILE).unlink()
+    (folder / SNAPSHOT_FILE).unlink()
     tables = LanceStore(open_place(folder))
     assert is_open(tables)
     assert answers(tables) == found
@@ -126,7 +126,7 @@ def _flip(path: Path) -> None:
 )
 def test_a_damaged_copy_is_not_read(folder: Path, damage: Callable[[Path], object]) -> None:
     expected = answers(LanceStore(open_place(folder)))
-    damage(folder / FILE)
+    damage(folder / SNAPSHOT_FILE)
     store = LanceStore(open_place(folder))
     assert is_open(store)
     assert answers(store) == expected
@@ -140,8 +140,8 @@ def test_tables_that_were_changed_by_hand_are_read(folder: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_has_no_copy(folder: Path) -> None:
-    (folder / FILE).unlink()
-    (folder / FILE).mkdir()
+    (folder / SNAPSHOT_FILE).unlink()
+    (folder / SNAPSHOT_FILE).mkdir()
     store = LanceStore(open_place(folder))
     store.optimize()
     assert is_open(LanceStore(open_place(folder)))

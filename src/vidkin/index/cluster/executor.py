@@ -18,8 +18,8 @@ from typing import Any
 from vidkin._version import __version__
 from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
 from vidkin.features import FrameExtractor, Phase
-from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.features.sessions import check_device, set_threads
+from vidkin.features.views import HANG_TIMEOUT, Silence
 from vidkin.index.cluster.connection import check_address, connect, import_ray
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable, describe_video
 from vidkin.index.ingest.worker import Alive, Failed

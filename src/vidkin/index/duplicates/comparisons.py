@@ -25,7 +25,7 @@ _PAUSE = 20.0
 _SHARE_OF_SAVING = 0.02
 
 # Raise it when the same pair would get another doubt or missing part. A change of the score changes the state by itself
-# (`vidkin.similarity.scorer.SCORE_REVISION`).
+# (`vidkin.similarity.contracts.SCORE_REVISION`).
 _DOUBT_REVISION = 1
 
 

@@ -22,7 +22,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
-from vidkin.similarity.scorer import PromisingScorer
+from vidkin.similarity.contracts import PromisingScorer
 
 # With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3

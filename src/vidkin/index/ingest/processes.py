@@ -15,8 +15,8 @@ from typing import IO, Any
 
 from vidkin._base.blas import processor_count
 from vidkin.errors import ExtractorError, InvalidArgumentError
-from vidkin.features.describe import HANG_TIMEOUT, Silence
 from vidkin.features.sessions import check_device
+from vidkin.features.views import HANG_TIMEOUT, Silence
 from vidkin.index.ingest.executor import Described, Event, Idle, Unreadable
 from vidkin.index.ingest.worker import Alive, Channel, Failed, share_socket
 from vidkin.index.storage.manifest import WorkerSpec

@@ -24,7 +24,7 @@ from PIL import Image, ImageOps
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns, Turn
-from vidkin.features.describe import HANG_TIMEOUT, Silence
+from vidkin.features.views import HANG_TIMEOUT, Silence
 from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, find_common, weigh_features
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale, require_proven
 from vidkin.index.storage.contract import VectorStore
@@ -323,7 +323,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
 
     Args:
         work: Calls ``beat`` regularly with its current phase.
-        hang_timeout: Timeout as in :class:`~vidkin.features.describe.Silence`.
+        hang_timeout: Timeout as in :class:`~vidkin.features.views.Silence`.
 
     Raises:
         HangError: ``beat`` was not called for too long.

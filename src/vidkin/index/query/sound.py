@@ -17,7 +17,7 @@ from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import open_extractor
-from vidkin.features.describe import HANG_TIMEOUT
+from vidkin.features.views import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import HangError, Query, SearchParts, describe_query, run_watched
 from vidkin.index.query.stages import (

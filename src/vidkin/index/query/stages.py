@@ -30,7 +30,7 @@ from vidkin.similarity import (
     finds_segments,
     frame_similarity_many,
 )
-from vidkin.similarity.scorer import BestScores, ScorerOfBest, ScorerOfParts
+from vidkin.similarity.contracts import BestScores, ScorerOfBest, ScorerOfParts
 
 _MOST_QUERY_VECTORS = 64
 

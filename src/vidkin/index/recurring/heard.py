@@ -29,7 +29,7 @@ from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.sound_files import SoundSearch
-from vidkin.similarity.frame_features import FrameFeatures, Segment
+from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import Hypothesis, SoundFeatures, compare_sounds, hypotheses
 

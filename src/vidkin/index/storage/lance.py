@@ -23,11 +23,10 @@ from vidkin.index.storage.contract import (
     check_vectors,
     no_windows,
 )
-from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY, reading, writing
 from vidkin.index.storage.place import Place
+from vidkin.index.storage.plain_files import FeatureFiles, Snapshot, read_snapshot, state_of_tables, write_snapshot
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
-from vidkin.index.storage.snapshot import Snapshot, read_snapshot, state_of_tables, write_snapshot
 from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
@@ -88,7 +87,7 @@ class LanceStore:
     :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
 
     As long as the tables are as the last :meth:`optimize` or :meth:`remove` left them, reading needs only its copy
-    (:mod:`vidkin.index.storage.snapshot`); they are opened when something else is asked for, in the newest version.
+    (:mod:`vidkin.index.storage.plain_files`); they are opened when something else is asked for, in the newest version.
 
     Args:
         place: Where the store is, from :func:`vidkin.index.open_place`.
