@@ -9,6 +9,7 @@ import vidkin.index.duplicates.pairing as pairing
 from vidkin.errors import NotIndexedError
 from vidkin.features.contracts import Turn
 from vidkin.index import Entry, MemoryStore, VideoRecord, window_vectors
+from vidkin.index.duplicates import signatures
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.signatures import Signatures
@@ -63,6 +64,23 @@ def test_what_is_found_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyP
     assert list(Signatures.of(store, ids).neighbors(ids, 3)) == whole
     assert [video for video, _ in whole] == ids
     assert all(video not in near and len(near) <= 3 for video, near in whole)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_rows_of_many_blocks_are_joined_from_a_few_pieces(monkeypatch: pytest.MonkeyPatch, shape: tuple[int]) -> None:
+    """Pieces of 40 and up to 100 bytes in place of one for each block."""
+    monkeypatch.setattr(signatures, "_SMALLEST_PIECE", 40)
+    monkeypatch.setattr(signatures, "_LARGEST_PIECE", 100)
+    blocks = [
+        np.random.default_rng(size).normal(size=(size, *shape)).astype(np.float32) for size in [1, 0, 7, 30, 2] * 4
+    ]
+    rows = signatures._Rows[np.float32]()
+    for block in blocks:
+        rows.add(block)
+    assert all(piece.nbytes <= 100 for piece in rows._pieces)
+    joined = rows.join()
+    assert np.array_equal(joined, np.concatenate(blocks))
+    assert (joined.dtype, rows._pieces) == (np.float32, [])
 
 
 def test_after_a_turn_the_prediction_is_compared_with_the_others_as_they_are() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ from vidkin.index.storage.records import WindowVectors
 from vidkin.similarity import FrameFeatures
 
 # Videos whose windows are read at a time, and cosines that are held at a time.
-_VIDEOS_A_BLOCK, _MOST_COSINES = 128, 1 << 24
+_VIDEOS_A_BLOCK, _MOST_COSINES = 128, 1 << 23
+# Bytes of a piece of what is kept, at least and at most. The C library returns the memory of what is larger than 32 MiB
+# as soon as it is freed, whatever lies beside it.
+_SMALLEST_PIECE, _LARGEST_PIECE = 1 << 20, 33 << 20
+_ROWS_AT_A_TIME = 1 << 14
 # Least cosine of a candidate, as it is and after a turn. Of 840 pairs of edited copies one in a hundred was below .4 in
 # one direction; so are half of all unrelated pairs.
 _LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
@@ -93,9 +97,9 @@ class Signatures:
             NotIndexedError: A video was removed meanwhile.
         """
         ids: list[int] = []
-        means: list[NDArray[np.float32]] = []
+        means = _Rows[np.float32]()
         counts: list[int] = []
-        after: dict[Pose, list[NDArray[np.float32]]] = {turn: [] for turn in turns}
+        after: dict[Pose, _Rows[np.float32]] = {turn: _Rows() for turn in turns}
         held = None if measure is None else _HeldWindows(measure)
         for first in range(0, len(video_ids), _VIDEOS_A_BLOCK):
             block = video_ids[first : first + _VIDEOS_A_BLOCK]
@@ -106,7 +110,7 @@ class Signatures:
                 continue
             ids += [video for video, _ in read]
             parts = [_views_of(part) for _, part in read]
-            means.append(np.concatenate(parts))
+            means.add(np.concatenate(parts))
             counts += map(len, parts)
             wholes = [part.of_whole() for _, part in read]
             if held is not None:
@@ -117,15 +121,15 @@ class Signatures:
                 if predicted is None:
                     del after[turn]  # for no video, then
                     continue
-                found.append(_means_of(wholes, predicted))
+                found.add(_means_of(wholes, predicted))
                 if held is not None:
                     held.add_turned(turn, predicted)
-        views = _join(means) if means else np.zeros((0, 0), np.float32)
+        views = means.join() if ids else np.zeros((0, 0), np.float32)
         number = np.array(counts, np.int64)
         firsts = np.cumsum(number) - number
         center = views[firsts].mean(axis=0) if len(ids) else np.zeros(0, np.float32)
         _center(views, center)
-        turned = {turn: _center(np.concatenate(found), center) for turn, found in after.items() if found}
+        turned = {turn: _center(found.join(), center) for turn, found in after.items() if ids}
         rows = {video: row for row, video in enumerate(ids)}
         return cls(rows, np.array(ids, np.int64), views, firsts, turned, None if held is None else held.joined())
 
@@ -202,43 +206,41 @@ class _HeldWindows:
     def __init__(self, measure: MeasureBaseline) -> None:
         self._measure = measure
         self.nbytes = 0
-        self._parts: list[NDArray[np.int8]] = []
-        self._seconds: list[NDArray[np.float32]] = []
-        self._sizes: list[NDArray[np.int64]] = []  # windows of each view
+        self._parts, self._seconds = _Rows[np.int8](), _Rows[np.float32]()
+        self._sizes = _Rows[np.int64]()  # windows of each view
         self._views: list[int] = []  # views of each video
-        self._floors: dict[Pose | None, list[NDArray[np.float32]]] = {None: []}
-        self._wholes: dict[Pose, list[NDArray[np.int8]]] = {}
+        self._floors: dict[Pose | None, _Rows[np.float32]] = {None: _Rows()}
+        self._wholes: dict[Pose, _Rows[np.int8]] = {}
 
     def add(self, windows: Sequence[WindowVectors], wholes: Sequence[WindowVectors]) -> None:
         """Add those of some videos, and of their whole pictures alone."""
-        self._parts.append(np.concatenate([_in_bytes(part.vectors) for part in windows]))
-        self.nbytes += self._parts[-1].nbytes
         for part in windows:
+            self._parts.add(vectors := _in_bytes(part.vectors))
+            self.nbytes += vectors.nbytes
             starts = _view_starts(part)
-            self._seconds.append(np.maximum(part.ends - part.starts, 1e-3).astype(np.float32))
-            self._sizes.append(np.diff(np.append(starts, len(part))))
+            self._seconds.add(np.maximum(part.ends - part.starts, 1e-3).astype(np.float32))
+            self._sizes.add(np.diff(np.append(starts, len(part))))
             self._views.append(len(starts))
-        vectors = np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)
-        self._floors[None].append(self._measure(vectors))
+        self._floors[None].add(self._measure(np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)))
 
     def add_turned(self, turn: Pose, predicted: NDArray[np.float32]) -> None:
         """Add the whole pictures of the same videos after a turn."""
-        self._wholes.setdefault(turn, []).append(_in_bytes(predicted))
-        self._floors.setdefault(turn, []).append(self._measure(predicted))
-        self.nbytes += self._wholes[turn][-1].nbytes
+        self._wholes.setdefault(turn, _Rows()).add(_in_bytes(predicted))
+        self._floors.setdefault(turn, _Rows()).add(self._measure(predicted))
+        self.nbytes += predicted.size  # a byte a value
 
     def joined(self) -> _HeldWindows:
         """The same, ready for questions."""
-        self._all = _join(self._parts) if self._parts else np.zeros((0, 0), np.int8)
-        self._all_seconds = np.concatenate(self._seconds) if self._seconds else np.zeros(0, np.float32)
-        sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
+        has_any = bool(self._views)
+        self._all = self._parts.join() if has_any else np.zeros((0, 0), np.int8)
+        self._all_seconds = self._seconds.join() if has_any else np.zeros(0, np.float32)
+        sizes = self._sizes.join() if has_any else np.zeros(0, np.int64)
         self._window_ends = np.append(0, np.cumsum(sizes))  # [views + 1]
         self._view_ends = np.append(0, np.cumsum(np.array(self._views, np.int64)))  # [videos + 1]
         whole_sizes = sizes[self._view_ends[:-1]] if len(sizes) else sizes
         self._whole_ends = np.append(0, np.cumsum(whole_sizes))
-        self._turned = {turn: np.concatenate(parts) for turn, parts in self._wholes.items()}
-        self._all_floors = {turn: np.concatenate(parts) for turn, parts in self._floors.items() if parts}
-        self._parts, self._seconds, self._sizes, self._wholes, self._floors = [], [], [], {}, {}
+        self._turned = {turn: parts.join() for turn, parts in self._wholes.items()}
+        self._all_floors = {turn: parts.join() for turn, parts in self._floors.items() if has_any}
         return self
 
     def share(self, row: int, others: NDArray[np.int64], turn: Pose | None = None) -> NDArray[np.bool_]:
@@ -278,15 +280,40 @@ class _HeldWindows:
         return np.asarray(shared >= _LEAST_SHARED * np.maximum(whole, float(seconds.sum())))
 
 
-def _join(parts: list[NDArray[_Number]]) -> NDArray[_Number]:
-    """The rows of arrays as one; the arrays are taken from the list one by one, so that nothing is held twice."""
-    joined = np.empty((sum(map(len, parts)), parts[0].shape[1]), parts[0].dtype)
-    end = len(joined)
-    while parts:
-        part = parts.pop()
-        joined[end - len(part) : end] = part
-        end -= len(part)
-    return joined
+class _Rows(Generic[_Number]):
+    """Rows that are added block by block and kept in few large pieces: many small ones, between what is read and freed,
+    would keep the memory of all that was read."""
+
+    def __init__(self) -> None:
+        self._pieces: list[NDArray[_Number]] = []
+        self._room = 0  # rows that the last piece can still take
+        self._bytes = 0
+
+    def add(self, rows: NDArray[_Number]) -> None:
+        """Add rows [N, ...]."""
+        while len(rows):
+            if not self._room:
+                size = min(max(self._bytes, _SMALLEST_PIECE), _LARGEST_PIECE)
+                self._room = max(1, size // max(1, rows[:1].nbytes))
+                self._pieces.append(np.empty((self._room, *rows.shape[1:]), rows.dtype))
+            piece, part = self._pieces[-1], rows[: self._room]
+            first = len(piece) - self._room
+            piece[first : first + len(part)] = part
+            self._room -= len(part)
+            self._bytes += part.nbytes
+            rows = rows[len(part) :]
+
+    def join(self) -> NDArray[_Number]:
+        """All of at least one row; the pieces are freed one by one, so that nothing is held twice."""
+        self._pieces[-1] = self._pieces[-1][: len(self._pieces[-1]) - self._room]
+        joined = np.empty((sum(map(len, self._pieces)), *self._pieces[0].shape[1:]), self._pieces[0].dtype)
+        end = len(joined)
+        while self._pieces:
+            part = self._pieces.pop()
+            joined[end - len(part) : end] = part
+            end -= len(part)
+        self._room = 0
+        return joined
 
 
 def _in_bytes(vectors: NDArray[np.floating]) -> NDArray[np.int8]:
@@ -331,5 +358,8 @@ def _means(
 def _center(vectors: NDArray[np.float32], center: NDArray[np.float32]) -> NDArray[np.float32]:
     """Subtract the center and make them unit vectors, in place."""
     vectors -= center
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    for first in range(0, len(vectors), _ROWS_AT_A_TIME):
+        # The squares of all would take as much again as they do.
+        block = vectors[first : first + _ROWS_AT_A_TIME]
+        block /= np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-6)
     return vectors
