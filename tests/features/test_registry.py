@@ -13,10 +13,10 @@ import torch
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import (
     available_extractors,
+    contracts,
     default_extractor,
     open_extractor,
     register_extractor,
-    registry,
 )
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
@@ -24,7 +24,7 @@ from vidkin.similarity import FrameFeatures
 
 @pytest.fixture(autouse=True)
 def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_EXTRACTORS", copy.deepcopy(registry._EXTRACTORS))
+    monkeypatch.setattr(contracts, "_EXTRACTORS", copy.deepcopy(contracts._EXTRACTORS))
 
 
 class Brightness:

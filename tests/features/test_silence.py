@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.features import describe
+from vidkin.features import views
 from vidkin.features.views import Silence
 
 
@@ -19,7 +19,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(describe, "time", clock)
+    monkeypatch.setattr(views, "time", clock)
     return clock
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.index.helpers import Boxes, outcomes_of, units, write_videos
-from vidkin.features import registry
+from vidkin.features import contracts
 from vidkin.index import (
     Described,
     Index,
@@ -115,7 +115,7 @@ def test_scores_are_those_of_vectors_that_were_rounded_once(
     videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """(1 + cosine) / 2 of the nearest frames, in double precision, from vectors in half precision."""
-    monkeypatch.setitem(registry._EXTRACTORS._entries, "exact", open_exact)
+    monkeypatch.setitem(contracts._EXTRACTORS._entries, "exact", open_exact)
     with Index.open(tmp_path / "index", extractor="exact", create=True) as index:
         index.add(videos, executor=ProcessExecutor(WorkerSpec("exact", open_extractor=open_exact), workers=1))
         scores = {match.path: match.score for match in index.search(videos[0])}

@@ -318,7 +318,8 @@ def _product_map(blocks: _Blocks) -> AnyArray:
 def _map_without_gradient(blocks: _Blocks) -> AnyArray:
     if blocks.is_single and len(blocks.targets) == 1:
         ((_, pair),) = blocks.pairs()
-        return _contiguous(_block_similarity(*pair).T)
+        similarity = _block_similarity(*pair).T
+        return _typed(similarity, similarity.dtype)
     query, xp = blocks.query, namespace_of(blocks.query)
     kind = xp.float64 if blocks.product_type == xp.float64 else xp.float32
     result = xp.empty((query.shape[0], blocks.total), dtype=kind, device=query.device)
@@ -376,10 +377,6 @@ def _typed(values: AnyArray, kind: Any) -> AnyArray:
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values, kind)
     return values.to(kind).contiguous()
-
-
-def _contiguous(values: AnyArray) -> AnyArray:
-    return _typed(values, values.dtype)
 
 
 def _check_features(name: str, values: AnyArray, query: AnyArray, mask: AnyArray | None) -> None:

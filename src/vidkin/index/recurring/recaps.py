@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,12 +28,10 @@ _CANDIDATES, _APART = 4, 2.0
 _NEAREST = 1.6  # seconds from an end to the stored frames that may be of the shot beside it
 
 
-class RememberFit(Protocol):
-    """Returns the shot beside an end of a recap if it is known, and else finds it with ``fit``."""
-
-    def __call__(
-        self, files: tuple[str, str], edge: float, side: StretchEnd, fit: Callable[[], FittedStretch | None]
-    ) -> FittedStretch | None: ...
+RememberFit: TypeAlias = Callable[
+    [tuple[str, str], float, StretchEnd, Callable[[], FittedStretch | None]], FittedStretch | None
+]
+"""Returns the shot beside an end of a recap if it is known, and else finds it with the last argument."""
 
 
 @dataclass(frozen=True, slots=True)

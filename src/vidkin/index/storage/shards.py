@@ -68,17 +68,25 @@ class ShardedStore:
         return video_id % len(self.shards)
 
     def refresh(self) -> bool:
+        """Move every shard to its newest committed state; True if any of them changed."""
         changed = [shard.refresh() for shard in self.shards]
         return any(changed)
 
     def videos(self) -> list[VideoRecord]:
+        """The records of all shards, sorted by path as in one store."""
         records = [self._seen(at, record) for at, shard in enumerate(self.shards) for record in shard.videos()]
         return sorted(records, key=lambda record: record.path)
 
     def count(self) -> int:
+        """Number of records in all shards."""
         return sum(shard.count() for shard in self.shards)
 
     def get(self, video_id: int) -> VideoRecord:
+        """The record of a video, from the shard that its id names.
+
+        Raises:
+            NotIndexedError: There is none.
+        """
         at, own = self._own(video_id)
         try:
             return self._seen(at, self.shards[at].get(own))
@@ -86,6 +94,7 @@ class ShardedStore:
             raise NotIndexedError(f"there is no video with id {video_id} in the index") from None
 
     def find(self, path: str) -> VideoRecord | None:
+        """The record of a path; every shard is asked, as a moved file stays where it was."""
         found = ((at, shard.find(path)) for at, shard in enumerate(self.shards))
         return next((self._seen(at, record) for at, record in found if record is not None), None)
 
@@ -98,6 +107,10 @@ class ShardedStore:
         return self.append_many([Entry(record, features, windows)])[0]
 
     def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
+        """Add videos, each to the shard of its path; their records come back in the same order.
+
+        Each shard commits its own: after a crash those of some shards may be there without the others.
+        """
         check_entries(entries)
         by_shard: dict[int, list[int]] = {}
         for number, entry in enumerate(entries):
@@ -109,6 +122,11 @@ class ShardedStore:
         return [records[number] for number in range(len(entries))]
 
     def update(self, records: Sequence[VideoRecord]) -> None:
+        """Replace records; a file that moved stays in its shard.
+
+        Raises:
+            InvalidArgumentError: Another video of any shard has the path.
+        """
         by_shard: dict[int, list[VideoRecord]] = {}
         for record in records:
             at, own = self._own(self.get(record.id).id)
@@ -119,18 +137,23 @@ class ShardedStore:
             self.shards[at].update(of_shard)
 
     def read(self, video_id: int) -> FrameFeatures:
+        """The features of a video, wherever its shard is read."""
         return self.read_many([video_id])[0]
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        """The features of videos in their order; all shards read at the same time where they are on a cluster."""
         return self._collect("read_many", video_ids)
 
     def read_windows(self, video_id: int) -> WindowVectors:
+        """The windows of a video, wherever its shard is read."""
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        """The windows of videos in their order, read as by `read_many`."""
         return self._collect("read_windows_many", video_ids)
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
+        """The nearest windows of all shards, the best ``limit`` of the nearest of each."""
         queries = check_vectors(vectors, limit)
         found = self.ask("nearest", dict.fromkeys(range(len(self.shards)), (queries, limit)))
         tables = [self._global(at, found[at]) for at in sorted(found)]
@@ -144,9 +167,11 @@ class ShardedStore:
         return best
 
     def window_count(self) -> int:
+        """Number of windows in all shards."""
         return sum(shard.window_count() for shard in self.shards)
 
     def remove(self, video_ids: Iterable[int]) -> None:
+        """Remove videos, shard by shard; each shard commits once."""
         by_shard: dict[int, list[int]] = {}
         for video_id in video_ids:
             at, own = self._own(video_id)
@@ -155,12 +180,14 @@ class ShardedStore:
             self.shards[at].remove(own_ids)
 
     def recover(self) -> int:
+        """Delete what killed writers and removed videos left behind in any shard; the number of such videos."""
         removed = sum(shard.recover() for shard in self.shards)
         if self._root.needs_fence():
             self._root.note_fence()  # all shards have fenced their tables
         return removed
 
     def missing(self) -> dict[int, str]:
+        """Videos whose features or windows are missing in their shard, by id, with the cause."""
         return {
             self._seen_id(at, own): cause
             for at, shard in enumerate(self.shards)
@@ -174,10 +201,12 @@ class ShardedStore:
             self.shards[at].discard_features([own])
 
     def optimize(self) -> None:
+        """Compact the tables of every shard, and index its windows where they are many."""
         for shard in self.shards:
             shard.optimize()
 
     def close(self) -> None:
+        """Close every shard."""
         for shard in self.shards:
             shard.close()
 

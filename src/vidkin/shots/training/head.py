@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -27,18 +27,6 @@ ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 SHOT_LOSSES: tuple[ShotLoss, ...] = get_args(ShotLoss)
 
 """``radial`` has the published gradient; ``radial_detached`` has no gradient through the radius."""
-
-
-class TupleModel(Protocol):
-    """What is trained (`vidkin.models.ClipEncoder`)."""
-
-    def head(self, features: Tensor) -> Tensor:
-        """Unit vectors [B, D] of clips of features [B, T, F]."""
-        ...
-
-    def embed(self, inputs: Tensor) -> Tensor:
-        """Unit vectors [B, D] of clips of images [B, T, 3, S, S] in 0..1; needed where clips are images."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +55,7 @@ class ShotObjective:
         """Whether the loss uses critical frames."""
         return self.loss != "triplet"
 
-    def __call__(self, model: TupleModel, batch: ShotBatch) -> dict[str, Tensor]:
+    def __call__(self, model: ClipEncoder, batch: ShotBatch) -> dict[str, Tensor]:
         """Terms by name; ``loss``, their sum, is minimized.
 
         Raises:
@@ -90,7 +78,7 @@ class ShotObjective:
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
 
 
-def embed_tuples(model: TupleModel, clips: Tensor) -> tuple[Tensor, ...]:
+def embed_tuples(model: ClipEncoder, clips: Tensor) -> tuple[Tensor, ...]:
     """Embeddings of the K parts of tuples in one pass: K tensors [B, D]; several processes share the clips.
 
     Args:
