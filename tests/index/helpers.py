@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
-from vidkin.index import Described, Event, Unreadable, WorkerSpec
+from vidkin.index import Described, Event, Index, Unreadable, WorkerSpec
+from vidkin.index.storage.shards import Job, MapHere, Task
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
@@ -124,3 +125,19 @@ def outcomes_of(events: Iterable[Event]) -> dict[str, Described | Unreadable]:
     outcomes = [event for event in events if isinstance(event, Described | Unreadable)]
     assert len({event.path for event in outcomes}) == len(outcomes), "a file ended twice"
     return {event.path: event for event in outcomes}
+
+
+class Noted(MapHere):
+    """Does in this process what other machines do for an index, and notes the tasks."""
+
+    def __init__(self, index: Index, width: int = 2) -> None:
+        super().__init__(index.place, index.store, width)
+        self.tasks: list[Task] = []
+
+    @property
+    def methods(self) -> set[str]:
+        return {task.arguments[0] if task.method == "ask" else task.method for task in self.tasks}
+
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Any]:
+        self.tasks += tasks
+        return super().run(job, tasks)

@@ -15,7 +15,7 @@ from tests.web.synthetic import fill
 from vidkin.index import Index, Occurrence, RecurringGroup
 from vidkin.index.storage.decisions import Decisions
 from vidkin.web import Settings, create_app
-from vidkin.web.found_recurring import FoundRecurring, RecurringWish
+from vidkin.web.groups import FoundRecurring, RecurringWish
 from vidkin.web.site import Site
 
 pytestmark = pytest.mark.large

@@ -34,7 +34,7 @@ from vidkin.cli.options import (
     has_index,
     open_index,
 )
-from vidkin.errors import NotIndexedError
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage
 from vidkin.rendering.text import clock_range, describe_formats, find_format, print_json, write_format
 from vidkin.similarity.scale import EXCERPT
@@ -113,6 +113,8 @@ def _opened(index: str, folder: Path | None, ray: str | None) -> Iterator[tuple[
             if any(is_within(record.path, folder) for record in collection.videos()):
                 yield collection, folder
                 return
+    if ray is not None:
+        raise InvalidArgumentError(f"--ray needs videos in an index; add those of {folder} with `vidkin index` first")
     from vidkin.index import Index
 
     with tempfile.TemporaryDirectory(prefix="vidkin-") as place, Index.open(Path(place, "c"), create=True) as made:

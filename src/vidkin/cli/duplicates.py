@@ -33,6 +33,7 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     MirrorOption,
+    RayOption,
     Witness,
     check_output_path,
     goes_to_output,
@@ -131,6 +132,7 @@ def duplicates(
         ),
     ] = None,
     device: DeviceOption = "auto",
+    ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
     json_lines: Annotated[
@@ -156,7 +158,7 @@ def duplicates(
     for output in (csv_file, plan, html):
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
-    with open_index(index) as collection:
+    with open_index(index, ray=ray) as collection:
         groups = find_groups(
             collection,
             threshold,

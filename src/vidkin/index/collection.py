@@ -44,7 +44,7 @@ from vidkin.index.storage.manifest import (
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import ShardedStore
+from vidkin.index.storage.shards import Mapper, ShardedStore
 from vidkin.media.notebook import Results
 from vidkin.similarity import EXCERPT, SURE, Scorer
 
@@ -87,6 +87,7 @@ class Index:
         self.worker_spec = spec
         self._read_only = read_only
         self._ranker: Ranker | None = None
+        self._mapper: Mapper | None = None
         self._cluster: RayRanker | None = None
 
     @classmethod
@@ -427,6 +428,7 @@ class Index:
             known.place = None  # a preview writes nothing over what a search stores at the same time
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, mirrored=mirrored, sound=self._parts.sound(self.manifest))
+        search.compute_ahead(None if known_only else self._mapper, self.worker_spec)
         groups = find_duplicates(
             files,
             search,
@@ -516,7 +518,8 @@ class Index:
             records = [record for record in records if record.path in chosen]
         state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
         findings, sound = Findings.open(self.place, state) if remember else Findings(), self._parts.sound(self.manifest)
-        return Results(find_recurring_by(self._parts, self.place, records, findings, options, sound, by, on_progress))
+        parts = self._parts, self.place, records, findings, options, sound, by, on_progress, self._mapper
+        return Results(find_recurring_by(*parts))
 
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0
@@ -561,17 +564,15 @@ class Index:
         """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
         self._ranker = ranker
 
-    def on_cluster(self, address: str | None = None) -> Index:
-        """Search, cover and read on the machines of a Ray cluster until this is closed; the answers are the same.
-
-        Args:
-            address: Address of the cluster, see :class:`RayRanker`.
-        """
+    def on_cluster(self, cluster: str | RayRanker | None = None) -> Index:
+        """Search and compare on the machines of a Ray cluster until this is closed; the answers are the same.
+        ``cluster`` is its address, see :class:`RayRanker`, or a connection that others use, too, which stays open."""
         from vidkin.index.cluster.ranker import RayRanker
 
-        self._cluster = RayRanker(self.place, address=address)
-        self._cluster.attach(self.store)
-        self.rank_with(self._cluster)
+        if not isinstance(cluster, RayRanker):
+            cluster = self._cluster = RayRanker(self.place, address=cluster)
+        cluster.attach(self.store)
+        self._ranker = self._mapper = cluster
         return self
 
     def recall(

@@ -123,8 +123,7 @@ class SharedIndex:
         except queue.Empty:
             index = Index.open(self.location, read_only=True)
             if self._cluster is not None:
-                self._cluster.attach(index.store)
-                index.rank_with(self._cluster)
+                index.on_cluster(self._cluster)
         try:
             yield index
         finally:

@@ -28,7 +28,7 @@ from vidkin.rendering.recurring import (
     parts_of_file,
 )
 from vidkin.rendering.text import printable
-from vidkin.web.found_recurring import RecurringWish
+from vidkin.web.groups import RecurringWish
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.media import source_item
 from vidkin.web.site import (

@@ -27,8 +27,7 @@ from vidkin.rendering.text import clock, file_size, json_text, number, printable
 from vidkin.review import read_detector
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
-from vidkin.web.found_recurring import ShownRecurring
-from vidkin.web.groups import ShownGroups
+from vidkin.web.groups import ShownGroups, ShownRecurring
 from vidkin.web.guard import Settings
 from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane

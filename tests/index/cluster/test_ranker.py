@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,14 +21,16 @@ import pytest
 from tests.cli.conftest import run
 from tests.index.helpers import video
 from tests.support.s3_server import S3Server
-from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, RayRanker
-from vidkin.index.cluster.ranker import Shard
+from vidkin.index.cluster import ranker as ranker_module
+from vidkin.index.cluster.ranker import Shard, _Queue
+from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import ShardedStore
+from vidkin.index.storage.shards import ShardedStore, Task
 
 
 @dataclass
@@ -106,23 +111,138 @@ def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a
     clips = [Path(record.path) for record in collection.index.videos()]
     with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
         index.add(clips, workers=1)
+    stored = tmp_path / "c.vidkin" / Comparisons.FILE
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
-        here = index.search(collection.clip), index.coverage(clips[-1]), index.duplicates(parts=True, read_files=False)
+        here = index.search(collection.clip), index.coverage(clips[-1]), index.duplicates(parts=True)
+        compared, recurs = stored.read_text(), index.recurring(remember=False)
+    stored.unlink()
+    killed: list[int] = []
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         index.on_cluster()
-        there = index.search(collection.clip), index.coverage(clips[-1]), index.duplicates(parts=True, read_files=False)
         # The features are read where the shards are, and nowhere else.
         assert isinstance(index.store, ShardedStore)
-        assert isinstance(index._cluster, RayRanker)
+        ranker = index._cluster
+        assert isinstance(ranker, RayRanker)
+
+        def kill_all(done: int, total: int) -> None:
+            if not killed:
+                killed.extend(_pid_of(ranker, shard) for shard in range(3))
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+
+        there = (
+            index.search(collection.clip),
+            index.coverage(clips[-1]),
+            index.duplicates(parts=True, on_progress=kill_all),
+        )
+        compared_there, recurs_there = stored.read_text(), index.recurring(remember=False)
         for shard in range(3):
-            os.kill(_pid_of(index._cluster, shard), signal.SIGKILL)
+            os.kill(_pid_of(ranker, shard), signal.SIGKILL)
         again = index.search(collection.clip)
     assert [Path(match.path).stem for match in here[0]] == ["0", "longer"]
-    assert (there[0], there[1]) == (here[0], here[1])
-    assert [[m.path for m in group.members] for group in there[2]] == [
-        [m.path for m in group.members] for group in here[2]
-    ]
+    assert [[Path(member.path).stem for member in group.members] for group in here[2]] == [["longer", "0"]]
+    assert len(killed) == 3
+    assert there == here
+    assert (compared_there, recurs_there) == (compared, recurs)
     assert again == here[0]
+
+
+class OtherMachines:
+    """What a search uses of Ray, in this process: what is sent is copied, and a worker may die."""
+
+    def __init__(self) -> None:
+        self.dying: list[int] = []
+        self.started: list[int] = []
+        self.done: list[str] = []
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 3.0}
+
+    def remote(self, made: Any) -> Any:
+        def start(*words: Any) -> Any:
+            return OtherMachine(self, made(*pickle.loads(pickle.dumps(words))))
+
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=start))
+
+    def put(self, thing: Any) -> bytes:
+        return pickle.dumps(thing)
+
+    def get(self, answer: Any) -> Any:
+        return answer()
+
+    def wait(self, answers: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        return answers[-1:], answers[:-1]  # the last one first: results have another order than tasks
+
+    def cancel(self, answer: Any) -> None:
+        raise AssertionError("nothing is left")
+
+    def kill(self, actor: Any) -> None:
+        actor.is_dead = True
+
+
+class OtherMachine:
+    """One worker. The shard whose number is among the dying dies over its next task."""
+
+    def __init__(self, machines: OtherMachines, shard: Shard) -> None:
+        self.machines, self.shard, self.is_dead = machines, shard, False
+        machines.started.append(shard._number)
+
+    @property
+    def run(self) -> Any:
+        return SimpleNamespace(remote=self._later)
+
+    def _later(self, number: int, sent: list[bytes], method: str, arguments: tuple[Any, ...]) -> Any:
+        from ray.exceptions import RayActorError
+
+        def answer() -> Any:
+            if self.shard._number in self.machines.dying:
+                self.machines.dying.remove(self.shard._number)
+                self.is_dead = True
+            if self.is_dead:
+                raise RayActorError
+            self.machines.done.append(method)
+            given = pickle.loads(pickle.dumps(arguments))
+            return pickle.loads(pickle.dumps(self.shard.run(number, sent, method, given)))
+
+        return answer
+
+
+def test_a_search_for_duplicates_is_shared_and_survives_the_death_of_workers(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster, but for what Ray does: all that is sent is copied there and back."""
+    ray = pytest.importorskip("ray")
+    machines = OtherMachines()
+    monkeypatch.setattr(ranker_module, "connect", lambda address: nullcontext(machines))
+    monkeypatch.setattr(ray, "get", pickle.loads)  # what a worker takes the job from
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
+        index.add([record.path for record in collection.index.videos()], workers=1)
+    with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
+        here = index.duplicates(parts=True)
+    (tmp_path / "c.vidkin" / Comparisons.FILE).unlink()
+    machines.dying = [0, 2, 2]
+    with RayRanker(tmp_path / "c.vidkin") as ranker, Index.open(tmp_path / "c.vidkin", read_only=True) as index:
+        index._mapper = ranker
+        there = index.duplicates(parts=True)
+    assert [[Path(member.path).stem for member in group.members] for group in here] == [["longer", "0"]]
+    assert there == here
+    assert not machines.dying
+    assert sorted(machines.started) == [0, 0, 1, 2, 2, 2]
+    assert {"ask", "describe"} <= set(machines.done)
+
+
+def test_tasks_of_a_shard_with_much_to_do_are_done_by_others_and_those_of_the_dead_again() -> None:
+    tasks = [Task("ask", (), home=home) for home in (0, 2, 4, 1, 6)]
+    queue = _Queue([*tasks, Task("describe", (), about="/a.mp4")], 2)
+    assert [queue.take(1), queue.take(1)] == [3, 5]  # its own, then that of nobody
+    assert queue.take(1) == 4  # the last one of the other
+    assert [queue.take(0), queue.take(0)] == [0, 1]
+    queue.put_back(5, 1)
+    assert [queue.take(0), queue.take(0)] == [2, 5]
+    assert queue.take(0) is None
+    queue.put_back(5, 0)
+    with pytest.raises(ClusterError, match=r"/a\.mp4: 3 workers of the cluster died over it; check that all machines"):
+        queue.put_back(5, 0)
 
 
 def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: Any, tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.index.helpers import Noted
 from tests.support.seasons import OPENING, RATE, black, shots, still, write_season
 from tests.support.sounds import tune, write_sounds
 from tests.support.videos import Image, encode
@@ -71,6 +73,30 @@ def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(find, "try_fit", refuse)
     monkeypatch.setattr(find, "find_stretches", refuse)
     assert index.recurring() == first
+
+
+def test_what_is_compared_and_fitted_elsewhere_is_what_one_process_finds(index: Index) -> None:
+    options: list[dict[str, Any]] = [{}, {"inside": True, "shortest": 2.0}]
+    here = [index.recurring(remember=False, **each) for each in options]
+    index._mapper = mapper = Noted(index)
+    try:
+        there = [index.recurring(remember=False, **each) for each in options]
+    finally:
+        index._mapper = None
+    assert len(here[0]) == 1
+    assert there == here
+    assert mapper.methods == {"windows", "shared", "inside", "fit"}
+
+
+def test_pairs_that_need_no_look_if_the_first_are_confirmed_are_not_looked_at_ahead() -> None:
+    places = find._Places()
+    one, two = places.number("a", 0.0, 9.0), places.number("b", 0.0, 9.0)
+    guess = places.copy()
+    assert guess.needs(one, two)
+    guess.connect(one, two)
+    guess.connect(one, two)
+    assert not guess.needs(one, two)
+    assert places.needs(one, two)  # only a guess
 
 
 def test_limits_choose_groups(index: Index) -> None:

@@ -1,14 +1,19 @@
-"""Search on the machines of a Ray cluster, each of which keeps part of an index: nearest windows, and exact scores."""
+"""Search and compare on the machines of a Ray cluster, each of which keeps part of an index: nearest windows, exact
+scores, and tasks that are done where their videos are."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import logging
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from vidkin._base.blas import one_blas_thread
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError, VidkinError
+from vidkin.features.sessions import set_threads
 from vidkin.index.cluster.connection import check_address, connect
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query
@@ -19,11 +24,16 @@ from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import ShardedStore, shard_places
+from vidkin.index.storage.shards import MOST_JOBS, Job, ShardedStore, Task, shard_places
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
-# Times a shard is started within one search before it gives up.
+_logger = logging.getLogger(__name__)
+
+# Times a shard is started within one search, and a task is done again, before it gives up.
 _MOST_TRIES = 3
+# Tasks that a shard has at a time, so that it need not wait for the next one; and seconds after which a message says
+# what a search waits for.
+_TASKS_A_SHARD, _PATIENCE = 2, 60.0
 
 # Least share of a processor that a shard reserves, if there are more shards than processors.
 _LEAST_SHARE = 0.01
@@ -47,7 +57,10 @@ class RayRanker:
             index.rank_with(ranker)
             index.search("clip.mp4")
 
-    :meth:`vidkin.Index.on_cluster` does this until the index is closed.
+    :meth:`vidkin.Index.on_cluster` does this until the index is closed. It is a
+    :class:`~vidkin.index.storage.shards.Mapper` as well: searches for duplicates and for what recurs have their tasks
+    done by the actors, each by the one that keeps a video of it, or by whoever has nothing to do. What an actor had to
+    do when it died is done again.
 
     Args:
         place: Where the index is.
@@ -87,6 +100,9 @@ class RayRanker:
         count = stored or shards or int(processors)
         self._share = min(1.0, max(_LEAST_SHARE, processors / count))
         self._actors = [self._start(shard) for shard in range(count)]
+        # Jobs that are known to the actors, by what names them there; the last ones.
+        self._jobs: OrderedDict[int, tuple[Job, Any]] = OrderedDict()
+        self._count_of_jobs = 0
 
     def attach(self, store: VectorStore) -> None:
         """Have the shards of a store read where the actors are; does nothing to a store without shards."""
@@ -113,6 +129,72 @@ class RayRanker:
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Call a reading method of the stores of several shards, see :data:`~vidkin.index.storage.shards.Ask`."""
         return self._call("read", {shard: (method, given) for shard, given in arguments.items()})
+
+    @property
+    def width(self) -> int:
+        """Number of tasks that are done at the same time."""
+        return len(self._actors)
+
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Any]:
+        """The results of tasks, see :class:`~vidkin.index.storage.shards.Mapper`."""
+        if not tasks:
+            return
+        number, sent = self._send(job)
+        queue = _Queue(tasks, len(self._actors))
+        running: dict[Any, tuple[int, Any, int]] = {}
+        results: dict[int, Any] = {}
+        following = 0
+        try:
+            while following < len(tasks):
+                busy = Counter(shard for shard, _, _ in running.values())
+                for shard, actor in enumerate(self._actors):
+                    while busy[shard] < _TASKS_A_SHARD and (place := queue.take(shard)) is not None:
+                        task = tasks[place]
+                        # In a list, it is read when it is needed, and not for each task.
+                        answer = actor.run.remote(number, [sent], task.method, task.arguments)
+                        running[answer] = shard, actor, place
+                        busy[shard] += 1
+                ready, _ = self._ray.wait(list(running), timeout=_PATIENCE)
+                if not ready:
+                    _logger.warning("waiting for the machines of the Ray cluster (`ray status` shows what they do)")
+                for answer in ready:
+                    shard, actor, place = running.pop(answer)
+                    if self._receive(answer, shard, actor, results, place):
+                        queue.put_back(place, shard)
+                while following in results:
+                    yield results.pop(following)
+                    following += 1
+        finally:
+            for answer in running:  # of a search that ends early: what has not begun need not begin
+                self._ray.cancel(answer)
+
+    def _receive(self, answer: Any, shard: int, actor: Any, results: dict[int, Any], place: int) -> bool:
+        """Take the result of a task; whether it is to be done again, as who did it died."""
+        from ray.exceptions import RayError
+
+        try:
+            result = self._ray.get(answer)
+        except RayError as error:
+            _logger.debug("a shard died while it worked on a task: %s", error)
+            self._replace(shard, actor)
+            return True
+        if isinstance(result, VidkinError):
+            raise result
+        results[place] = result
+        return False
+
+    def _send(self, job: Job) -> tuple[int, Any]:
+        """The number of a job, and what the actors get it from."""
+        with self._lock:
+            for number, (known, sent) in self._jobs.items():
+                if known is job:
+                    return number, sent
+            self._count_of_jobs += 1
+            sent = self._ray.put(job)
+            self._jobs[self._count_of_jobs] = job, sent
+            while len(self._jobs) > MOST_JOBS:
+                self._jobs.popitem(last=False)
+            return self._count_of_jobs, sent
 
     def close(self) -> None:
         """Shut down the shards."""
@@ -166,6 +248,39 @@ class RayRanker:
                 self._actors[shard] = self._start(shard)
 
 
+@dataclass
+class _Queue:
+    """Tasks that wait, each for the shard of its video; those of none, or of a shard that has more, for any."""
+
+    tasks: Sequence[Task]
+    shards: int
+    waiting: list[deque[int]] = field(init=False)
+    tries: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.waiting = [deque() for _ in range(self.shards + 1)]
+        for place, task in enumerate(self.tasks):
+            self.waiting[-1 if task.home is None else task.home % self.shards].append(place)
+
+    def take(self, shard: int) -> int | None:
+        """The place of a task for a shard: one of its own, one of nobody, or the last one of who has most to do."""
+        for own in (self.waiting[shard], self.waiting[-1]):
+            if own:
+                return own.popleft()
+        longest = max(self.waiting, key=len)
+        return longest.pop() if longest else None
+
+    def put_back(self, place: int, shard: int) -> None:
+        """Have a task done again whose shard died, first of all."""
+        self.tries[place] += 1
+        if self.tries[place] >= _MOST_TRIES:
+            raise ClusterError(
+                f"{self.tasks[place].about or 'a task'}: {_MOST_TRIES} workers of the cluster died over it; check that "
+                "all machines see the index and the videos, with enough memory; finished work is saved"
+            )
+        self.waiting[-1].appendleft(place)
+
+
 # Part of an index, kept by the process that searches it.
 
 
@@ -185,6 +300,29 @@ class Shard:
         self._most_bytes = most_bytes
         self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
         self._bytes = 0
+        self._place = place
+        self._whole: VectorStore | None = self._store if number is None else None
+        self._workers: OrderedDict[int, Any] = OrderedDict()
+
+    @one_blas_thread()
+    def run(self, number: int, job: Sequence[Any], method: str, arguments: tuple[Any, ...]) -> Any:
+        """The result of a task of a job, whose object this gets when it sees the number for the first time; errors are
+        returned."""
+        try:
+            if number not in self._workers:
+                import ray
+
+                set_threads(1)
+                # A pair may have its other video in another shard.
+                if self._whole is None:
+                    self._whole = ShardedStore(self._place, self._shards)
+                self._whole.refresh()
+                self._workers[number] = ray.get(job[0]).start(self._place, self._whole)
+                while len(self._workers) > MOST_JOBS:
+                    self._workers.popitem(last=False)
+            return getattr(self._workers[number], method)(*arguments)
+        except VidkinError as error:
+            return error
 
     def score(
         self, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from vidkin._base.values import LONG_JSON_LIMITS, parse_json
@@ -162,6 +163,26 @@ class Comparisons:
         if result.score < UNRELATED:
             result = replace(result, segments=())
         self._pairs[_key(first, second)] = result.swapped() if second < first else result
+
+    def part(self, contents: Iterable[str]) -> Comparisons:
+        """What is known of some contents and their pairs but for the choices of the best, without a place."""
+        part = Comparisons(None, self.state)
+        for first, second in combinations(sorted(set(contents)), 2):
+            if (result := self._pairs.get((first, second))) is not None:
+                part._pairs[first, second] = result
+            for key in (f"{first} {second}", f"{second} {first}"):
+                if key in self.differences:
+                    part.differences[key] = self.differences[key]
+                if key in self.sounds:
+                    part.sounds[key] = self.sounds[key]
+        return part
+
+    def merge(self, part: Comparisons) -> None:
+        """Remember what a part of these knows."""
+        self._pairs |= part._pairs
+        self.keepers |= part.keepers
+        self.differences |= part.differences
+        self.sounds |= part.sounds
 
     def pairs(self) -> Iterator[tuple[str, str, PairResult]]:
         """All results, sorted by content."""

@@ -17,6 +17,7 @@ from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import (
     WHOLE,
+    Comparisons,
     FileRecord,
     PairResult,
     Relation,
@@ -29,18 +30,22 @@ from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_seg
 from vidkin.index.duplicates.grouping import GroupIds, Grouping
 from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
+from vidkin.index.duplicates.pair_scores import GroupJob, PairJob, PairScores, ScoresAhead
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import SHOWS_MORE, find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.query.sound import By
 from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
+from vidkin.index.storage.shards import Mapper, Task
+from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import SURE, Segment
+from vidkin.similarity.sound import SoundScore
 
 _logger = logging.getLogger(__name__)
-
 _Chosen = TypeVar("_Chosen")
+_Known = tuple[Comparisons, dict[tuple[str, str], SoundScore]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +202,13 @@ def _facts(member: DuplicateMember) -> str:
     return f"{member.relation}, score {member.score:.2f}{', ' + member.doubt if member.doubt else ''}"
 
 
-# Groups of copies over a whole index, without comparing all pairs.
-
-
 # Seconds of a copy that the best one may lack: a twentieth of its length, but between one and ten.
 _LACKING_SHARE = 0.05
-
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
-
 # By how much a flipped or turned copy must score more than another one as it is.
 _CLEARLY_BETTER = 0.15
-
 NOT_WHOLE = "not a whole copy"
 """Doubt about an excerpt where only whole copies are looked for: it is not removed."""
-
 # Doubt in a pair of which no file was read yet.
 _NOT_CHECKED = "not checked yet"
 
@@ -383,11 +381,44 @@ def _describe_groups(
 ) -> Generator[DuplicateGroup, None, None]:
     """The groups in their order. Most of the time goes to decoders, which work beside each other in threads."""
     # Reading a file again with the extractor is not divided: a preview, which reads none, needs no threads.
+    if pairs.read_files and (scores := pairs.search.scores).mapper is not None and scores.job is not None:
+        yield from _describe_elsewhere(copies, pairs, rules, scores.job, scores.mapper)
+        return
     if workers == 1 or not pairs.read_files or len(copies) < 2:
         yield from (_group(files, pairs, rules) for files in copies)
         return
     with ThreadPoolExecutor(min(workers, len(copies)), thread_name_prefix="vidkin duplicates") as pool:
         yield from pool.map(lambda files: _group(files, pairs, rules), copies)
+
+
+def _describe_elsewhere(
+    copies: Sequence[Sequence[FileRecord]], pairs: _Pairs, rules: Sequence[str], scores: PairJob, mapper: Mapper
+) -> Generator[DuplicateGroup, None, None]:
+    """The groups in their order, each from wherever there is time to read its files; what that found is remembered."""
+    known, heard = pairs.search.known, pairs.heard
+    settings = dict(known.keepers), rules, heard.by, pairs.decisions, pairs.threshold, pairs.scope, pairs.parts
+    job, tasks = GroupJob(scores, heard.sound is not None, _describe_there, settings), []
+    for files, contents in ((files, {content_of(file.record) for file in files}) for files in copies):
+        words = files, (known.part(contents), heard.found_of(contents))
+        tasks += [Task("describe", words, about=files[0].record.path)]
+    for group, found in mapper.run(job, tasks):
+        known.merge(found)
+        known.save_now_and_then()
+        yield group
+
+
+def _describe_there(
+    scores: PairScores, sound: SoundSearch | None, settings: tuple[Any, ...], files: Sequence[FileRecord], known: _Known
+) -> tuple[DuplicateGroup, Comparisons]:
+    """A group of these files, and what is known of them then; its choices of the best are only the new ones."""
+    (keepers, rules, by, decisions, threshold, scope, parts), (compared, found) = settings, known
+    compared.keepers = dict(keepers)
+    search = PairSearch(scores.store, scores.common, scores.scorer, compared, scores.readings, sound=sound)
+    search.scores = ScoresAhead(scores)
+    heard = HeardPairs(sound, compared, by, found=found)
+    group = _group(files, _Pairs(search, decisions, threshold, scope, parts, heard), rules)
+    compared.keepers = {key: compared.keepers[key] for key in compared.keepers.keys() - keepers.keys()}
+    return group, compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,3 +169,34 @@ class GroupIds:
         gone = sorted(self._groups.keys() - taken)
         self._groups = {numbers[place]: group for place, group in enumerate(groups)}
         return [numbers[place] for place in range(len(groups))], gone
+
+
+# Contents that belong together for certain, while pairs are compared.
+
+
+class Families:
+    """Contents that belong together for certain, each family with a name: one of its contents."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+
+    def name(self, content: str) -> str:
+        """Name of a content's family; its own if it is alone."""
+        while (parent := self._parents.setdefault(content, content)) != content:
+            # Half the way to the name, so that the next look is shorter.
+            self._parents[content] = content = self._parents[parent]
+        return content
+
+    def join(self, first: str, second: str) -> None:
+        """Make one family of two."""
+        one, other = self.pair(first, second)
+        self._parents[other] = one
+
+    def pair(self, first: str, second: str) -> tuple[str, str]:
+        """Names of the families of two contents, in one order; equal if they are in one."""
+        return in_order(self.name(first), self.name(second))
+
+
+def in_order(first: str, second: str) -> tuple[str, str]:
+    """The two names in one order, whichever comes first."""
+    return (first, second) if first <= second else (second, first)

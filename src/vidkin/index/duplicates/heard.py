@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 import numpy as np
 
@@ -44,13 +45,14 @@ class HeardPairs:
         known: Receives the scores.
         by: What the score of a pair is made of.
         lock: Held while ``known`` is changed or stored; several groups may ask at a time.
+        found: What was found by the sound, by contents in the order in which they were compared.
     """
 
     sound: SoundSearch | None
     known: Comparisons
     by: By = "picture"
     lock: threading.RLock = field(default_factory=threading.RLock)
-    _found: dict[ContentPair, SoundScore] = field(default_factory=dict, init=False)
+    found: dict[ContentPair, SoundScore] = field(default_factory=dict)
     _looked_up: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +78,11 @@ class HeardPairs:
                 self.known.sounds[key] = score
         return score
 
+    def found_of(self, contents: Iterable[str]) -> dict[ContentPair, SoundScore]:
+        """What was found of pairs of these contents."""
+        pairs = permutations(contents, 2) if self.found else ()
+        return {pair: self.found[pair] for pair in pairs if pair in self.found}
+
     def difference(self, first: str, second: str) -> str:
         """A doubt where the sound of two contents has nothing in common; empty otherwise. The same sound lifts no
         doubt: one song under two takes makes them no copies."""
@@ -100,7 +107,7 @@ class HeardPairs:
         heard = self.score(first, second) or 0.0
         if self.by == "both" or seen.score >= heard:
             return replace(seen, score=score_by(self.by, seen.score, heard))
-        found = self._found.get((first, second)) or self._compare(first, second)
+        found = self.found.get((first, second)) or self._compare(first, second)
         return seen if found is None else _as_result(found, lengths)
 
     def results(
@@ -135,10 +142,10 @@ class HeardPairs:
             for other, score in self.sound.find(tracks, list(map(piece_of, tracks)), skip=met[content]).items():
                 if other in met and score.score >= UNRELATED:
                     met[other].add(content)
-                    self._found[content, other] = score
+                    self.found[content, other] = score
                     self.known.sounds[" ".join(sorted((content, other)))] = score.score
         self._looked_up.update(contents)
-        return list(self._found)
+        return list(self.found)
 
     def _tracks(self, content: str) -> Sequence[SoundFeatures]:
         assert self.sound is not None  # checked above

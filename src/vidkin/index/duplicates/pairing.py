@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import cast
-
-import numpy as np
+from functools import partial
+from itertools import chain, islice
 
 from vidkin.errors import NotIndexedError
-from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of, relation_of
+from vidkin.index.duplicates.grouping import Families, in_order
+from vidkin.index.duplicates.pair_scores import (
+    SURE_AS_STORED,
+    PairJob,
+    PairScores,
+    Reading,
+    ScoresAhead,
+    predict,
+    result_of,
+    turn_of,
+)
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.duplicates.signatures import Pose, Signatures
-from vidkin.index.query.common import CommonFrames, weigh_features
+from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings
-from vidkin.index.query.stages import find_candidates, score_pair, swap_sides
-from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, say_turned
+from vidkin.index.query.stages import find_candidates
+from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.shards import Mapper, Task
 from vidkin.index.storage.sound_files import SoundSearch
-from vidkin.similarity import FrameFeatures, PairScore, Scorer
+from vidkin.similarity import FrameFeatures, Scorer
 from vidkin.similarity.contracts import PromisingScorer
+
+_WithNear = tuple[VideoRecord, list[VideoRecord] | None]
 
 # With stored features true copies may score as little as this, as they were sampled at other moments.
 _DOUBTFUL = 0.3
-# Below this score in one direction, a pair is not scored in the other: of 180 pairs 82 were below, and none of them
-# reached .21 there.
-_UNLIKE = 0.05
-# From this score and this share of the shorter video on, a finer reading makes no visible difference.
-_SURE = 0.97
+# Share of the shorter video from which on, with a score of SURE_AS_STORED, a finer reading makes no visible difference.
 _SHOWN_WHOLE = 0.95
 # A pair this far above the threshold of groups, shown nearly whole on both sides, stays what it is however finely it is
 # read.
 _CLEAR = 0.15
-# Least share of the longer video that two copies as a whole can have in common, by `PromisingScorer.promise`; and least
-# share of the shorter one, or of two seconds, for a part. None of 1,104 copies as a whole was below, and one of 2,900
-# pairs that share anything.
-_LEAST_OF_WHOLE, _LEAST_OF_PART = 0.04, 0.06
-_SECONDS_OF_PART = 2.0
 # A pair of which less is shown, by stored features, is no copy as a whole however finely it is read.
 _MAYBE_WHOLE = 0.4
 # With how many files of one family a family is compared: one that was cropped may look less like the other.
@@ -63,31 +68,8 @@ _LEAST_PREDICTED = 0.2
 _MOST_READINGS = 5
 # Times the number of neighbors up to which is searched for those in scope.
 _MOST_WIDENED = 16
-# Bytes of features that are held, in single precision.
-_MOST_HELD = 128 << 20
-
-
-class Families:
-    """Contents that belong together for certain, each family with a name: one of its contents."""
-
-    def __init__(self) -> None:
-        self._parents: dict[str, str] = {}
-
-    def name(self, content: str) -> str:
-        """Name of a content's family; its own if it is alone."""
-        while (parent := self._parents.setdefault(content, content)) != content:
-            # Half the way to the name, so that the next look is shorter.
-            self._parents[content] = content = self._parents[parent]
-        return content
-
-    def join(self, first: str, second: str) -> None:
-        """Make one family of two."""
-        one, other = self.pair(first, second)
-        self._parents[other] = one
-
-    def pair(self, first: str, second: str) -> tuple[str, str]:
-        """Names of the families of two contents, in one order; equal if they are in one."""
-        return in_order(self.name(first), self.name(second))
+# Videos whose comparisons are asked for ahead, and pairs that are read ahead, for each process that computes them.
+_VIDEOS_AHEAD, _READINGS_AHEAD = 8, 2
 
 
 @dataclass(slots=True)
@@ -115,12 +97,11 @@ class PairSearch:
     neighbors: int = 20
     pairs: PairScope = field(default_factory=PairScope)
     sound: SoundSearch | None = None
-    _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
-    _held_bytes: int = field(default=0, init=False)
+    scores: ScoresAhead = field(init=False)
     _flips: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
     _predicted: set[str] = field(default_factory=set, init=False)
     # The most promising pair of two families of which one may be turned, its score as predicted, and the degrees.
-    _turns: dict[tuple[str, str], tuple[float, _Reading]] = field(default_factory=dict, init=False)
+    _turns: dict[tuple[str, str], tuple[float, Reading]] = field(default_factory=dict, init=False)
     _families: Families = field(default_factory=Families, init=False)
     _met: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
     _unlike: set[tuple[str, str]] = field(default_factory=set, init=False)
@@ -128,6 +109,21 @@ class PairSearch:
     _all_ask: bool = field(default=False, init=False)
     # What all videos show on average, if so many are looked up that this is less work.
     _signatures: Signatures | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.scores = ScoresAhead(PairScores(self.store, self.common, self.scorer, self.readings))
+
+    def compute_ahead(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
+        """Have a mapper compute what will be asked; None computes everything here, when it is asked.
+
+        Args:
+            mapper: Computes ahead.
+            spec: What opens the extractor there.
+        """
+        if mapper is not None and self.readings is not None:
+            readings = self.readings
+            parts = readings.calibration, spec, readings.extractor.fingerprint, readings.rate
+            self.scores = ScoresAhead(self.scores.here, mapper, PairJob(self.common, self.scorer, *parts))
 
     def run(
         self,
@@ -177,17 +173,23 @@ class PairSearch:
                 on_progress(done, total)
 
         try:
-            for record, near in self._in_blocks(searching, by_content):
+            for record, near in self._ahead(
+                self._in_blocks(searching, by_content), partial(self._ask_compare, by_content)
+            ):
                 if self._search(record, by_content, threshold, near):
                     searched.add([content_of(record)])
                     wholes.add([content_of(record)])
                 advance()
-            for record, near in self._in_blocks(turning, by_content, "mirrored"):
+            for record, near in self._ahead(
+                self._in_blocks(turning, by_content, "mirrored"), partial(self._ask_flips, by_content)
+            ):
                 if self._search_flipped(record, by_content, threshold, near):
                     flipped.add([content_of(record)])
                 advance()
             for turn in _TURNS:
-                for record, near in self._in_blocks(rotating, by_content, turn):
+                for record, near in self._ahead(
+                    self._in_blocks(rotating, by_content, turn), partial(self._ask_turns, by_content, turn)
+                ):
                     self._search_turned(record, by_content, turn, near)
                     if turn == _TURNS[-1]:
                         advance()
@@ -197,7 +199,9 @@ class PairSearch:
             tried = Counter(
                 self._families.pair(first, second) for first, second, result in self.known.pairs() if result.fine
             )
-            for reading in doubtful:
+            for place, reading in enumerate(doubtful):
+                if self.scores.width:
+                    self._read_ahead(doubtful, place, threshold, tried)
                 self._settle(reading, threshold, tried)
                 advance()
             # Only now: a pair that was not read is found again by the next run.
@@ -206,6 +210,7 @@ class PairSearch:
             for lookups, asked in ((searched, searching), (flipped, turning), (turned, rotating)):
                 lookups.settle(by_content, map(content_of, asked))
         finally:
+            self.scores.forget()
             self.known.save()
 
     def compare(self, first: VideoRecord, second: VideoRecord) -> PairResult:
@@ -213,7 +218,7 @@ class PairSearch:
         contents = content_of(first), content_of(second)
         result = self.known.get(*contents)
         if result is None:
-            self._compare_many(first, [second])
+            self.known.put(*contents, self.scores.score(first, second))
             # As the next run gets it, to the last digit: what depends on it is stored, too.
             result = self.known.get(*contents)
             assert result is not None
@@ -225,7 +230,7 @@ class PairSearch:
         is_stored = self._is_stored_finely(first, second) and not result.mirrored
         if self.readings is None or result.fine or is_stored:
             return result
-        self._refine(_Reading(first, second, 3 if result.mirrored else 0), 0.0)
+        self._refine(Reading(first, second, 3 if result.mirrored else 0), 0.0)
         return self.compare(first, second)
 
     def find_flipped(self, first: VideoRecord, second: VideoRecord, threshold: float) -> PairResult:
@@ -237,11 +242,11 @@ class PairSearch:
         one, other = self.stored([first, second])
         predicted = self.readings.predict_turned(one, "mirrored")
         if predicted is not None:
-            found = _result(self.scorer.score(predicted, [other], mirrored=True)[0], predicted, other)
+            found = result_of(self.scorer.score(predicted, [other], mirrored=True)[0], predicted, other)
             if is_clear(found, threshold) and result.score <= found.score - _PREDICTED_LESS:
                 self.known.put(content_of(first), content_of(second), found)
                 return self.compare(first, second)
-        self._refine(_Reading(first, second, 3), 0.0)
+        self._refine(Reading(first, second, 3), 0.0)
         return self.compare(first, second)
 
     def find_turned(
@@ -252,7 +257,7 @@ class PairSearch:
         result = self.compare(first, second)
         if self.readings is None or result.fine or not result.is_upright:
             return result
-        self._refine_turned(_Reading(first, second, int(mirrored), degrees))
+        self._refine(Reading(first, second, int(mirrored), degrees), 0.0)
         found = self.compare(first, second)
         if not found.turned:
             # It was looked at; what is known of the pair as it is stays.
@@ -265,17 +270,7 @@ class PairSearch:
         Raises:
             NotIndexedError: One of them was removed meanwhile.
         """
-        missing = [record for record in records if record.id not in self._held]
-        found = {record.id: self._held[record.id] for record in records if record.id in self._held}
-        for record, features in zip(missing, self.store.read_many([each.id for each in missing]), strict=True):
-            weighed = weigh_features(features, self.common, record.duration)
-            self._held[record.id] = found[record.id] = weighed
-            self._held_bytes += _bytes_of(weighed)
-        for record in records:
-            self._held.move_to_end(record.id)
-        while self._held_bytes > _MOST_HELD and len(self._held) > 1:
-            self._held_bytes -= _bytes_of(self._held.popitem(last=False)[1])
-        return [found[record.id] for record in records]
+        return self.scores.stored(records)
 
     def _join(self, first: str, second: str) -> None:
         """Make one family of two, unless every pair must speak for itself as others are out of scope."""
@@ -304,7 +299,7 @@ class PairSearch:
             # What two videos share is only foreseen for a scorer that compares pictures as single vectors.
             can_foresee = isinstance(self.scorer, PromisingScorer) and self.readings.has_single_vectors
             measure = self.readings.measure_baseline if can_foresee else None
-            return Signatures.of(self.store, ids, self._predict, turns, measure)
+            return Signatures.of(self.store, ids, partial(predict, self.readings), turns, measure)
         except NotIndexedError:
             self.store.refresh()
             return None
@@ -318,7 +313,12 @@ class PairSearch:
             return
         by_id = {record.id: record for record in others.values()}
         count = max(1, self.neighbors // _FEWER_JOINED) if turn is None else _TURNED_JOINED
-        found = self._signatures.neighbors([record.id for record in records], count, turn=turn, both=not self._all_ask)
+        ids, both = [record.id for record in records], not self._all_ask
+        if self.scores.mapper is None:
+            found = self._signatures.neighbors(ids, count, turn=turn, both=both)
+        else:
+            tasks = [Task("neighbors_of", (block, count, turn, both)) for block in self._signatures.blocks(ids)]
+            found = chain.from_iterable(self.scores.mapper.run(self._signatures, tasks))
         for video, near in found:
             yield by_id[video], [by_id[other] for other in near]
 
@@ -333,7 +333,7 @@ class PairSearch:
         for _ in range(_MOST_READINGS):
             try:
                 if neighbors is None:
-                    neighbors = self._neighbors(self._query(self._weighed(record)), record, others)
+                    neighbors = self._look_up(record, others)
                 self._compare_neighbors(record, neighbors, threshold)
             except NotIndexedError:
                 # It, or one of those nearest to it, was removed by another process meanwhile.
@@ -347,57 +347,31 @@ class PairSearch:
         """Compare a video with those of its neighbors that can be copies and whose family it has not met."""
         content = content_of(record)
         pairs = {content_of(other): in_order(content, content_of(other)) for other in neighbors}
-        neighbors = [
-            other
-            for other in neighbors
-            if self.known.get(content, content_of(other)) is None and pairs[content_of(other)] not in self._unlike
-        ]
+        neighbors = [other for other in neighbors if self._is_unknown(*pairs[content_of(other)])]
         if not neighbors:
             return  # of hundreds of videos most have none: nothing is read for them
-        one = self._weighed(record)
         met = []
-        for other, promises in zip(neighbors, self._promise(one, self.stored(neighbors)), strict=True):
+        for other, promises in zip(neighbors, self.scores.promises(record, neighbors, self.parts), strict=True):
             if promises:
                 met.append(other)
             else:
                 self._unlike.add(pairs[content_of(other)])
         for other in met:
-            families = self._families.pair(content, content_of(other))
-            # Those of one family are compared when one of them is chosen to be kept.
-            if families[0] == families[1] or self._met[families] >= _MOST_OF_FAMILY:
+            if not self._is_unknown(*pairs[content_of(other)]):
                 continue
-            self._compare_many(record, [other])
-            result = self.known.get(content, content_of(other))
-            if result is not None and self._is_final(record, other, result, threshold):
+            result = self.scores.score(record, other)
+            self.known.put(content, content_of(other), result)
+            if self._is_final(record, other, result, threshold):
                 self._join(content, content_of(other))
             else:
-                self._met[families] += 1
+                self._met[self._families.pair(content, content_of(other))] += 1
 
-    def _promise(self, one: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[bool]:
-        """Whether each target can be a copy of the video, or share a part with it, in the eyes of the scorer."""
-        if not isinstance(self.scorer, PromisingScorer):
-            return [True] * len(targets)
-        promising = []
-        for target, seconds in zip(targets, self.scorer.promise(one, targets).tolist(), strict=True):
-            lengths = sorted(float(side.information.sum()) * side.period for side in (one, target))
-            if self.parts:
-                promising.append(seconds >= _LEAST_OF_PART * min(_SECONDS_OF_PART, lengths[0]))
-            else:
-                promising.append(seconds >= _LEAST_OF_WHOLE * lengths[1])
-        return promising
-
-    def _compare_many(self, record: VideoRecord, others: Sequence[VideoRecord]) -> None:
-        """Compare a video with others by stored features, where that is not known yet."""
-        content = content_of(record)
-        others = [other for other in others if self.known.get(content, content_of(other)) is None]
-        one, targets = self._weighed(record), self.stored(others)
-        for other, target, score in zip(others, targets, self.scorer.score(one, targets), strict=True):
-            best = score
-            # As in score_pair: the other direction may find a line that this one misses by a frame. Where hardly
-            # anything is similar, there is none.
-            if _UNLIKE <= score.score < _SURE:
-                best = max(score, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
-            self.known.put(content, content_of(other), _result(best, one, target))
+    def _is_unknown(self, first: str, second: str) -> bool:
+        """Whether it is still to be found out if two contents, in their order, are copies. Those of one family are
+        compared when one of them is chosen to be kept."""
+        families = self._families.pair(first, second)
+        is_met = families[0] == families[1] or self._met[families] >= _MOST_OF_FAMILY
+        return not (is_met or (first, second) in self._unlike or self.known.get(first, second) is not None)
 
     def _search_flipped(
         self,
@@ -419,34 +393,40 @@ class PairSearch:
             self._predicted.add(content)  # whatever it shows flipped, no other video is like it
             return False
         try:
-            predicted = self.readings.predict_turned(self._weighed(record), "mirrored")
-            features = self.readings.flipped(record) if predicted is None else predicted
-            if features is None:
-                return False
+            look = None
             if near is None:
-                near = self._other_families(content, self._neighbors(self._query(features), record, others))
-            neighbors, targets = near, self.stored(near)
+                image, look = self._mirror_image(record)
+                if image is None:
+                    return False
+                near = self._other_families(content, self._neighbors(self._query(image), record, others))
+            flips = self.scores.flips(record, near, look, self.parts)
         except NotIndexedError:
             self.store.refresh()
             return False
-        alike = [place for place, promises in enumerate(self._promise(features, targets)) if promises]
-        scores = self.scorer.score(features, [targets[place] for place in alike], mirrored=True)
-        for place, score in zip(alike, scores, strict=True):
-            other = neighbors[place]
+        if flips is None:
+            return False
+        is_predicted, results = flips
+        for other, found in zip(near, results, strict=True):
             result = self.known.get(content, content_of(other))
             known = 0.0 if result is None else result.score
-            if score.score < _DOUBTFUL:
+            if found is None or found.score < _DOUBTFUL:
                 continue
             # Takes of one scene look alike either way; a mirrored copy is more similar when flipped.
-            if predicted is not None:
+            if is_predicted:
                 # A pair that is in one group as it is needs no other reason.
-                if known < min(threshold, score.score + _PREDICTED_LESS):
-                    self._keep_flip(record, other, _result(score, features, targets[place]), known, threshold)
-            elif score.score > known:
-                self.known.put(content, content_of(other), _result(score, features, targets[place], fine=False))
-        if predicted is not None:
+                if known < min(threshold, found.score + _PREDICTED_LESS):
+                    self._keep_flip(record, other, found, known, threshold)
+            elif found.score > known:
+                self.known.put(content, content_of(other), found)
+        if is_predicted:
             self._predicted.add(content)
-        return predicted is None
+        return not is_predicted
+
+    def _mirror_image(self, record: VideoRecord) -> tuple[FrameFeatures | None, FrameFeatures | None]:
+        """The mirror image of a video, if it can be told; and the same if its file was read for it."""
+        predicted = self.scores.predict_flipped(record)
+        look = self.scores.flipped_look(record) if predicted is None else None
+        return (look if predicted is None else predicted), look
 
     def _other_families(self, content: str, near: Sequence[VideoRecord]) -> list[VideoRecord]:
         """Those of other families than a video, of which no flip is known either."""
@@ -474,42 +454,28 @@ class PairSearch:
         """Compare whole pictures of a video after a turn, as they are predicted, with its neighbors: pairs that may
         match are noted, the best of each two families."""
         assert self.readings is not None  # as for mirrored copies
-        content, (degrees, flipped) = content_of(record), _turn_of(turn)
+        content, (degrees, flipped) = content_of(record), turn_of(turn)
         if self._families.name(content) != content:
             return  # one of a family is enough
         unsure = None if near is None else self._maybe_turned(content, near)
         if unsure is not None and not unsure:
             return  # before anything is read: so it is for most of hundreds of videos
         try:
-            weighed = self._weighed(record)
-            told = np.flatnonzero(weighed.information > 0)
-            seen = self._predict(weighed.frames(told), turn) if len(told) else None
-            if seen is None:
-                return
-            predicted = self.readings.calibration.calibrate(seen)
             if unsure is None:
+                predicted = self.scores.predict_turned(record, turn)
+                if predicted is None:
+                    return
                 unsure = self._maybe_turned(content, self._neighbors(Query(predicted), record, others))
-            targets = [target.views([0]) for target in self.stored(unsure)]
+            results = self.scores.turns(record, turn, unsure, self.parts)
         except NotIndexedError:
             self.store.refresh()
             return
-        alike = [place for place, promises in enumerate(self._promise(predicted, targets)) if promises]
-        scores = self.scorer.score(predicted, [targets[place] for place in alike], mirrored=flipped)
-        for place, score in zip(alike, scores, strict=True):
-            other = unsure[place]
+        for other, found in zip(unsure, results, strict=True):
             families = self._families.pair(content, content_of(other))
-            if score.score < _LEAST_PREDICTED or score.score <= self._turns.get(families, (0.0,))[0]:
+            if found is None or found.score < _LEAST_PREDICTED or found.score <= self._turns.get(families, (0.0,))[0]:
                 continue
-            covered = _result(score, predicted, targets[place]).covered
-            if self.parts or min(covered) >= _MAYBE_WHOLE:
-                self._turns[families] = score.score, _Reading(record, other, int(flipped), degrees)
-
-    def _predict(self, features: FrameFeatures, pose: Pose) -> FrameFeatures | None:
-        """About what would be seen in whole pictures in a pose, without a baseline; None if unknown."""
-        assert self.readings is not None  # else nothing is predicted
-        turn, *flip = pose.split(", ")
-        seen = self.readings.predict(features, cast(Turn, turn))
-        return self.readings.predict(seen, "mirrored") if flip and seen is not None else seen
+            if self.parts or min(found.covered) >= _MAYBE_WHOLE:
+                self._turns[families] = found.score, Reading(record, other, int(flipped), degrees)
 
     def _maybe_turned(self, content: str, near: Sequence[VideoRecord]) -> list[VideoRecord]:
         """Those of other families than a video that are not known to be like it as it is."""
@@ -540,14 +506,14 @@ class PairSearch:
                 return found[: self.neighbors]
             count *= 4
 
-    def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[_Reading]:
+    def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[Reading]:
         """Pairs to read again if their families are not one by then, the most promising of each family first."""
         if self.readings is None:
             return []
-        doubtful: dict[tuple[str, str], tuple[float, _Reading]] = {}
+        doubtful: dict[tuple[str, str], tuple[float, Reading]] = {}
         flips = Counter(content for pair in self._flips for content in pair)
         for (first, second), score in self._flips.items():
-            reading = _Reading(others[first], others[second], (flips[first] < flips[second]) + 1)
+            reading = Reading(others[first], others[second], (flips[first] < flips[second]) + 1)
             doubtful[first, second] = score, reading
         floor = min(_DOUBTFUL, threshold / 2)
         for first, second, result in self.known.pairs():
@@ -557,13 +523,13 @@ class PairSearch:
                 continue
             one, other = others[first], others[second]
             # Frames of an excerpt fall between those of the film, so stored features may miss part of the match.
-            is_sure = result.score >= _SURE and max(result.covered) >= _SHOWN_WHOLE
+            is_sure = result.score >= SURE_AS_STORED and max(result.covered) >= _SHOWN_WHOLE
             if is_clear(result, threshold) or not (self.parts or min(result.covered) >= _MAYBE_WHOLE):
                 continue
             if result.mirrored:
-                doubtful.setdefault((first, second), (result.score, _Reading(one, other, 3)))
+                doubtful.setdefault((first, second), (result.score, Reading(one, other, 3)))
             elif not (self._is_stored_finely(one, other) or is_sure):
-                doubtful.setdefault((first, second), (result.score, _Reading(one, other, 0)))
+                doubtful.setdefault((first, second), (result.score, Reading(one, other, 0)))
         for score, reading in self._turns.values():
             pair = in_order(content_of(reading.first), content_of(reading.second))
             doubtful.setdefault(pair, (score, reading))
@@ -577,11 +543,11 @@ class PairSearch:
             for pair in sorted(doubtful, key=lambda pair: (connected.name(pair[0]), -doubtful[pair][0], pair))
         ]
 
-    def _settle(self, reading: _Reading, threshold: float, tried: Counter[tuple[str, str]]) -> None:
+    def _settle(self, reading: Reading, threshold: float, tried: Counter[tuple[str, str]]) -> None:
         """Read a pair again, unless its families are one already or were found to be two."""
         first, second = content_of(reading.first), content_of(reading.second)
         families = self._families.pair(first, second)
-        if families[0] == families[1] or tried[families] >= _MOST_OF_FAMILY:
+        if not self._is_open(reading, tried):
             return
         self._refine(reading, threshold)
         result = self.known.get(first, second)
@@ -590,108 +556,109 @@ class PairSearch:
         else:
             tried[families] += 1
 
-    def _refine(self, reading: _Reading, threshold: float) -> None:
+    def _refine(self, reading: Reading, threshold: float) -> None:
+        """Read a pair; a turned one counts if its score is clearly higher than as it is."""
         assert self.readings is not None  # else no pair is doubtful
-        if reading.turned:
-            self._refine_turned(reading)
-            return
-        sides = reading.flipped
-        try:
-            score, one, other = self._read(reading, sides)
-            if sides in (1, 2) and score.score < threshold:
-                # As in `vidkin match`: a crop may be found from one side and missed from the other.
-                score, one, other = self._read(reading, 3)
-        except NotIndexedError:
+        result = self.scores.read(reading, threshold)
+        if result is None:
             return  # removed by another process meanwhile
-        result = _result(score, one.plain, other.plain, fine=True)
-        self.known.put(content_of(reading.first), content_of(reading.second), result)
-
-    def _refine_turned(self, reading: _Reading) -> None:
-        """Read the first video of a pair turned; its result counts if it is clearly better than as it is."""
-        assert self.readings is not None  # else nothing is turned
         first, second = content_of(reading.first), content_of(reading.second)
-        try:
-            flipped = reading.flipped != 0
-            query = self.readings.turned(reading.first, reading.turned, mirrored=flipped)
-            other = self.readings.finest(reading.second).plain
-        except NotIndexedError:
-            return  # removed by another process meanwhile
-        one = None if query is None else query.mirrored if flipped else query.plain
-        if one is None:
+        if reading.turned:
+            known = self.known.get(first, second)
+            if result.score <= (0.0 if known is None else known.score) + TURN_MARGIN:
+                return
+        self.known.put(first, second, result)
+
+    # What is asked next, computed ahead where there is a mapper: a little more than what one process asks, as what the
+    # pairs of a block say is not known yet.
+
+    def _ahead(self, videos: Iterator[_WithNear], ask: Callable[[list[_WithNear]], None]) -> Iterator[_WithNear]:
+        """The same videos, block by block, when what will be asked of those of a block has been computed."""
+        if not self.scores.width:
+            yield from videos
             return
-        forth = self.scorer.score(one, [other], mirrored=flipped)[0]
-        back = swap_sides(self.scorer.score(other, [one], mirrored=flipped)[0])
-        best = max(forth, back, key=lambda score: score.score)
-        known = self.known.get(first, second)
-        if best.score > (0.0 if known is None else known.score) + TURN_MARGIN:
-            result = _result(say_turned(best, reading.turned), one, other, fine=True)
-            self.known.put(first, second, result)
+        while block := list(islice(videos, _VIDEOS_AHEAD * self.scores.width)):
+            self.scores.forget()
+            ask(block)
+            yield from block
 
-    def _read(self, reading: _Reading, sides: int) -> tuple[PairScore, Query, Query]:
-        assert self.readings is not None
-        one = self.readings.finest(reading.first, mirrored=bool(sides & 1))
-        other = self.readings.finest(reading.second, mirrored=bool(sides & 2))
-        return score_pair(one, other, self.scorer), one, other
+    def _ask_compare(self, others: dict[str, VideoRecord], block: list[_WithNear]) -> None:
+        """Have videos compared with their neighbors, which are looked up here if they are not known."""
+        asked: list[tuple[VideoRecord, list[VideoRecord]]] = []
+        seen: set[tuple[str, str]] = set()
+        for place, (record, near) in enumerate(block):
+            with suppress(NotIndexedError):  # it is noticed again when it is its turn
+                if near is None:
+                    near = self._look_up(record, others)
+                    block[place] = record, near
+            pairs = {in_order(content_of(record), content_of(other)): other for other in near or ()}
+            new = {pair: other for pair, other in pairs.items() if pair not in seen and self._is_unknown(*pair)}
+            seen.update(new)
+            asked.append((record, list(new.values())))
+        self.scores.ask_compare(asked, self.parts)
 
-    def _weighed(self, record: VideoRecord) -> FrameFeatures:
-        return self.stored([record])[0]
+    def _ask_flips(self, others: dict[str, VideoRecord], block: list[_WithNear]) -> None:
+        """Have the mirror images of videos compared with their neighbors."""
+        self.scores.ask_flipped_looks([record for record, near in block if near is None and self._is_first(record)])
+        asked: list[tuple[VideoRecord, list[VideoRecord], FrameFeatures | None]] = []
+        for place, (record, near) in enumerate(block):
+            if not self._is_first(record):
+                continue
+            look = None
+            with suppress(NotIndexedError):
+                if near is None:
+                    image, look = self._mirror_image(record)
+                    near = None if image is None else self._neighbors(self._query(image), record, others)
+                    block[place] = record, near
+            asked.append((record, self._other_families(content_of(record), near or ()), look))
+        self.scores.ask_flips(asked, self.parts)
 
+    def _ask_turns(self, others: dict[str, VideoRecord], turn: Pose, block: list[_WithNear]) -> None:
+        """Have videos compared with their neighbors after a turn."""
+        asked: list[tuple[VideoRecord, list[VideoRecord]]] = []
+        for place, (record, near) in enumerate(block):
+            if not self._is_first(record):
+                continue
+            with suppress(NotIndexedError):
+                if near is None and (predicted := self.scores.predict_turned(record, turn)) is not None:
+                    near = self._neighbors(Query(predicted), record, others)
+                    block[place] = record, near
+            asked.append((record, self._maybe_turned(content_of(record), near or ())))
+        self.scores.ask_turns(asked, turn, self.parts)
 
-def _turn_of(pose: Pose) -> tuple[int, bool]:
-    """Degrees clockwise, and whether the picture is flipped afterwards, of "turned 90, mirrored" and the like."""
-    turn, *flip = pose.split(", ")
-    return int(turn.split()[1]), bool(flip)
+    def _read_ahead(
+        self, readings: Sequence[Reading], place: int, threshold: float, tried: Counter[tuple[str, str]]
+    ) -> None:
+        """Have this pair and the next ones read, unless that is done: those of which none makes another one needless
+        if it turns out to be copies."""
+        if not self._is_open(readings[place], tried) or self.scores.has_read(readings[place]):
+            return
+        most, joined = _READINGS_AHEAD * self.scores.width, Families()
+        asked: list[Reading] = []
+        for reading in readings[place:]:
+            if len(asked) == most:
+                break
+            one, other = joined.pair(*self._families.pair(content_of(reading.first), content_of(reading.second)))
+            if one != other and self._is_open(reading, tried) and not self.scores.has_read(reading):
+                asked.append(reading)
+                joined.join(one, other)
+        self.scores.ask_readings(asked, threshold)
 
+    def _look_up(self, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
+        """The neighbors of a video as it is."""
+        return self._neighbors(self._query(self.stored([record])[0]), record, others)
 
-def in_order(first: str, second: str) -> tuple[str, str]:
-    """The two names in one order, whichever comes first."""
-    return (first, second) if first <= second else (second, first)
+    def _is_first(self, record: VideoRecord) -> bool:
+        """Whether a video is the one of its family that is looked up flipped and turned."""
+        content = content_of(record)
+        return self._families.name(content) == content
+
+    def _is_open(self, reading: Reading, tried: Counter[tuple[str, str]]) -> bool:
+        """Whether a pair is still to be read: its families are neither one nor known to be two."""
+        families = self._families.pair(content_of(reading.first), content_of(reading.second))
+        return families[0] != families[1] and tried[families] < _MOST_OF_FAMILY
 
 
 def is_clear(result: PairResult, threshold: float) -> bool:
     """Whether a finer reading would leave this pair above the threshold of groups."""
     return result.score >= threshold + _CLEAR and min(result.covered) >= _SHOWN_WHOLE
-
-
-def _bytes_of(features: FrameFeatures) -> int:
-    """What held features take: scoring keeps the views of short videos a second time."""
-    return 2 * features.values.nbytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A pair to read again.
-
-    Attributes:
-        first, second: The videos.
-        flipped: Which of them to flip as well: 0 none, 1 the first, 2 the second, 3 both.
-        turned: Degrees by which the first is turned clockwise, in place of the other readings, and then flipped if
-            ``flipped`` is 1.
-    """
-
-    first: VideoRecord
-    second: VideoRecord
-    flipped: int
-    turned: int = 0
-
-
-def _result(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
-    covered = (
-        _covered(first, [(segment.query_start, segment.query_end) for segment in score.segments]),
-        _covered(second, [(segment.target_start, segment.target_end) for segment in score.segments]),
-    )
-    return PairResult(min(1.0, max(0.0, score.score)), fine, covered, score.segments)
-
-
-def _covered(features: FrameFeatures, spans: list[tuple[float, float]]) -> float:
-    """Share of the informative frames that lie in one of these ranges of seconds."""
-    weights = features.information.astype(np.float64)
-    total = float(weights.sum())
-    if total <= 0:
-        return 0.0
-    # A frame stands for half a period on both sides of it.
-    reach = 0.49 * features.period
-    seen = np.zeros(len(features), np.bool_)
-    for start, end in spans:
-        seen |= (features.timestamps >= start - reach) & (features.timestamps <= end + reach)
-    return min(1.0, float(weights[seen].sum()) / total)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import WindowVectors
 from vidkin.similarity import FrameFeatures
 
@@ -26,6 +27,8 @@ _VIDEOS_A_BLOCK, _MOST_COSINES = 128, 1 << 23
 # as soon as it is freed, whatever lies beside it.
 _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 20, 33 << 20
 _ROWS_AT_A_TIME = 1 << 14
+# About as many videos are looked up by one task.
+_ROWS_A_TASK = 256
 # Least cosine of a candidate, as it is and after a turn. Of 840 pairs of edited copies one in a hundred was below .4 in
 # one direction; so are half of all unrelated pairs.
 _LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
@@ -147,9 +150,8 @@ class Signatures:
             both: Also compare their views with the whole pictures of the others, which else is left to the others.
         """
         wholes = self.views[self.firsts] if turn is None else self.turned.get(turn)
-        step = max(1, _MOST_COSINES // max(1, len(self.views)))
-        for first in range(0, len(video_ids), step):
-            block = video_ids[first : first + step]
+        for first in range(0, len(video_ids), self._step):
+            block = video_ids[first : first + self._step]
             rows = np.array([self.rows[video] for video in block if video in self.rows], np.int64)
             if wholes is None or not len(rows):
                 yield from ((video, []) for video in block)
@@ -165,6 +167,26 @@ class Signatures:
             best = zip(rows.tolist(), self._best(alike, count, least), strict=True)
             found = {int(self.ids[row]): self._sharing(row, near, turn, both=both) for row, near in best}
             yield from ((video, found.get(video, [])) for video in block)
+
+    def start(self, place: Place, store: VectorStore) -> Signatures:
+        """Themselves: they are a :class:`~vidkin.index.storage.shards.Job` that finds neighbors anywhere."""
+        return self
+
+    def blocks(self, video_ids: Sequence[int]) -> Iterator[Sequence[int]]:
+        """The videos in parts for :meth:`neighbors_of`, which compares the same arrays for all parts as for all."""
+        size = self._step * max(1, _ROWS_A_TASK // self._step)
+        yield from (video_ids[first : first + size] for first in range(0, len(video_ids), size))
+
+    def neighbors_of(
+        self, video_ids: Sequence[int], count: int, turn: Pose | None, both: bool
+    ) -> list[tuple[int, list[int]]]:
+        """:meth:`neighbors` of one part."""
+        return list(self.neighbors(video_ids, count, turn=turn, both=both))
+
+    @property
+    def _step(self) -> int:
+        """Videos that are compared with all others at a time."""
+        return max(1, _MOST_COSINES // max(1, len(self.views)))
 
     def _sharing(self, row: int, near: NDArray[np.int64], turn: Pose | None, *, both: bool) -> list[int]:
         """Ids of those rows that may share a part of their length with a video."""
@@ -241,6 +263,7 @@ class _HeldWindows:
         self._whole_ends = np.append(0, np.cumsum(whole_sizes))
         self._turned = {turn: parts.join() for turn, parts in self._wholes.items()}
         self._all_floors = {turn: parts.join() for turn, parts in self._floors.items() if has_any}
+        del self._measure  # it holds the store, which other processes have themselves
         return self
 
     def share(self, row: int, others: NDArray[np.int64], turn: Pose | None = None) -> NDArray[np.bool_]:

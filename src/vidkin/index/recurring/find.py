@@ -18,11 +18,21 @@ from vidkin.index.recurring.clips import Clips
 from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit, try_fit_copy
 from vidkin.index.recurring.groups import Occurrence, RecurringGroup, SharedByFiles, build_groups, natural_order
 from vidkin.index.recurring.recaps import RecapShots
-from vidkin.index.recurring.stretches import SHORTEST, RoughStretch, Track, Tracks, WindowTable, find_stretches
+from vidkin.index.recurring.stretches import (
+    SHORTEST,
+    RoughStretch,
+    StretchJob,
+    Track,
+    Tracks,
+    WindowTable,
+    find_stretches,
+    find_stretches_inside,
+)
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.shards import Mapper, Task
 
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +58,11 @@ _ONE_LENGTH = 0.1
 # looked at.
 _AHEAD = 32
 
+# So many ends are looked for ahead by each process that does.
+_FITS_AHEAD = 4
+
 _SharedPair = tuple[str, str, RoughStretch]
+_Shared = tuple[str, list[tuple[str, list[RoughStretch]]]]
 
 
 @dataclass(slots=True)
@@ -252,6 +266,7 @@ def find_recurring(
     options: RecurringOptions,
     *,
     on_progress: Callable[[int, int], None] | None = None,
+    mapper: Mapper | None = None,
 ) -> list[RecurringGroup]:
     """Find what recurs in videos.
 
@@ -261,6 +276,7 @@ def find_recurring(
         findings: Receives what was found; known pairs are not compared again.
         options: What is looked for.
         on_progress: Called with (steps done, steps in all).
+        mapper: Compares videos and finds ends where it wants; None does all in this process.
 
     Returns:
         The groups; those of whole copies last.
@@ -270,7 +286,7 @@ def find_recurring(
         by_content.setdefault(content_of(record), []).append(record)
     videos = {content: same[0] for content, same in by_content.items()}
     clips = Clips()
-    search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress, clips)
+    search = _StretchSearch(videos, Tracks(store), store, findings, options.inside, on_progress, clips, mapper)
     try:
         with clips:
             search.compare()
@@ -305,6 +321,9 @@ class _StretchSearch:
     inside: bool
     on_progress: Callable[[int, int], None] | None
     clips: Clips
+    mapper: Mapper | None = None
+    _job: StretchJob = field(default_factory=StretchJob)
+    _fits: dict[_SharedPair, FittedStretch | None] = field(default_factory=dict)
     _done: int = 0
     _total: int = 0
 
@@ -313,45 +332,65 @@ class _StretchSearch:
         searched = self.findings.searched_inside if self.inside else self.findings.begin(self.videos)
         new = [content for content in self.videos if content not in searched]
         self._total = 2 * len(new)
-        if self.inside:
-            for content in new:
-                track = self._track(content)
-                if track is not None:
-                    self._compare_inside(content, track)
-                searched.add(content)
-                self._advance()
-            return
-        if not new:
-            return
+        compared = (
+            self._compare_here(searched, new)
+            if self.mapper is None
+            else self._compare_elsewhere(searched, new, self.mapper)
+        )
+        for content, shared in compared:
+            for other, stretches in shared:
+                if stretches:
+                    self.findings.put(content, other, stretches)
+            searched.add(content)
+            self._advance()
+
+    def _compare_here(self, searched: set[str], new: Sequence[str]) -> Iterator[_Shared]:
+        """New videos, and what each shares with those that are known and with those before it; inside, with itself."""
         table: WindowTable | None = None
         numbered: list[str] = []
+        known = [] if self.inside else [each for each in self.videos if each in searched]
         # Known videos are only in the table; a new one is compared with all that are in it.
-        for content in [*(each for each in self.videos if each in searched), *new]:
+        for content in [*known, *new] if new else ():
             track = self._track(content)
+            if self.inside:
+                yield content, [] if track is None else [(content, find_stretches_inside(track))]
+                continue
             if track is None:
                 continue
             if table is None:
                 table = WindowTable(track.vectors.shape[1])
             if content not in searched:
-                for number, times, others in table.votes(track).by_video():
-                    other = self._track(numbered[number])
-                    stretches = [] if other is None else find_stretches(track, other, times, others)
-                    if stretches:
-                        self.findings.put(content, numbered[number], stretches)
-                searched.add(content)
-                self._advance()
+                voted = ((numbered[number], votes) for number, *votes in table.votes(track).by_video())
+                others = ((name, self._track(name), votes) for name, votes in voted)
+                yield content, [(name, find_stretches(track, other, *votes)) for name, other, votes in others if other]
             table.add(len(numbered), track)
             numbered.append(content)
 
-    def _compare_inside(self, content: str, track: Track) -> None:
-        table = WindowTable(track.vectors.shape[1])
-        table.add(0, track)
-        for _, times, others in table.votes(track).by_video():
-            # Each pair of places once, and none with itself.
-            later = others - times > SHORTEST
-            stretches = find_stretches(track, track, times[later], others[later])
-            if stretches:
-                self.findings.put(content, content, stretches)
+    def _compare_elsewhere(self, searched: set[str], new: Sequence[str], mapper: Mapper) -> Iterator[_Shared]:
+        """The same, each video where its features are; only the windows of all come here."""
+        if not new:
+            return
+        names = [*new] if self.inside else [*(each for each in self.videos if each in searched), *new]
+        records = [self.videos[content] for content in names]
+        if self.inside:
+            found = mapper.run(StretchJob(), [Task("inside", (one,), one.id, one.path) for one in records])
+            yield from ((content, [(content, stretches)]) for content, stretches in zip(names, found, strict=True))
+            return
+        tracks = mapper.run(StretchJob(), [Task("windows", (one,), one.id, one.path) for one in records])
+        present = [(content, track) for content, track in zip(names, tracks, strict=True) if track is not None]
+        if not present:
+            return
+        table, counts = WindowTable(present[0][1].windows.shape[1]), []
+        for number, (_, track) in enumerate(present):
+            counts.append(table.count)
+            table.add(number, track)
+        numbered = [content for content, _ in present]
+        job = StretchJob(table, counts, [self.videos[content] for content in numbered])
+        asked = [(number, content) for number, content in enumerate(numbered) if content not in searched]
+        tasks = [Task("shared", (number,), self.videos[name].id, self.videos[name].path) for number, name in asked]
+        for (_, content), shared in zip(asked, mapper.run(job, tasks), strict=True):
+            if shared is not None:
+                yield content, [(numbered[number], stretches) for number, stretches in shared]
 
     def _track(self, content: str) -> Track | None:
         try:
@@ -425,10 +464,14 @@ class _StretchSearch:
         links = []
         for begin in range(0, len(pairs), _AHEAD):
             middle, end = begin + _AHEAD, begin + 2 * _AHEAD
-            self._read_ahead(pairs[middle if begin else 0 : end], numbers[middle if begin else 0 : end], places)
-            for (first, second, stretch), both in zip(pairs[begin:middle], numbers[begin:middle], strict=True):
+            if self.mapper is None:
+                self._read_ahead(pairs[middle if begin else 0 : end], numbers[middle if begin else 0 : end], places)
+            for place, pair in enumerate(pairs[begin:middle], start=begin):
+                both = numbers[place]
                 if places.needs(*both):
-                    link = self._link(first, second, stretch)
+                    if self.mapper is not None:
+                        self._fit_ahead(pairs[place:end], numbers[place:end], places, self.mapper)
+                    link = self._link(*pair)
                     if link is None:
                         places.refuse(*both)
                     else:
@@ -448,9 +491,33 @@ class _StretchSearch:
 
     def _link(self, first: str, second: str, stretch: RoughStretch) -> SharedByFiles | None:
         """A stretch with its exact ends; None if the pictures differ."""
-        records = self.videos[first], self.videos[second]
-        link = self.findings.link(first, second, stretch, partial(try_fit, self.clips, *records, stretch))
+        records, pair = (self.videos[first], self.videos[second]), (first, second, stretch)
+
+        def fit() -> FittedStretch | None:
+            return self._fits.pop(pair) if pair in self._fits else try_fit(self.clips, *records, stretch)
+
+        link = self.findings.link(*pair, fit)
         return None if link is None else SharedByFiles(records[0].path, records[1].path, link)
+
+    def _fit_ahead(
+        self, pairs: Sequence[_SharedPair], numbers: Sequence[tuple[int, int]], places: _Places, mapper: Mapper
+    ) -> None:
+        """Have the ends of the next pairs found, unless those of the first are: of the pairs that will be needed if
+        the pictures confirm all before them."""
+        if self.findings.knows(*pairs[0]) or pairs[0] in self._fits:
+            return
+        guess = places.copy()
+        asked: list[_SharedPair] = []
+        for pair, both in zip(pairs, numbers, strict=True):
+            if len(asked) == _FITS_AHEAD * mapper.width:
+                break
+            if guess.needs(*both):
+                guess.connect(*both)
+                if not self.findings.knows(*pair) and pair not in self._fits:
+                    asked.append(pair)
+        records = [(self.videos[one], self.videos[other], stretch) for one, other, stretch in asked]
+        tasks = [Task("fit", (try_fit, *words), about=words[0].path) for words in records]
+        self._fits.update(zip(asked, mapper.run(self._job, tasks), strict=True))
 
     def groups_of_one_length(self, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
         """Links between groups that are one: what is shown twice in each of two files is found once with the one and
@@ -542,6 +609,12 @@ class _Places:
         self._parents: list[int] = []
         self._links: list[int] = []
         self._refused: list[int] = []
+
+    def copy(self) -> _Places:
+        """The same, for guesses about what is connected."""
+        places = _Places()
+        places._parents, places._links, places._refused = [*self._parents], [*self._links], [*self._refused]
+        return places
 
     def number(self, content: str, start: float, end: float) -> int:
         """The number of a stretch."""

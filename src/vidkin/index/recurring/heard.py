@@ -28,6 +28,7 @@ from vidkin.index.recurring.groups import (
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
+from vidkin.index.storage.shards import Mapper
 from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
@@ -54,6 +55,7 @@ def find_recurring_by(
     sound: SoundSearch | None,
     by: str,
     on_progress: Callable[[int, int], None] | None = None,
+    mapper: Mapper | None = None,
 ) -> list[RecurringGroup]:
     """What recurs in the eyes of a rule, with what people decided about it and with what picture and sound say.
 
@@ -67,6 +69,7 @@ def find_recurring_by(
         by: ``picture``: what is seen again; ``sound``: what is heard again; ``either``: both of these; ``both``: what
             is seen again with the same sound.
         on_progress: Called with (steps done, steps in all).
+        mapper: Compares pictures where it wants; None does all in this process.
 
     Raises:
         InvalidArgumentError: There is no such rule, it asks for sound that the index does not have, or for sound inside
@@ -82,7 +85,7 @@ def find_recurring_by(
     paths = paths_by_content(present) if said else {}
     groups: list[RecurringGroup] = []
     if rule != "sound":
-        groups = find_recurring(present, parts.store, findings, options, on_progress=on_progress)
+        groups = find_recurring(present, parts.store, findings, options, on_progress=on_progress, mapper=mapper)
         groups = apply_decisions(groups, [each for each in said if each.found_by == "picture"], paths, len(present))
         groups = [_with_picture(group) for group in with_sounds(groups, present, sound)]
     if rule == "both":

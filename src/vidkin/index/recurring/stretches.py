@@ -6,15 +6,20 @@ Shape legend: T frames, W windows, E dimension of a vector, L lines that are tri
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index.recurring.clips import Clips
 from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, frame_vectors, window_vectors
+from vidkin.index.storage.shards import check_files_here
 from vidkin.similarity import FrameFeatures
 
 SHORTEST = 2.0
@@ -187,6 +192,12 @@ class WindowTable:
         self._times[self.count : new] = track.window_times
         self.count = new
 
+    def first(self, count: int) -> WindowTable:
+        """The table as it was when it had so many rows."""
+        table = copy(self)
+        table.count = count
+        return table
+
     def votes(self, track: Track) -> Votes:
         """What similar windows of the table say about a video: the best votes of each of its windows."""
         queries = track.windows.astype(np.float32)
@@ -285,6 +296,16 @@ def find_stretches(
             explained = explained if (explained & best).any() else best
         times, others = times[~explained], others[~explained]
     return sorted(found, key=lambda stretch: stretch.first_start - stretch.first_end)
+
+
+def find_stretches_inside(track: Track) -> list[RoughStretch]:
+    """The stretches that a video shows again, each pair of places once; see :func:`find_stretches`."""
+    table = WindowTable(track.vectors.shape[1])
+    table.add(0, track)
+    for _, times, others in table.votes(track).by_video():
+        later = others - times > SHORTEST  # and none with itself
+        return find_stretches(track, track, times[later], others[later])
+    return []
 
 
 def _is_near(stretch: RoughStretch, times: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -406,3 +427,68 @@ def _stretch_of(
     others = similarity[apart & within[None] & counted[:, None]]
     contrast = score - float(others.clip(0, 1).mean()) if len(others) else 0.0
     return RoughStretch(start, end, other_start, other_end, score, contrast)
+
+
+# What other processes do.
+
+FindEnds = Callable[[Clips, VideoRecord, VideoRecord, RoughStretch], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StretchJob:
+    """A :class:`~vidkin.index.storage.shards.Job` that compares videos and finds the ends of what they share.
+
+    Attributes:
+        table: Windows of all videos.
+        counts: Number of windows before those of each.
+        records: The videos in the order of the table.
+    """
+
+    table: WindowTable | None = None
+    counts: Sequence[int] = ()
+    records: Sequence[VideoRecord] = ()
+
+    def start(self, place: Place, store: VectorStore) -> _StretchWorker:
+        return _StretchWorker(self, Tracks(store))
+
+
+@dataclass(frozen=True, slots=True)
+class _StretchWorker:
+    """Does the tasks of such a job in one process. What was removed meanwhile has no answer."""
+
+    job: StretchJob
+    tracks: Tracks
+    clips: Clips = field(default_factory=Clips)
+
+    def windows(self, record: VideoRecord) -> Track | None:
+        """The windows of a video, without its frames."""
+        track = self._track(record)
+        return None if track is None else replace(track, vectors=track.vectors[:0])
+
+    def inside(self, record: VideoRecord) -> list[RoughStretch]:
+        """What recurs in a video."""
+        track = self._track(record)
+        return [] if track is None else find_stretches_inside(track)
+
+    def shared(self, number: int) -> list[tuple[int, list[RoughStretch]]] | None:
+        """What a video shares with those before it in the table, by their numbers."""
+        track = self._track(self.job.records[number])
+        if track is None or self.job.table is None:
+            return None
+        found = []
+        for other, times, others in self.job.table.first(self.job.counts[number]).votes(track).by_video():
+            of_other = self._track(self.job.records[other])
+            found += [] if of_other is None else [(other, find_stretches(track, of_other, times, others))]
+        return found
+
+    def fit(self, find_ends: FindEnds, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> Any:
+        """What finds the exact ends of a stretch says of one."""
+        check_files_here([first.path, second.path])
+        return find_ends(self.clips, first, second, stretch)
+
+    def _track(self, record: VideoRecord) -> Track | None:
+        try:
+            track = self.tracks.of(record)
+        except NotIndexedError:
+            return None
+        return track if len(track.times) else None

@@ -1,0 +1,166 @@
+"""Pairs scored ahead, by whatever computes them: the groups of one process, and the same stored results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.index.helpers import NAMES, PLAIN, Noted, video
+from tests.support.videos import encode, pan
+from vidkin.errors import ClusterError
+from vidkin.index import Index, VideoRecord
+from vidkin.index.duplicates import pairing
+from vidkin.index.duplicates.comparisons import Comparisons, PairResult
+from vidkin.index.duplicates.pair_scores import PairJob, Reading, ScoresAhead
+from vidkin.index.query.common import Calibration, CommonFrames
+from vidkin.index.storage.shards import MapHere
+from vidkin.similarity import CopyScorer
+
+GROUPS = [["1", "mirrored", "worse"], ["0", "longer"]]
+
+
+@dataclass
+class Copies:
+    """Copies of two videos, and two others: in one store, and in two and three shards."""
+
+    folder: Path
+
+    def find(self, name: str, width: int = 0, **options: Any) -> tuple[Any, dict[str, Any], Noted]:
+        """Groups, what is stored then, and what did tasks ahead, of a search that knows nothing yet."""
+        stored = self.folder / name / Comparisons.FILE
+        stored.unlink(missing_ok=True)
+        with Index.open(self.folder / name, read_only=True) as index:
+            mapper = Noted(index, width)
+            index._mapper = mapper if width else None
+            groups = index.duplicates(**options)
+        table = json.loads(stored.read_text())
+        return groups, table, mapper
+
+
+def make_copies(folder: Path, extractor: str) -> Copies:
+    clips = [video(folder / "videos" / f"{seed}.mp4", seed=seed, frames=20) for seed in range(4)]
+    clips.append(video(folder / "videos" / "longer.mp4", seed=0, frames=24))
+    frames = list(pan(NAMES[1], 20, width=96, height=64, seed=1))
+    clips.append(encode(folder / "videos" / "mirrored.mp4", [frame[:, ::-1] for frame in frames], rate=5))
+    clips.append(encode(folder / "videos" / "worse.mp4", frames, rate=5, options={"crf": "36"}))
+    for name, shards in (("one", 0), ("two", 2), ("three", 3)):
+        with Index.open(folder / name, extractor=extractor, create=True, shards=shards) as index:
+            index.add(clips, workers=1)
+    return Copies(folder)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    return make_copies(tmp_path_factory.mktemp("copies"), "classical")
+
+
+@pytest.fixture(scope="module")
+def here(copies: Copies) -> Any:
+    """What one process finds in one store."""
+    return copies.find("one")
+
+
+def names_of(groups: Any) -> list[list[str]]:
+    return [sorted(Path(member.path).stem for member in group.members) for group in groups]
+
+
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_what_is_computed_ahead_gives_the_groups_of_one_process(copies: Copies, here: Any, name: str) -> None:
+    groups, stored, _ = here
+    found, stored_then, mapper = copies.find(name, width=2)
+    assert names_of(groups) == GROUPS
+    assert found == groups
+    assert stored_then == stored
+    assert mapper.methods == {"compare", "flipped_look", "flips", "read", "describe"}
+    # Copies in two shards are compared where one of them is.
+    compared = [task for task in mapper.tasks if task.method == "ask" and task.arguments[0] == "compare"]
+    assert all(task.home == task.arguments[1].id for task in compared)
+    shards = int(name == "three") + 2
+    assert any(task.arguments[1].id % shards != other.id % shards for task in compared for other in task.arguments[2])
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("options", [{"parts": True}, {"mirrored": False}, {"threshold": 0.4}])
+def test_so_do_other_searches(copies: Copies, options: dict[str, Any]) -> None:
+    assert copies.find("three", width=3, **options)[:2] == copies.find("one", **options)[:2]
+
+
+def test_neighbors_of_many_videos_are_found_ahead(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairing, "_FEWEST_JOINED", 2)
+    monkeypatch.setattr(pairing, "_FEWEST_ASKING", 1)
+    here, there = copies.find("one"), copies.find("two", width=2)
+    assert there[:2] == here[:2]
+    assert names_of(there[0]) == GROUPS
+    assert "neighbors_of" in there[2].methods
+
+
+@pytest.mark.large
+def test_so_are_predicted_mirror_images_and_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = make_copies(tmp_path, "vidkin")
+    assert copies.find("three", width=2)[:2] == copies.find("one")[:2]
+    monkeypatch.setattr(pairing, "_FEWEST_JOINED", 2)
+    monkeypatch.setattr(pairing, "_FEWEST_ASKING", 1)
+    here, there = copies.find("one"), copies.find("two", width=2)
+    assert there[:2] == here[:2]
+    assert {"compare", "flips", "turns", "neighbors_of", "describe"} <= there[2].methods
+
+
+# What a worker refuses.
+
+
+RECORDS = [
+    VideoRecord(path=f"/nowhere/{name}.mp4", size=1, mtime_ns=1, content_hash=name, id=place)
+    for place, name in enumerate("ab")
+]
+
+
+def job(fingerprint: str = "plain-1") -> PairJob:
+    return PairJob(CommonFrames(), CopyScorer(), Calibration.of_extractor(PLAIN.open()), PLAIN, fingerprint, 1.0)
+
+
+def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copies: Copies) -> None:
+    with Index.open(copies.folder / "one", read_only=True) as index:
+        scores = job().start(index.place, index.store)
+        for method, arguments in (("read", (Reading(*RECORDS, 0), 0.7)), ("flipped_look", (RECORDS[0],))):
+            with pytest.raises(ClusterError, match=r"does not see /nowhere/a\.mp4; mount the folder at the same path"):
+                scores.ask(method, *arguments)
+
+
+def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
+    with (
+        Index.open(copies.folder / "one", read_only=True) as index,
+        pytest.raises(ClusterError, match=r"another extractor than this one \(plain-1 and plain-2\); give every"),
+    ):
+        job("plain-2").start(index.place, index.store)
+
+
+def test_a_video_that_was_removed_meanwhile_has_no_answer(copies: Copies) -> None:
+    with Index.open(copies.folder / "one", read_only=True) as index:
+        scores = job().start(index.place, index.store)
+        present, gone = index.videos()[0], replace(RECORDS[0], id=10**6)
+        assert scores.ask("compare", present, [gone], False) is None
+        ahead = ScoresAhead(scores, MapHere(index.place, index.store), job())
+        ahead.ask_compare([(present, [gone])], False)
+        assert not ahead._known
+
+
+def test_what_is_known_of_a_group_can_be_sent_and_taken_back() -> None:
+    known = Comparisons()
+    known.put("b", "a", PairResult(0.5, covered=(0.1, 0.9)))
+    known.put("a", "c", PairResult(0.6))
+    known.differences["b a"] = [{"kind": "cropped"}]
+    known.sounds["a b"] = 0.25
+    part = known.part(["b", "a"])
+    assert [(first, second) for first, second, _ in part.pairs()] == [("a", "b")]
+    assert part.get("b", "a") == PairResult(0.5, covered=(0.1, 0.9))
+    assert (part.differences, part.sounds) == ({"b a": [{"kind": "cropped"}]}, {"a b": 0.25})
+    part.put("a", "b", PairResult(0.75))
+    part.keepers["key"] = 1, "longest"
+    known.merge(part)
+    assert known.get("a", "b") == PairResult(0.75)
+    assert known.get("a", "c") == PairResult(0.6)
+    assert known.keepers == {"key": (1, "longest")}
