@@ -221,7 +221,7 @@ def test_a_search_for_duplicates_is_shared_and_survives_the_death_of_workers(
         here = index.duplicates(parts=True)
     (tmp_path / "c.vidkin" / Comparisons.FILE).unlink()
     machines.dying = [0, 2, 2]
-    with RayRanker(tmp_path / "c.vidkin") as ranker, Index.open(tmp_path / "c.vidkin", read_only=True) as index:
+    with RayRanker(index.place) as ranker, Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         index._mapper = ranker
         there = index.duplicates(parts=True)
     assert [[Path(member.path).stem for member in group.members] for group in here] == [["longer", "0"]]
