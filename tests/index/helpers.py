@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.index import Described, Event, Index, Unreadable, WorkerSpec
-from vidkin.index.storage.shards import Job, MapHere, Task
+from vidkin.index.storage.shards import MapHere, MappedJob, Task
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
@@ -138,6 +138,6 @@ class Noted(MapHere):
     def methods(self) -> set[str]:
         return {task.arguments[0] if task.method == "ask" else task.method for task in self.tasks}
 
-    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Any]:
+    def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
         self.tasks += tasks
         return super().run(job, tasks)

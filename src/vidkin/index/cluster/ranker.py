@@ -24,7 +24,7 @@ from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import MOST_JOBS, Job, ShardedStore, Task, shard_places
+from vidkin.index.storage.shards import MOST_JOBS, MappedJob, ShardedStore, Task, shard_places
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
 _logger = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class RayRanker:
         self._share = min(1.0, max(_LEAST_SHARE, processors / count))
         self._actors = [self._start(shard) for shard in range(count)]
         # Jobs that are known to the actors, by what names them there; the last ones.
-        self._jobs: OrderedDict[int, tuple[Job, Any]] = OrderedDict()
+        self._jobs: OrderedDict[int, tuple[MappedJob, Any]] = OrderedDict()
         self._count_of_jobs = 0
 
     def attach(self, store: VectorStore) -> None:
@@ -135,7 +135,7 @@ class RayRanker:
         """Number of tasks that are done at the same time."""
         return len(self._actors)
 
-    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Any]:
+    def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
         """The results of tasks, see :class:`~vidkin.index.storage.shards.Mapper`."""
         if not tasks:
             return
@@ -183,7 +183,7 @@ class RayRanker:
         results[place] = result
         return False
 
-    def _send(self, job: Job) -> tuple[int, Any]:
+    def _send(self, job: MappedJob) -> tuple[int, Any]:
         """The number of a job, and what the actors get it from."""
         with self._lock:
             for number, (known, sent) in self._jobs.items():

@@ -30,7 +30,7 @@ from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_seg
 from vidkin.index.duplicates.grouping import GroupIds, Grouping
 from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
-from vidkin.index.duplicates.pair_scores import GroupJob, PairJob, PairScores, ScoresAhead
+from vidkin.index.duplicates.pair_scores import GroupJob, PairJob, PairScorer, ScoresAhead
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import SHOWS_MORE, find_missing_picture
 from vidkin.index.duplicates.scope import PairScope, Scope
@@ -45,7 +45,7 @@ from vidkin.similarity.sound import SoundScore
 
 _logger = logging.getLogger(__name__)
 _Chosen = TypeVar("_Chosen")
-_Known = tuple[Comparisons, dict[tuple[str, str], SoundScore]]
+_OfGroup = tuple[Comparisons, dict[tuple[str, str], SoundScore]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +408,11 @@ def _describe_elsewhere(
 
 
 def _describe_there(
-    scores: PairScores, sound: SoundSearch | None, settings: tuple[Any, ...], files: Sequence[FileRecord], known: _Known
+    scores: PairScorer,
+    sound: SoundSearch | None,
+    settings: tuple[Any, ...],
+    files: Sequence[FileRecord],
+    known: _OfGroup,
 ) -> tuple[DuplicateGroup, Comparisons]:
     """A group of these files, and what is known of them then; its choices of the best are only the new ones."""
     (keepers, rules, by, decisions, threshold, scope, parts), (compared, found) = settings, known

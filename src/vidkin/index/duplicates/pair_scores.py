@@ -64,7 +64,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class PairScores:
+class PairScorer:
     """Scores of pairs of one index. What it returns depends on the two videos alone, and on nothing asked before.
 
     Attributes:
@@ -246,7 +246,7 @@ class PairScores:
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """A :class:`~vidkin.index.storage.shards.Job` that scores pairs.
+    """A :class:`~vidkin.index.storage.shards.MappedJob` that scores pairs.
 
     Attributes:
         common, scorer, calibration: Common frames, scorer and calibration of the index.
@@ -262,7 +262,7 @@ class PairJob:
     fingerprint: str
     rate: float
 
-    def start(self, place: Place, store: VectorStore) -> PairScores:
+    def start(self, place: Place, store: VectorStore) -> PairScorer:
         """The scores, for a process that has this store.
 
         Raises:
@@ -275,12 +275,12 @@ class PairJob:
                 f"({extractor.fingerprint} and {self.fingerprint}); give every machine the same weights"
             )
         readings = Readings(store, extractor, self.calibration, self.common, self.rate)
-        return PairScores(store, self.common, self.scorer, readings, is_elsewhere=True)
+        return PairScorer(store, self.common, self.scorer, readings, is_elsewhere=True)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """A :class:`~vidkin.index.storage.shards.Job` that describes groups of files, which reads them.
+    """A :class:`~vidkin.index.storage.shards.MappedJob` that describes groups of files, which reads them.
 
     Attributes:
         scores: What scores pairs.
@@ -304,7 +304,7 @@ class GroupWorker:
     """Describes groups in one process."""
 
     job: GroupJob
-    scores: PairScores
+    scores: PairScorer
     sound: SoundSearch | None
 
     def describe(self, files: Sequence[FileRecord], known: Any) -> Any:
@@ -321,14 +321,14 @@ class GroupWorker:
 class ScoresAhead:
     """The scores of pairs, which a mapper may have computed before they are asked for.
 
-    Whatever is not known yet when it is asked for is computed here; so the answers are those of :class:`PairScores`.
+    Whatever is not known yet when it is asked for is computed here; so the answers are those of :class:`PairScorer`.
 
     Attributes:
         here: Computes in this process.
         mapper, job: Compute ahead; None computes nothing ahead.
     """
 
-    here: PairScores
+    here: PairScorer
     mapper: Mapper | None = None
     job: PairJob | None = None
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False)
@@ -343,38 +343,38 @@ class ScoresAhead:
         self._known.clear()
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
-        """See :meth:`PairScores.stored`."""
+        """See :meth:`PairScorer.stored`."""
         return self.here.stored(records)
 
     def promises(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[bool]:
-        """See :meth:`PairScores.promises`."""
+        """See :meth:`PairScorer.promises`."""
         new = [other for other in others if ("compare", record.id, other.id) not in self._known]
         here = iter(self.here.promises(record, new, parts) if new else ())
         keys = [("compare", record.id, other.id) for other in others]
         return [self._known[key] is not None if key in self._known else next(here) for key in keys]
 
     def score(self, record: VideoRecord, other: VideoRecord) -> PairResult:
-        """See :meth:`PairScores.score`."""
+        """See :meth:`PairScorer.score`."""
         known: PairResult | None = self._known.get(("compare", record.id, other.id))
         return known or self.here.score(record, other)
 
     def predict_flipped(self, record: VideoRecord) -> FrameFeatures | None:
-        """See :meth:`PairScores.predict_flipped`."""
+        """See :meth:`PairScorer.predict_flipped`."""
         return self.here.predict_flipped(record)
 
     def predict_turned(self, record: VideoRecord, turn: Pose) -> FrameFeatures | None:
-        """See :meth:`PairScores.predict_turned`."""
+        """See :meth:`PairScorer.predict_turned`."""
         return self.here.predict_turned(record, turn)
 
     def flipped_look(self, record: VideoRecord) -> FrameFeatures | None:
-        """See :meth:`PairScores.flipped_look`."""
+        """See :meth:`PairScorer.flipped_look`."""
         known: FrameFeatures | None = self._known.get(("look", record.id))
         return self.here.flipped_look(record) if known is None else known
 
     def flips(
         self, record: VideoRecord, others: Sequence[VideoRecord], look: FrameFeatures | None, parts: bool
     ) -> Flips | None:
-        """See :meth:`PairScores.flips`."""
+        """See :meth:`PairScorer.flips`."""
         keys = [("flips", record.id, other.id) for other in others]
         if keys and all(key in self._known for key in keys):
             return self._known["predicted", record.id], [self._known[key] for key in keys]
@@ -383,14 +383,14 @@ class ScoresAhead:
     def turns(
         self, record: VideoRecord, turn: Pose, others: Sequence[VideoRecord], parts: bool
     ) -> list[PairResult | None]:
-        """See :meth:`PairScores.turns`."""
+        """See :meth:`PairScorer.turns`."""
         keys = [(turn, record.id, other.id) for other in others]
         if all(key in self._known for key in keys):
             return [self._known[key] for key in keys]
         return self.here.turns(record, turn, others, parts)
 
     def read(self, reading: Reading, threshold: float) -> PairResult | None:
-        """See :meth:`PairScores.read`."""
+        """See :meth:`PairScorer.read`."""
         known: PairResult | None = self._known.pop(reading, None)
         return self.here.read(reading, threshold) if known is None else known
 
@@ -445,7 +445,7 @@ class ScoresAhead:
             self._known.update(zip(keys, results, strict=True))
 
     def _ask(self, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The answers of :meth:`PairScores.ask`, each where the features of its video are; a reading of files is done
+        """The answers of :meth:`PairScorer.ask`, each where the features of its video are; a reading of files is done
         wherever there is time."""
         if self.mapper is None or self.job is None:
             return []  # nothing is asked ahead

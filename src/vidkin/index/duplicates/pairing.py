@@ -15,7 +15,7 @@ from vidkin.index.duplicates.grouping import Families, in_order
 from vidkin.index.duplicates.pair_scores import (
     SURE_AS_STORED,
     PairJob,
-    PairScores,
+    PairScorer,
     Reading,
     ScoresAhead,
     predict,
@@ -111,7 +111,7 @@ class PairSearch:
     _signatures: Signatures | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.scores = ScoresAhead(PairScores(self.store, self.common, self.scorer, self.readings))
+        self.scores = ScoresAhead(PairScorer(self.store, self.common, self.scorer, self.readings))
 
     def compute_ahead(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
         """Have a mapper compute what will be asked; None computes everything here, when it is asked.

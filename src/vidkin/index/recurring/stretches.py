@@ -436,7 +436,7 @@ FindEnds = Callable[[Clips, VideoRecord, VideoRecord, RoughStretch], Any]
 
 @dataclass(frozen=True, slots=True)
 class StretchJob:
-    """A :class:`~vidkin.index.storage.shards.Job` that compares videos and finds the ends of what they share.
+    """A :class:`~vidkin.index.storage.shards.MappedJob` that compares videos and finds the ends of what they share.
 
     Attributes:
         table: Windows of all videos.

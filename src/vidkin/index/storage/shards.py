@@ -363,7 +363,7 @@ class Task:
     about: str = ""
 
 
-class Job(Protocol):
+class MappedJob(Protocol):
     """What the tasks of one search have in common; it is sent to every process once."""
 
     def start(self, place: Place, store: VectorStore) -> Any:
@@ -386,7 +386,7 @@ class Mapper(Protocol):
     def width(self) -> int:
         """Number of tasks that are done at the same time."""
 
-    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Any]:
+    def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
         """The results of tasks, in their order, each as soon as it and those before it are there.
 
         Raises:
@@ -411,9 +411,9 @@ class MapHere:
     def __init__(self, place: Place, store: VectorStore, width: int = 2) -> None:
         self._place, self._store = place, store
         self.width = width
-        self._started: list[tuple[Job, Any]] = []
+        self._started: list[tuple[MappedJob, Any]] = []
 
-    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Any]:
+    def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
         worker = next((worker for known, worker in self._started if known is job), None)
         if worker is None:
             worker = job.start(self._place, self._store)
