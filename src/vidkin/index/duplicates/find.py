@@ -408,14 +408,10 @@ def _describe_elsewhere(
 
 
 def _describe_there(
-    scores: PairScorer,
-    sound: SoundSearch | None,
-    settings: tuple[Any, ...],
-    files: Sequence[FileRecord],
-    known: _OfGroup,
+    scores: PairScorer, sound: SoundSearch | None, given: tuple[Any, ...], files: Sequence[FileRecord], known: _OfGroup
 ) -> tuple[DuplicateGroup, Comparisons]:
     """A group of these files, and what is known of them then; its choices of the best are only the new ones."""
-    (keepers, rules, by, decisions, threshold, scope, parts), (compared, found) = settings, known
+    (keepers, rules, by, decisions, threshold, scope, parts), (compared, found) = given, known
     compared.keepers = dict(keepers)
     search = PairSearch(scores.store, scores.common, scores.scorer, compared, scores.readings, sound=sound)
     search.scores = ScoresAhead(scores)
