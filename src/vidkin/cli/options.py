@@ -24,11 +24,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin._base.values import write_csv_rows
-from vidkin.cli.console import OutputFormat, meter
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import printable
 
 if TYPE_CHECKING:
+    from vidkin.cli.console import OutputFormat
     from vidkin.index import Index
 
 PathLike = str | os.PathLike[str]
@@ -302,6 +302,9 @@ def open_index(
         ClusterError: No cluster answers at the address.
         CollectionMismatchError: Another extractor made the index.
     """
+    # Help needs no progress bar.
+    from vidkin.cli.console import meter
+
     with meter("opening the index"):
         from vidkin.index import Index
 
@@ -325,6 +328,9 @@ def open_index_for_writing(
         CollectionNotFoundError: There is no index and ``create`` is not set.
         CollectionMismatchError: The index was made with another extractor or another rate.
     """
+    # Help needs no progress bar.
+    from vidkin.cli.console import meter
+
     with meter("opening the index"):
         from vidkin.index import Index
 
@@ -352,7 +358,7 @@ def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
     Raises:
         typer.BadParameter: Another format goes there, too.
     """
-    if form is not OutputFormat.TABLE and csv == STANDARD_OUTPUT:
+    if form.value != "table" and csv == STANDARD_OUTPUT:
         raise typer.BadParameter(f"--format {form.value} and --csv - both write to standard output; use one of them")
     return csv == STANDARD_OUTPUT
 
