@@ -55,12 +55,12 @@ def test_figures_are_json(tmp_path: Path) -> None:
 
 def test_figures_are_written_short(tmp_path: Path) -> None:
     row = {"f1": 2 / 3, "right, false, missed": [1234567, 0, 1]}
-    report = Report(what="cuts", machine="m", settings={}, minutes=61.23456789, summary=[], runs=[row] * 2)
+    report = Report(what="cuts", machine="m", settings={}, minutes=61.23456789, summary=[], runs=[row] * 3)
     write_figures(report, tmp_path / "figures.json")
     lines = (tmp_path / "figures.json").read_text().splitlines()
     assert lines[4] == ' "minutes": 61.235,'
     assert lines[7] == '  {"f1": 0.66667, "right, false, missed": [1234567, 0, 1]},'
-    assert len(lines) == 11
+    assert len(lines) == 12
 
 
 def test_an_output_file_is_checked_before_work(tmp_path: Path) -> None:

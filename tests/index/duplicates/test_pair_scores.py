@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.index.helpers import NAMES, PLAIN, Noted, video
@@ -41,12 +42,15 @@ class Copies:
         return groups, table, mapper
 
 
-def make_copies(folder: Path, extractor: str) -> Copies:
+def make_copies(folder: Path, extractor: str, *, turned: bool = False) -> Copies:
     clips = [video(folder / "videos" / f"{seed}.mp4", seed=seed, frames=20) for seed in range(4)]
     clips.append(video(folder / "videos" / "longer.mp4", seed=0, frames=24))
     frames = list(pan(NAMES[1], 20, width=96, height=64, seed=1))
     clips.append(encode(folder / "videos" / "mirrored.mp4", [frame[:, ::-1] for frame in frames], rate=5))
     clips.append(encode(folder / "videos" / "worse.mp4", frames, rate=5, options={"crf": "36"}))
+    if turned:
+        others = pan(NAMES[2], 20, width=96, height=64, seed=2)
+        clips.append(encode(folder / "videos" / "turned.mp4", [np.rot90(frame) for frame in others], rate=5))
     for name, shards in (("one", 0), ("two", 2), ("three", 3)):
         with Index.open(folder / name, extractor=extractor, create=True, shards=shards) as index:
             index.add(clips, workers=1)
@@ -98,7 +102,7 @@ def test_neighbors_of_many_videos_are_found_ahead(copies: Copies, monkeypatch: p
 
 @pytest.mark.large
 def test_so_are_predicted_mirror_images_and_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copies = make_copies(tmp_path, "vidkin")
+    copies = make_copies(tmp_path, "vidkin", turned=True)
     assert copies.find("three", width=2)[:2] == copies.find("one")[:2]
     monkeypatch.setattr(pairing, "_FEWEST_JOINED", 2)
     monkeypatch.setattr(pairing, "_FEWEST_ASKING", 1)
