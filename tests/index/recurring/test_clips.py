@@ -51,6 +51,22 @@ def test_a_clip_has_all_frames_of_its_seconds_however_they_were_read(record: Vid
             assert (clip.is_first, clip.is_last) == (middle == 1, middle == 19)
 
 
+def test_a_clip_across_two_runs_too_long_to_be_joined_is_read_whole(
+    record: VideoRecord, spans: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clips_module, "_LONGEST_BYTES", 1)
+    with Clips() as clips:
+        clips.around(record, 8.0)
+        clip = clips.around(record, 11.0)
+        assert spans[1:] == [(8 + REACH + 1, 11 + REACH + 1), (11 - REACH - 1, 11 + REACH + 1)]
+        with Clips() as fresh:
+            np.testing.assert_array_equal(clip.images, fresh.around(record, 11.0).images)
+        count = len(spans)
+        assert clips.around(record, 10.0).times[0] == pytest.approx(7.76)  # inside what was read whole
+        assert len(spans) == count
+        assert clips._bytes == sum(run.images.nbytes for run in clips._runs.values())
+
+
 def test_no_second_is_decoded_twice(record: VideoRecord, spans: list[tuple[float, float]]) -> None:
     with Clips() as clips:
         clips.read_ahead([(record, 8.0)])

@@ -173,9 +173,7 @@ class Clips:
         if clip is None:
             clip = self._find(record.path, middle)
             if clip is None:
-                self._read(record.path, *_span(middle, _MARGIN))
-                clip = self._find(record.path, middle)
-            assert clip is not None  # of what was read for it
+                clip = self._read(record.path, middle)
             self._held[record.path, middle] = clip
             while len(self._held) > _HELD_CLIPS:
                 self._held.popitem(last=False)
@@ -231,14 +229,20 @@ class Clips:
                 end = begun
         return start, end
 
-    def _read(self, path: str, start: float, end: float) -> None:
-        """Read what is missing of these seconds; all of them if there is nothing to be read in that part."""
-        missing = self._missing(path, start, end)
-        if missing is not None and missing != (start, end):
+    def _read(self, path: str, middle: float) -> Clip:
+        """Read what is missing of a clip; all of it if that part has nothing, or is held apart from the rest."""
+        span = _span(middle, _MARGIN)
+        missing = self._missing(path, *span)
+        if missing is not None and missing != span:
             with suppress(MediaError):
                 self._hold(path, _read_run(path, *missing, threads=_READERS))
-                return
-        self._hold(path, _read_run(path, start, end, threads=_READERS))
+                if (clip := self._find(path, middle)) is not None:
+                    return clip
+        run = _read_run(path, *span, threads=_READERS)
+        self._hold(path, run)
+        clip = run.cut(*_span(middle))
+        assert clip is not None  # the span has a margin on both sides
+        return clip
 
     def _take(self, key: tuple[str, float, float]) -> None:
         """Wait for what is being read, and hold it."""
@@ -248,6 +252,8 @@ class Clips:
     def _hold(self, path: str, run: _Run) -> None:
         for key in [key for key in self._runs if key[0] == path]:
             other = self._runs[key]
+            if other.start <= run.start and run.end <= other.end:
+                return
             if other.start <= run.end and run.start <= other.end:
                 joined = other.joined(run)
                 if joined.images.nbytes > _LONGEST_BYTES and not (run.start <= other.start and other.end <= run.end):
