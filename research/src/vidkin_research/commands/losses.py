@@ -78,7 +78,9 @@ def losses(
         )
     write_text(output / "losses.md", as_page(report))
     draw_losses(report, output / "losses.png")
-    write_figures(report, output / "losses.json")
+    # The maps of single stretches are in the picture.
+    plain = [replace(run, own_map=(), other_map=()) for run in report.runs]
+    write_figures(replace(report, runs=plain), output / "losses.json")
     if json:
         print_json(report)
         return
