@@ -17,6 +17,8 @@ from PIL import ImageCms, ImageOps
 from tests.media.makers import BLUE, GREEN, RED, WHITE, corners, encode_with, flat, quarters
 from vidkin.media import probe, read_frames
 from vidkin.media.convert import BT2020_PRIMARIES, HLG, PQ, clean_aspect, display_size, fit, to_standard_range
+from vidkin.media.decode import read_gray
+from vidkin.media.frames import LUMINANCE
 
 R, G, B, W = (list(color) for color in (RED, GREEN, BLUE, WHITE))
 
@@ -169,6 +171,33 @@ def test_of_interlaced_video_one_field_is_taken(tmp_path: Path, ending: str, cod
     frames = read_frames(path, rate=None)
     assert frames.images.shape[1:] == (64, 96, 3)
     np.testing.assert_allclose(frames.images, 200, atol=6)
+
+
+@pytest.mark.parametrize("code", [2, 5, 1, 9])
+@pytest.mark.parametrize(("pixel_format", "limits"), [("yuv420p", 1), ("yuv444p", 2), ("yuv420p10le", 1)])
+def test_gray_levels_are_the_brightness_of_the_colors(
+    tmp_path: Path, pixel_format: str, limits: int, code: int
+) -> None:
+    def tag(stream: VideoStream) -> None:
+        stream.codec_context.colorspace = code
+        stream.codec_context.color_range = limits
+        stream.set_display_rotation(90)  # type: ignore[attr-defined]
+
+    path = encode_with(tmp_path / "a.mkv", [quarters(96, 64)] * 3, pixel_format=pixel_format, stream_setup=tag)
+    colors = read_frames(path, rate=None, short_side=16)
+    times, levels = read_gray(path, start=0.0, end=1.0, short_side=16)
+    assert times.tolist() == colors.timestamps.tolist()
+    assert (levels.shape, levels.dtype) == (colors.images.shape[:3], np.uint8)
+    corner = np.s_[:, [3, 3, -4, -4], [3, -4, 3, -4]]  # away from edges, where colors are blurred
+    np.testing.assert_allclose(levels[corner], (colors.images @ np.array(LUMINANCE))[corner], atol=2.5)
+
+
+def test_gray_levels_of_transparent_pictures_lie_on_white(tmp_path: Path) -> None:
+    picture = np.zeros((20, 30, 4), dtype=np.uint8)
+    picture[:, 15:] = (200, 0, 0, 255)
+    PILImage.fromarray(picture).save(tmp_path / "a.png")
+    _, levels = read_gray(tmp_path / "a.png", start=0.0, end=1.0, short_side=20)
+    assert levels[0, 5, [5, 25]].tolist() == [255, 60]
 
 
 def test_transparent_pictures_lie_on_white(tmp_path: Path) -> None:

@@ -15,11 +15,15 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 from numpy.typing import NDArray
 
+from vidkin.media.frames import LUMINANCE
+
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 
 _UNSPECIFIED = 2
+# Codes of colors whose brightness is that of BT.601; without one, small video has them.
+_OF_601 = (_UNSPECIFIED, 5, 6)
 
 # No film is that wide. A strip of 60,000 x 100 pixels would keep its size if only its short side were limited.
 _MOST_ELONGATED = 8
@@ -70,18 +74,22 @@ class Converter:
         orient: Function that returns how pictures must be turned.
         aspect: Ratio of width to height of a pixel.
         short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
+        gray: Only the brightness is wanted, with the weights of :data:`~vidkin.media.frames.LUMINANCE`.
     """
 
-    def __init__(self, orient: Orienter, aspect: Fraction, short_side: int | None = None) -> None:
+    def __init__(
+        self, orient: Orienter, aspect: Fraction, short_side: int | None = None, *, gray: bool = False
+    ) -> None:
         self._orient = orient
         self._aspect = aspect
         self._short_side = short_side
+        self._gray = gray
         self._size: tuple[int, int] | None = None
         self._scaler = VideoReformatter()
         self._field: tuple[tuple[Any, ...], Any] | None = None
 
     def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
-        """The picture as [H, W, 3] uint8 RGB.
+        """The picture as [H, W, 3] uint8 RGB, or as [H, W] gray levels.
 
         An interlaced picture is reduced to its upper field, doubled, which avoids combing and keeps frames
             independent.
@@ -121,7 +129,10 @@ class Converter:
         mapped = needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
         name = frame.format.name
         has_alpha = name.startswith(("yuva", "gbrap", "ya", "pal8", "rgba", "bgra", "argb", "abgr"))
-        target = "rgb48le" if mapped else "rgba" if has_alpha else "rgb24"
+        # The levels of BT.601 are in the file; those of other colors would differ from them in what is red or blue.
+        has_levels = self._gray and not mapped and not has_alpha and not frame.format.is_rgb
+        has_levels = has_levels and frame.colorspace in _OF_601 and space is None
+        target = "rgb48le" if mapped else "rgba" if has_alpha else "gray" if has_levels else "rgb24"
         scaled = self._scaler.reformat(
             frame,
             width=width,
@@ -133,8 +144,15 @@ class Converter:
             threads=1,
         )
         image = scaled.to_ndarray()
-        if mapped:
-            return to_standard_range(image, frame.color_trc, frame.color_primaries)  # type: ignore[arg-type]
+        if self._gray and not has_levels:
+            return np.rint(self._color(image, target, frame) @ np.array(LUMINANCE, np.float32)).astype(np.uint8)
+        return image if has_levels else self._color(image, target, frame)  # type: ignore[return-value]
+
+    @staticmethod
+    def _color(image: NDArray[Any], target: str, frame: VideoFrame) -> NDArray[np.uint8]:
+        """The colors [H, W, 3] of what the scaler gave."""
+        if target == "rgb48le":
+            return to_standard_range(image, frame.color_trc, frame.color_primaries)
         if target == "rgba":
             # On a white background.
             alpha = image[..., 3:].astype(np.uint16)
@@ -142,7 +160,7 @@ class Converter:
                 return np.ascontiguousarray(image[..., :3])
             color = image[..., :3].astype(np.uint16)
             return ((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
-        return image  # type: ignore[return-value]
+        return image
 
 
 # Map high dynamic range and wide gamut to 8-bit RGB (BT.709), as for a standard screen.

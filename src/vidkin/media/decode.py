@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,26 @@ def read_frames(
     return join_frames(list(batches))
 
 
+def read_gray(
+    path: PathLike, *, start: float, end: float, short_side: int, threads: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Every frame of some seconds, without colors: half of the work where small pictures are wanted.
+
+    Args:
+        path, start, end, short_side, threads: As in `iter_frames` with a rate of None.
+
+    Returns:
+        Times [T] in seconds, and gray levels [T, H, W].
+
+    Raises:
+        MediaError: The file cannot be read; see `iter_frames`.
+    """
+    make = partial(Sampler, None, start, end)
+    pictures = _pictures(path, make, True, short_side, threads, lambda: None, None, gray=True)
+    times, images = zip(*pictures, strict=True)
+    return np.array(times), np.stack(images)
+
+
 def thumbnail(
     path: PathLike, time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
 ) -> NDArray[np.uint8]:
@@ -208,22 +229,39 @@ def _batches(
     on_read: Callable[[], None],
     on_damage: Callable[[str], None] | None,
 ) -> Iterator[Frames]:
-    name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
-    with open_at_start(source, threads=threads) as (container, stream, begun, held):
-        orient = Orienter(name, stream.codec_context.codec.canonical_name)
-        convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side)
-        images: list[NDArray[np.uint8]] = []
-        times: list[float] = []
-        sound = _open_sound(source, container, held)
-        reader = PictureReader(name, container, stream, begun=begun, on_read=on_read, on_damage=on_damage, sound=sound)
-        for seconds, frame in _sampled(reader, make_sampler, every):
-            images.append(convert(frame))
+    images: list[NDArray[np.uint8]] = []
+    times: list[float] = []
+    with closing(_pictures(source, make_sampler, every, short_side, threads, on_read, on_damage)) as pictures:
+        for seconds, image in pictures:
+            images.append(image)
             times.append(seconds)
             if len(images) >= batch or len(images) * images[0].nbytes >= BATCH_BYTES:
                 yield Frames(np.stack(images), np.array(times))
                 images, times = [], []
-        if images:
-            yield Frames(np.stack(images), np.array(times))
+    if images:
+        yield Frames(np.stack(images), np.array(times))
+
+
+def _pictures(
+    source: PathLike | ProbedVideo,
+    make_sampler: Callable[..., Samples],
+    every: bool,
+    short_side: int | None,
+    threads: int,
+    on_read: Callable[[], None],
+    on_damage: Callable[[str], None] | None,
+    *,
+    gray: bool = False,
+) -> Generator[tuple[float, NDArray[np.uint8]]]:
+    """(seconds, converted picture) of every sample."""
+    name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
+    with open_at_start(source, threads=threads) as (container, stream, begun, held):
+        orient = Orienter(name, stream.codec_context.codec.canonical_name)
+        convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side, gray=gray)
+        sound = _open_sound(source, container, held)
+        reader = PictureReader(name, container, stream, begun=begun, on_read=on_read, on_damage=on_damage, sound=sound)
+        for seconds, frame in _sampled(reader, make_sampler, every):
+            yield seconds, convert(frame)
         if sound is not None and isinstance(source, ProbedVideo):
             source.sound_failures = sound.finish()
 

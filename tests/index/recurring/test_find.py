@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.index.helpers import Noted
 from tests.support.seasons import OPENING, RATE, black, shots, still, write_season
@@ -20,7 +19,7 @@ from tests.support.videos import Image, encode
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.features.sound import describe_sound
 from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor
-from vidkin.index.recurring import find
+from vidkin.index.recurring import find, stretches
 from vidkin.index.recurring.find import Findings, RecurringOptions
 from vidkin.index.recurring.heard import with_sounds
 from vidkin.index.recurring.stretches import RoughStretch, Track
@@ -71,7 +70,7 @@ def refuse(*_: object) -> None:
 def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index.recurring()
     monkeypatch.setattr(find, "try_fit", refuse)
-    monkeypatch.setattr(find, "find_stretches", refuse)
+    monkeypatch.setattr(stretches, "find_stretches", refuse)
     assert index.recurring() == first
 
 
@@ -173,13 +172,13 @@ def test_what_both_files_show_twice_is_one_group(tmp_path: Path, monkeypatch: py
     rest = (shots(("grass", 2, 25)), shots(("gravel", 0, 41)), shots(("astronaut", 8, 22)))
     for name, (one, two, three) in (("a.mp4", between), ("b.mp4", rest)):
         encode(folder / name, [*one, *bumper, *two, *bumper, *three], rate=RATE)
-    search = find.find_stretches
+    search = stretches.find_stretches
 
-    def crossed(first: Track, second: Track, *votes: NDArray[np.float64]) -> list[RoughStretch]:
+    def crossed(first: Track, second: Track, *votes: Any) -> list[RoughStretch]:
         found = search(first, second, *votes)
         return [each for each in found if (each.first_start < 6) != (each.second_start < 6)]
 
-    monkeypatch.setattr(find, "find_stretches", crossed)
+    monkeypatch.setattr(stretches, "find_stretches", crossed)
     with open_filled(tmp_path / "c.vidkin", folder) as index:
         for _ in range(2):  # the second time from what was remembered
             (group,) = index.recurring()
@@ -202,13 +201,13 @@ def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
         shutil.copy(folder / "e1.mp4", folder / "e1 copy.mp4")
         index.add(folder, executor=SerialExecutor(index.worker_spec))
         compared = []
-        search = find.find_stretches
+        search = stretches.find_stretches
 
         def count(first: object, second: object, *rest: object) -> object:
             compared.append((first, second))
             return search(first, second, *rest)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(find, "find_stretches", count)
+        monkeypatch.setattr(stretches, "find_stretches", count)
         opening, copies = index.recurring()
         assert len(compared) == 2
         assert places(opening)["e3.mp4"] == pytest.approx((3.3, 9.8), abs=1e-6)

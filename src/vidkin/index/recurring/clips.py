@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
 from vidkin.index.storage.records import VideoRecord
-from vidkin.media.decode import iter_frames
+from vidkin.media.decode import read_gray
 
 REACH = 2.25
 """Seconds read on both sides of a time."""
 
 _SHORT_SIDE = 48
 _ROWS, _COLUMNS = 12, 20  # cells of the small pictures that are compared
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 _BAR = 28.0  # gray level up to which a border is a black bar
 _HELD_BYTES, _LONGEST_BYTES, _HELD_CLIPS = 256 << 20, 32 << 20, 400
 # Seconds between two stretches that are read in one go: about what is decoded from the last key frame on.
@@ -276,10 +275,7 @@ def _span(middle: float, margin: float = 0.0) -> tuple[float, float]:
 
 
 def _read_run(path: str, start: float, end: float, threads: int = 1) -> _Run:
-    batches = list(iter_frames(path, rate=None, start=start, end=end, short_side=_SHORT_SIDE, threads=threads))
-    times = np.concatenate([batch.timestamps for batch in batches])
-    luma = np.concatenate([(batch.images @ _LUMA).astype(np.uint8) for batch in batches])
-    return _Run(start, end, times, luma)
+    return _Run(start, end, *read_gray(path, start=start, end=end, short_side=_SHORT_SIDE, threads=threads))
 
 
 def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:

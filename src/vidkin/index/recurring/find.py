@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from vidkin._base.values import LONG_JSON_LIMITS, check_at_least, parse_json
@@ -25,7 +26,7 @@ from vidkin.index.recurring.stretches import (
     Track,
     Tracks,
     WindowTable,
-    find_stretches,
+    find_shared,
     find_stretches_inside,
 )
 from vidkin.index.storage.contract import VectorStore
@@ -38,7 +39,7 @@ _logger = logging.getLogger(__name__)
 
 _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 # Raise it when two videos would get other stretches or other ends.
-_REVISION = 6
+_REVISION = 7
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
 # Frames that differ less than this from others of the file say nothing: the pictures tell.
@@ -360,9 +361,8 @@ class _StretchSearch:
             if table is None:
                 table = WindowTable(track.vectors.shape[1])
             if content not in searched:
-                voted = ((numbered[number], votes) for number, *votes in table.votes(track).by_video())
-                others = ((name, self._track(name), votes) for name, votes in voted)
-                yield content, [(name, find_stretches(track, other, *votes)) for name, other, votes in others if other]
+                found = find_shared(track, table.votes(track), lambda number: self._track(numbered[number]))
+                yield content, [(numbered[number], stretches) for number, stretches in found]
             table.add(len(numbered), track)
             numbered.append(content)
 
@@ -465,7 +465,10 @@ class _StretchSearch:
         for begin in range(0, len(pairs), _AHEAD):
             middle, end = begin + _AHEAD, begin + 2 * _AHEAD
             if self.mapper is None:
-                self._read_ahead(pairs[middle if begin else 0 : end], numbers[middle if begin else 0 : end], places)
+                # What the pairs before the middle need is being read since the last time.
+                needed = self._needed(pairs[begin:end], numbers[begin:end], places)
+                ahead = [pair for place, pair in needed if begin == 0 or begin + place >= middle]
+                self.clips.read_ahead(wanted for pair in ahead for wanted in self._ends(pair))
             for place, pair in enumerate(pairs[begin:middle], start=begin):
                 both = numbers[place]
                 if places.needs(*both):
@@ -480,14 +483,16 @@ class _StretchSearch:
                 self._advance()
         return links
 
-    def _read_ahead(self, pairs: Sequence[_SharedPair], numbers: Sequence[tuple[int, int]], places: _Places) -> None:
-        """Begin to read what these pairs need."""
-        self.clips.read_ahead(
-            end
-            for pair, both in zip(pairs, numbers, strict=True)
-            if places.needs(*both) and not self.findings.knows(*pair)
-            for end in self._ends(pair)
-        )
+    def _needed(
+        self, pairs: Sequence[_SharedPair], numbers: Sequence[tuple[int, int]], places: _Places
+    ) -> Iterator[tuple[int, _SharedPair]]:
+        """The pairs that must be looked at if the pictures confirm all before them, with their places."""
+        guess = places.copy()
+        for place, (pair, both) in enumerate(zip(pairs, numbers, strict=True)):
+            if guess.needs(*both):
+                guess.connect(*both)
+                if not self.findings.knows(*pair):
+                    yield place, pair
 
     def _link(self, first: str, second: str, stretch: RoughStretch) -> SharedByFiles | None:
         """A stretch with its exact ends; None if the pictures differ."""
@@ -506,15 +511,8 @@ class _StretchSearch:
         the pictures confirm all before them."""
         if self.findings.knows(*pairs[0]) or pairs[0] in self._fits:
             return
-        guess = places.copy()
-        asked: list[_SharedPair] = []
-        for pair, both in zip(pairs, numbers, strict=True):
-            if len(asked) == _FITS_AHEAD * mapper.width:
-                break
-            if guess.needs(*both):
-                guess.connect(*both)
-                if not self.findings.knows(*pair) and pair not in self._fits:
-                    asked.append(pair)
+        needed = (pair for _, pair in self._needed(pairs, numbers, places) if pair not in self._fits)
+        asked = list(islice(needed, _FITS_AHEAD * mapper.width))
         records = [(self.videos[one], self.videos[other], stretch) for one, other, stretch in asked]
         tasks = [Task("fit", (try_fit, *words), about=words[0].path) for words in records]
         self._fits.update(zip(asked, mapper.run(self._job, tasks), strict=True))

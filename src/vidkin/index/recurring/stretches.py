@@ -33,6 +33,9 @@ _GAIN, _LOSS = 0.35, 0.45  # most that one frame counts for and against a stretc
 _VOTES_A_VIDEO, _VOTES = 4, 96
 _BIN = 4.0  # seconds: votes for offsets this near are one candidate
 _CANDIDATES_A_PAIR = 40
+# With so many others a stretch of a video is enough known: each of the rest has it in common with as many. Spans with
+# this share in common are one; seconds before a span in which windows begin that belong to it.
+_ENOUGH, _SAME_SPAN, _BEFORE = 24, 0.7, 1.0
 _SPEEDS = (1.0, 24 / 25, 25 / 24)  # film shown on television, and back
 _REACH, _STEP = 4.0, 0.5  # seconds: offsets tried around a candidate, in periods: their distance
 _MARGIN = 60.0  # seconds that a stretch may go on before the first and after the last vote
@@ -265,7 +268,11 @@ class Votes:
 
 
 def find_stretches(
-    first: Track, second: Track, times: NDArray[np.float64], others: NDArray[np.float64]
+    first: Track,
+    second: Track,
+    times: NDArray[np.float64],
+    others: NDArray[np.float64],
+    known: Sequence[tuple[float, float]] = (),
 ) -> list[RoughStretch]:
     """Find the stretches that two videos share.
 
@@ -276,12 +283,15 @@ def find_stretches(
     Args:
         first, second: The videos; the same one for what recurs inside it.
         times, others: [N] times of similar windows in the first and in the second.
+        known: Start and end of what need not be found in the first video, seconds: votes for it are left out.
 
     Returns:
         Stretches of at least :data:`SHORTEST` seconds, the longest first. Of one video with itself each is found once.
     """
     inside = first is second
     found: list[RoughStretch] = []
+    asks = ~_within(known, times)
+    times, others = times[asks], others[asks]
     for _ in range(_CANDIDATES_A_PAIR):
         if len(times) == 0:
             break
@@ -293,9 +303,51 @@ def find_stretches(
             found.append(stretch)
             # Other votes of this bin may be for another stretch.
             explained = _is_near(stretch, times, others)
-            explained = explained if (explained & best).any() else best
+            # A known stretch of nearly the same offset is found though none votes for it: look beside it.
+            is_known = bool(_within(known, np.array([(stretch.first_start + stretch.first_end) / 2]))[0])
+            explained = explained if is_known or (explained & best).any() else best
         times, others = times[~explained], others[~explained]
     return sorted(found, key=lambda stretch: stretch.first_start - stretch.first_end)
+
+
+def find_shared(
+    track: Track, votes: Votes, track_of: Callable[[int], Track | None]
+) -> list[tuple[int, list[RoughStretch]]]:
+    """Find what a video shares with the others that its windows voted for, those with most votes first.
+
+    What it shares with :data:`_ENOUGH` of them is not looked for in the rest: in a season of 500 episodes with one
+    opening, each is connected with all by those that it was compared with.
+
+    Args:
+        track: The video.
+        votes: Of its windows; see :meth:`WindowTable.votes`.
+        track_of: Gives the track of a number; None if the video was removed.
+
+    Returns:
+        (number of the other video, :func:`find_stretches` of both) in the order of the numbers.
+    """
+    found: list[tuple[int, list[RoughStretch]]] = []
+    spans: list[list[float]] = []  # start, end, number of others that share it
+    by_video = list(votes.by_video())
+    for number, times, others in sorted(by_video, key=lambda voted: (-len(voted[1]), voted[0])):
+        known = [(start, end) for start, end, count in spans if count >= _ENOUGH]
+        other = None if _within(known, times).all() else track_of(number)
+        if other is None:
+            continue
+        stretches = find_stretches(track, other, times, others, known)
+        found.append((number, stretches))
+        for stretch in stretches:
+            _count(spans, stretch.first_start, stretch.first_end)
+    return sorted(found, key=lambda shared: shared[0])
+
+
+def _count(spans: list[list[float]], start: float, end: float) -> None:
+    """Count one more that shares a span."""
+    for span in spans:
+        if min(end, span[1]) - max(start, span[0]) >= _SAME_SPAN * (max(end, span[1]) - min(start, span[0])):
+            span[2] += 1
+            return
+    spans.append([start, end, 1])
 
 
 def find_stretches_inside(track: Track) -> list[RoughStretch]:
@@ -306,6 +358,14 @@ def find_stretches_inside(track: Track) -> list[RoughStretch]:
         later = others - times > SHORTEST  # and none with itself
         return find_stretches(track, track, times[later], others[later])
     return []
+
+
+def _within(spans: Sequence[tuple[float, float]], times: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which windows that begin at these times belong to one of the spans."""
+    inside = np.zeros(len(times), np.bool_)
+    for start, end in spans:
+        inside |= (times >= start - _BEFORE) & (times < end)
+    return inside
 
 
 def _is_near(stretch: RoughStretch, times: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -475,11 +535,8 @@ class _StretchWorker:
         track = self._track(self.job.records[number])
         if track is None or self.job.table is None:
             return None
-        found = []
-        for other, times, others in self.job.table.first(self.job.counts[number]).votes(track).by_video():
-            of_other = self._track(self.job.records[other])
-            found += [] if of_other is None else [(other, find_stretches(track, of_other, times, others))]
-        return found
+        votes = self.job.table.first(self.job.counts[number]).votes(track)
+        return find_shared(track, votes, lambda other: self._track(self.job.records[other]))
 
     def fit(self, find_ends: FindEnds, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> Any:
         """What finds the exact ends of a stretch says of one."""
