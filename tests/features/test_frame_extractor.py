@@ -27,7 +27,7 @@ from vidkin.features.frame_encoder import (
     save_frame_encoder,
 )
 from vidkin.features.frame_extractor import FrameEncoderExtractor, open_frame_extractor
-from vidkin.features.sessions import open_square_encoder, read_weights_digest, shipped_encoder
+from vidkin.features.sessions import SquareEncoder, open_square_encoder, read_weights_digest, shipped_encoder
 from vidkin.features.views import turn_frames
 from vidkin.media import Frames
 
@@ -117,6 +117,20 @@ class TestRegions:
         lengths = np.linalg.norm(values, axis=-1)
         np.testing.assert_allclose(lengths[0, [0, 8, 9]], [0, 1, 1], atol=1e-5)
         np.testing.assert_allclose(lengths[1], [0] * 9 + [1], atol=1e-5)
+
+    def test_what_shows_nothing_does_not_go_through_the_network(self) -> None:
+        encoder, counts = shipped_encoder(), []
+
+        def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
+            counts.append(len(squares))
+            return encoder.encode(squares)
+
+        counting = FrameEncoderExtractor(SquareEncoder(run, side=64, dimension=128, digest=encoder.digest), regions=10)
+        image = np.full((96, 96, 3), 120, np.uint8)
+        image[48:, 48:] = photograph("coffee")[200:248, 200:248]
+        counting.extract(frames_of(image, np.full_like(image, 120)))
+        # Of the first the last square and those that overlap with it, and the whole; of the second the whole.
+        assert sum(counts) == 6
 
     def test_each_view_has_its_own_regions(self, regional: FrameEncoderExtractor) -> None:
         boxes = np.array([(0, 0, 1, 1), (0, 0, 0.5, 0.5)], np.float32)

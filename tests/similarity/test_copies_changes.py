@@ -178,3 +178,44 @@ def test_other_scores_of_changes_have_another_revision() -> None:
     pairs = open_scorer("copies").score_changes(features(one), [features(values) for values in targets.values()])  # type: ignore[attr-defined]
     scores = {name: 0.0 if pair is None else pair.score for name, pair in zip(targets, pairs, strict=True)}
     assert scores == pytest.approx(PINNED[SCORE_REVISION], abs=1e-3)
+
+
+def parts_in_common(seed: int, noise: float, *, still: bool) -> tuple[FrameFeatures, FrameFeatures]:
+    """Two other videos, of which one part shows the same but for noise."""
+    random = np.random.default_rng(seed)
+    one, other = moving(2 * seed), moving(2 * seed + 1)
+    film = np.repeat(one[:1, 5], FRAMES, axis=0) if still else one[:, 5]
+    one[:, 5] = film
+    other[:, 5] = unit(film + noise * random.standard_normal(film.shape))
+    return features(one), features(other)
+
+
+def test_a_least_score_leaves_out_only_what_does_not_reach_it() -> None:
+    left_out = 0
+    for seed in range(8):
+        for noise, still in ((0.02, False), (0.08, False), (0.1, True)):
+            query, target = parts_in_common(seed, noise, still=still)
+            (full,) = CopyScorer().score_parts(query, [target])
+            for least in (0.15, 0.3, 0.6, 0.9, 0.99):
+                (some,) = CopyScorer().score_parts(query, [target], least=[least])
+                if full is not None and full.score >= least:
+                    assert some is not None
+                    assert (some.score, some.segments) == (full.score, full.segments)
+                left_out += full is not None and some is None
+    assert left_out > 20
+
+
+def test_a_score_above_one_is_not_looked_for() -> None:
+    one = features(moving(1))
+    first, second = CopyScorer().score_changes(one, [one, one], least=[1.02, 0.9])
+    assert first is None
+    assert second is not None
+
+
+def test_targets_of_different_lengths_are_scored_as_each_by_itself() -> None:
+    query = features(moving(1, 16))
+    targets = [features(moving(1, 16)[:frames]) for frames in (12, 7, 16, 9, 12)]
+    together = CopyScorer().score_changes(query, targets)
+    apart = [score(query, target) for target in targets]
+    assert [pair and pair.score for pair in together] == [pair and pair.score for pair in apart]
+    assert sum(pair is not None for pair in together) >= 3

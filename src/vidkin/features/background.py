@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 
 from vidkin.media import Frames
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 # Their order is part of the background: each is cut up by the next numbers of one generator.
 PHOTOGRAPHS: tuple[str, ...] = (
@@ -30,6 +33,8 @@ _HEIGHT, _WIDTH = 240, 320
 @cache
 def open_photograph(name: str) -> Image.Image:
     """One of `PHOTOGRAPHS` in RGB, not to be changed."""
+    from PIL import Image
+
     with (
         (files("vidkin.features") / "data" / "background" / f"{name}.jpg").open("rb") as file,
         Image.open(file) as image,
@@ -43,6 +48,8 @@ def background_frames() -> Frames:
 
     Each photograph makes up one sixteenth of the set, so the .9 quantile is not affected if a video shows one of them.
     """
+    from PIL.Image import Resampling
+
     generator = np.random.default_rng(20)
     pictures = []
     for name in PHOTOGRAPHS:
@@ -53,5 +60,5 @@ def background_frames() -> Frames:
             left = generator.uniform(0, source.width - width)
             top = generator.uniform(0, source.height - height)
             box = (left, top, left + width, top + height)
-            pictures.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR, box=box)))
+            pictures.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Resampling.BILINEAR, box=box)))
     return Frames(np.stack(pictures), np.arange(len(pictures), dtype=np.float64))

@@ -17,6 +17,7 @@ from vidkin.features.contracts import Turn, Views
 from vidkin.features.information import (
     Edges,
     detailed_cells,
+    distinct_boxes,
     information_of_share,
     look_at,
     resize_parts,
@@ -105,12 +106,11 @@ class FrameEncoderExtractor:
         prepared = self._prepare(frames)
         pictures = mirror_boxes(prepared.pictures) if mirror else prepared.pictures
         parts = self._parts(boxes)
-        values = self._describe(prepared.canvas, _edges(parts, _CANVAS, mirror), mirror)
         # A part without detail looks like any other such part, so it is left empty; the whole picture never is.
         shares = _shares(prepared.cells, _edges(parts, prepared.cells.shape[-1], mirror))
         kept = information_of_share(shares) >= _LEAST_INFORMATION
         kept[:, len(self._regions) - 1] = True
-        values *= kept[:, :, None]
+        values = self._describe(prepared.canvas, _edges(parts, _CANVAS, mirror), mirror, kept)
         return FrameFeatures(
             values.reshape(len(values), len(boxes), len(self._regions), values.shape[-1]),
             frames.timestamps.copy(),
@@ -143,7 +143,7 @@ class FrameEncoderExtractor:
         look = look_at(frames.images)
         edges = look.edges
         canvas = np.empty((_CANVAS, len(frames), 3, _CANVAS), np.uint8)
-        for top, bottom, left, right in np.unique(edges, axis=0).tolist():
+        for top, bottom, left, right in distinct_boxes(edges):
             alike = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
             for rows in np.split(alike, range(_FRAMES_A_PASS, len(alike), _FRAMES_A_PASS)):
                 images = frames.images[rows, top:bottom, left:right]
@@ -163,17 +163,20 @@ class FrameEncoderExtractor:
             return boxes
         return place_boxes(self._regions, boxes).reshape(-1, 4).astype(np.float32)
 
-    def _describe(self, canvas: NDArray[np.uint8], parts: list[Edges], mirror: bool) -> NDArray[np.float32]:
-        """Vectors [T, P, D] of P parts of the canvas [128, T, 3, 128]."""
+    def _describe(
+        self, canvas: NDArray[np.uint8], parts: list[Edges], mirror: bool, kept: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float32]:
+        """Vectors [T, P, D] of P parts of the canvas [128, T, 3, 128]; zeros where ``kept`` [T, P] is False."""
         count, side = canvas.shape[1], self.side
-        values = np.empty((count, len(parts), self._encoder.dimension), np.float32)
+        values = np.zeros((count, len(parts), self._encoder.dimension), np.float32)
         squares = np.empty((min(count, _FRAMES_A_PASS), len(parts), 3, side, side), np.float32)
         for first in range(0, count, _FRAMES_A_PASS):
             planes = canvas[:, first : first + _FRAMES_A_PASS].astype(np.float32)
             cut = resize_parts(planes, parts, side, out=squares[: planes.shape[1]])
             cut = cut[..., ::-1] if mirror else cut
-            vectors = self._encoder.encode(cut.reshape(-1, 3, side, side))
-            values[first : first + _FRAMES_A_PASS] = vectors.reshape(-1, *values.shape[1:])
+            rows = np.ones(cut.shape[:2], np.bool_) if kept is None else kept[first : first + _FRAMES_A_PASS]
+            chosen = cut.reshape(-1, 3, side, side) if rows.all() else cut[rows]
+            values[first : first + _FRAMES_A_PASS][rows] = self._encoder.encode(chosen)
         return values
 
 

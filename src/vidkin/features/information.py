@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.blas import median
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
 
@@ -125,6 +126,11 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     return boxes
 
 
+def distinct_boxes(edges: NDArray[np.int64]) -> list[tuple[int, ...]]:
+    """The rows of [T, 4] without repetitions, in order; without `numpy.unique`, which imports masked arrays: 25 ms."""
+    return sorted(set(map(tuple, edges.tolist())))
+
+
 @dataclass(frozen=True, slots=True)
 class FrameLook:
     """What has to be known of T frames before their views are described.
@@ -158,7 +164,7 @@ def look_at(images: NDArray[np.uint8]) -> FrameLook:
     is_whole = (edges == (0, images.shape[1], 0, images.shape[2])).all(axis=1)
     of_whole = small_luma(images)
     luma = of_whole if is_whole.all() else of_whole.copy()
-    for top, bottom, left, right in np.unique(edges[~is_whole], axis=0).tolist():
+    for top, bottom, left, right in distinct_boxes(edges[~is_whole]):
         rows = (edges == (top, bottom, left, right)).all(axis=1)
         luma[rows] = small_luma(images[rows, top:bottom, left:right])
     information = information_of_share(detailed_cells(of_whole).mean(axis=(1, 2), dtype=np.float32))
@@ -207,7 +213,7 @@ def _side(lines: NDArray[np.uint8], flat_border: bool) -> _BarSide:
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
     least = max(4, math.ceil(_SMALLEST_BAR * length))
-    color = np.median(lines[0], axis=0)
+    color = median(lines[0], 0)
     # Most frames have no bars: their first lines tell.
     if not _flat(lines[:least], color)[0].all():
         return _NO_BAR
@@ -220,7 +226,7 @@ def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Whether each of the lines [T, L, 3] can be of a single color: few of its pixels are far from the median."""
     if not len(lines):
         return np.zeros(0, np.bool_)
-    color = np.median(lines, axis=1, keepdims=True).astype(np.int16)
+    color = median(lines, 1).astype(np.int16)[:, None]
     far = (np.abs(lines - color) > _FLAT_DEVIATION).any(axis=2)
     few: NDArray[np.bool_] = far.mean(axis=1) <= 1 - _FLAT_SHARE + 1e-9
     return few

@@ -30,7 +30,7 @@ from vidkin._base.files import PathLike
 from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.contracts import ClipExtractor, FrameExtractor, Turn, Views
-from vidkin.features.information import bar_boxes, frame_information, look_at, remember_look, small_luma
+from vidkin.features.information import bar_boxes, distinct_boxes, frame_information, look_at, remember_look, small_luma
 from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.media.frames import join_frames
 from vidkin.similarity import WHOLE, Box, FrameFeatures
@@ -199,7 +199,7 @@ def features_of_views(
     values[:, 0] = whole
     look = look_at(frames.images)
     edges = bar_boxes(images) if mirror else look.edges
-    for top, bottom, left, right in np.unique(edges, axis=0).tolist():
+    for top, bottom, left, right in distinct_boxes(edges):
         rows = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
         pictures = images[rows, top:bottom, left:right]
         for view, box in enumerate(boxes.tolist()[1:], start=1):
@@ -336,7 +336,7 @@ def find_content_boxes(
     """
     if len(images) < 2:
         return np.zeros((0, 4), np.float32)
-    chosen = np.unique(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int))
+    chosen = sorted(set(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int).tolist()))
     small = look_at(images).luma[chosen] if between_bars else small_luma(images[chosen])
     across, down = _persistence(small), _persistence(small.transpose(0, 2, 1))
     columns, rows = _spans(_lines(across, most_lines)), _spans(_lines(down, most_lines))

@@ -409,22 +409,33 @@ class ScorerOfParts(Scorer, Protocol):
     """A scorer that can compare parts of one picture with parts of the other, at a higher cost than :meth:`score`."""
 
     def score_parts(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+        self,
+        query: FrameFeatures,
+        targets: Sequence[FrameFeatures],
+        *,
+        mirrored: bool = False,
+        least: Sequence[float] | None = None,
     ) -> list[PairScore | None]:
         """One result for each target, in their order; None where no pair of parts is worth a look.
 
         Args:
             query, targets, mirrored: As for :meth:`Scorer.score`.
+            least: For each target, the score below which nobody asks for it; it can be None then.
         """
 
     def score_changes(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+        self,
+        query: FrameFeatures,
+        targets: Sequence[FrameFeatures],
+        *,
+        mirrored: bool = False,
+        least: Sequence[float] | None = None,
     ) -> list[PairScore | None]:
         """One result for each target by what changes in the same regions of both; None where nothing does, which is
         soon known.
 
         Args:
-            query, targets, mirrored: As for :meth:`Scorer.score`.
+            query, targets, mirrored, least: As for :meth:`score_parts`.
         """
 
 

@@ -6,7 +6,7 @@ Shapes: Tq, Tt frames of query and target; n frames whose parts were described; 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vidkin.similarity.alignment import align
 from vidkin.similarity.contracts import WHOLE, BestScores, Box, FrameFeatures, PairScore, Segment
 from vidkin.similarity.evidence import (
+    LEAST_STEP,
     MOST_KEPT,
     ROUNDING,
     ComparedVideo,
@@ -25,15 +26,13 @@ from vidkin.similarity.evidence import (
     compare_parts,
     compare_views,
     compare_whole,
-    count_different,
-    count_moving,
     find_news,
-    match_frames,
     most_similar,
     similarities_from,
     split_by_changes,
     stretch_score,
 )
+from vidkin.similarity.regions import least_seconds, of_every_frame, score_changes
 from vidkin.similarity.scale import UNRELATED
 
 # Ratio of periods above which the coarser side leads the alignment.
@@ -57,17 +56,6 @@ _PARTS_A_SECOND, _PART_PAIRS_ALIGNED = 1.0, 3
 # Seconds that a pair of parts must promise, or this share of what the video that shows less has to show.
 _LEAST_PROMISE_OF_PAIRS, _LEAST_SHARE_OF_PAIRS = 0.3, 0.07
 _MOST_CELLS_OF_PARTS = 1 << 22
-
-# What changes in both pictures at once, in the same regions: how many of the regions count, least of them that both
-# videos must have in common, least number of frames, and segments looked at.
-_REGIONS_COUNTED, _FEWEST_REGIONS, _FEWEST_FRAMES, _SEGMENTS_LOOKED_AT = 8, 12, 5, 2
-# Size of a change of a descriptor that is as likely noise, the brightness of the map, and the least seconds above its
-# threshold.
-_NOISE, _BRIGHT, _LEAST_SECONDS = 0.05, 2.0, 1.0
-# Share of the regions that have to move for all of the agreement to count.
-_LEAST_MOVING = 0.15
-# Tolerance in shares of the picture within which two boxes are the same.
-_SAME_REGION = 0.02
 
 # By how much a mean of numbers in single precision may be above the largest of them.
 _ROUNDING_OF_MEANS = 1e-4
@@ -149,7 +137,12 @@ class CopyScorer:
         return scores
 
     def score_parts(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+        self,
+        query: FrameFeatures,
+        targets: Sequence[FrameFeatures],
+        *,
+        mirrored: bool = False,
+        least: Sequence[float] | None = None,
     ) -> list[PairScore | None]:
         """Scores where neither picture shows the other as a whole; see
         :class:`vidkin.similarity.contracts.ScorerOfParts`.
@@ -157,11 +150,19 @@ class CopyScorer:
         Every part of the query is compared with every part of the target, which are some seven hundred pairs: the few
         most promising ones are aligned, and count only if they are long and change together.
         """
-        side = ComparedVideo(query)
-        return [self._compare_parts(side, ComparedVideo(target), mirrored) for target in targets]
+        side, settings = ComparedVideo(query), self._settings_of_parts()
+        return [
+            _score_parts(side, ComparedVideo(target), settings, mirrored, lowest)
+            for target, lowest in zip(targets, least or [0.0] * len(targets), strict=True)
+        ]
 
     def score_changes(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
+        self,
+        query: FrameFeatures,
+        targets: Sequence[FrameFeatures],
+        *,
+        mirrored: bool = False,
+        least: Sequence[float] | None = None,
     ) -> list[PairScore | None]:
         """Scores by what changes at once in the same regions of both pictures, however much of them is covered or
         blended over; see
@@ -171,9 +172,13 @@ class CopyScorer:
         ``score = 1 - (1 - x g)^2`` where ``x = (rho - region_chance / sqrt(n - 1)) / region_full`` in [0, 1] and g the
         evidence of a match of parts.
         """
-        settings = self._settings_of_parts()
-        side = ComparedVideo(query)
-        return [_score_changes(side, ComparedVideo(target), settings, mirrored) for target in targets]
+        scores: list[PairScore | None] = [None] * len(targets)
+        # No score is above 1.
+        possible = [place for place in range(len(targets)) if least is None or least[place] <= 1.0]
+        sides = ComparedVideo(query), [ComparedVideo(targets[place]) for place in possible]
+        for place, found in zip(possible, score_changes(*sides, self._settings_of_parts(), mirrored), strict=True):
+            scores[place] = found
+        return scores
 
     def _settings_of_parts(self) -> ScoreSettings:
         return replace(
@@ -186,20 +191,6 @@ class CopyScorer:
             unconfirmed=self.settings.unconfirmed_of_part_pairs,
             fewest_moving=self.settings.fewest_moving_of_part_pairs,
         )
-
-    def _compare_parts(self, query: ComparedVideo, target: ComparedVideo, mirrored: bool) -> PairScore | None:
-        settings = self._settings_of_parts()
-        best: PairScore | None = None
-        for first, second, frame_map in part_pairs(query, target, settings.threshold):
-            assert first is not None
-            assert second is not None
-            result = _one_pair_of_views(first, second, frame_map, settings, mirrored)
-            if best is None or result.score > best.score:
-                best = result
-        if best is None:
-            return None
-        shown = _of_every_frame(best.map, 0, query.described[:: query.part_stride(_PARTS_A_SECOND)], len(query.whole))
-        return replace(best, map=_of_every_frame(shown, 1, target.described, len(target.whole)))
 
     def _most_similar(self, query: ComparedVideo, targets: Sequence[FrameFeatures]) -> list[float]:
         """The similarity that the frames of each target reach at most with those of the query, in any view."""
@@ -263,7 +254,7 @@ class _ComparedPair:
                 shown = result.map
                 for axis, (view, side) in enumerate(((first, self.query), (second, self.target))):
                     if view is not None:
-                        shown = _of_every_frame(shown, axis, side.described, len(side.whole))
+                        shown = of_every_frame(shown, axis, side.described, len(side.whole))
                 best = replace(result, map=shown)
         assert best is not None  # the pair of whole pictures is always examined
         return best
@@ -313,7 +304,7 @@ class _ComparedPair:
         """Upper bound on the seconds of similarity above the threshold in the map of whole pictures."""
         excess = self.pairs.whole - self.settings.threshold
         excess *= np.minimum(self.query.whole.information[:, None], self.target.whole.information)
-        return float(_least_seconds(excess, self.query.whole.period, self.target.whole.period))
+        return float(least_seconds(excess, self.query.whole.period, self.target.whole.period))
 
     def _promise_of_parts(
         self, distances: NDArray[np.float32], one: ComparedVideo, other: ComparedVideo
@@ -333,7 +324,7 @@ class _ComparedPair:
         frames of one video and all of the other [..., n, T]. If parts were described in every second frame, each of
         these frames counts for two."""
         excess *= np.minimum(one.whole.information[one.described, None], other.whole.information)
-        seconds = _least_seconds(excess, one.whole.period, other.whole.period)
+        seconds = least_seconds(excess, one.whole.period, other.whole.period)
         return np.asarray(seconds * np.float32(one.part_weight))
 
 
@@ -360,6 +351,67 @@ def _one_pair_of_views(
     return PairScore(result.score, placed, frame_map)
 
 
+def _score_parts(
+    query: ComparedVideo, target: ComparedVideo, settings: ScoreSettings, mirrored: bool, least: float
+) -> PairScore | None:
+    """See :meth:`CopyScorer.score_parts`, for one target."""
+    best: PairScore | None = None
+    for first, second, frame_map in part_pairs(query, target, settings.threshold):
+        assert first is not None
+        assert second is not None
+        most = _most_of_views(first, second, frame_map, settings)
+        if most < least or (best is not None and most <= best.score):
+            continue
+        result = _one_pair_of_views(first, second, frame_map, settings, mirrored)
+        if best is None or result.score > best.score:
+            best = result
+    if best is None:
+        return None
+    shown = of_every_frame(best.map, 0, query.described[:: query.part_stride(_PARTS_A_SECOND)], len(query.whole))
+    return replace(best, map=of_every_frame(shown, 1, target.described, len(target.whole)))
+
+
+def _most_of_views(
+    query: FrameFeatures, target: FrameFeatures, frame_map: NDArray[np.float32], settings: ScoreSettings
+) -> float:
+    """An upper bound of what :func:`_one_pair_of_views` gives two views.
+
+    What stands still on either side cannot confirm a match (:meth:`Evidence.doubted`). And the more frames match, the
+    less similar are the least similar of them: of frames that segments have in common half are counted once at least
+    (:meth:`Evidence.plus`), and each is as similar as its most similar one in the other video.
+    """
+    confirmed = 1.0
+    if settings.fewest_moving > 0:
+        confirmed = min(1.0, min(_most_moving(query), _most_moving(target)) / settings.fewest_moving)
+    if query.period * _DENSER < target.period:
+        query, target, frame_map = target, query, frame_map.T
+    highest = np.sort(frame_map.max(axis=1))[::-1].astype(np.float64)
+    counts = np.arange(1, 2 * len(highest) + 1)
+    similarity, believed = highest[:1], np.ones(1)
+    # Frames that count less than others could be counted more often.
+    if settings.covering > 0 and min(float(query.information.min()), float(target.information.min())) >= 1.0:
+        once = (counts + 1) // 2
+        similarity = (np.cumsum(highest)[once - 1] + (counts - once) * highest[0]) / counts
+        news = np.minimum(counts, 2 * len(target))
+        believed = np.maximum(
+            np.minimum(1.0, counts * query.period / settings.covering) ** 3, 1.0 - np.exp(-news / settings.evidence)
+        )
+    doubt = (1.0 - confirmed) * settings.doubt
+    certain = np.maximum(0.0, (np.minimum(similarity, 1.0) - doubt) / (1.0 - doubt))
+    certain *= confirmed + (1.0 - confirmed) * settings.unconfirmed
+    return stretch_score(float((certain * believed).max()) + _ROUNDING_OF_MEANS)
+
+
+def _most_moving(features: FrameFeatures) -> int:
+    """How often frames of any stretch, in order, differ from the one before by more than noise at most: not oftener
+    than their descriptors go that far, as a frame that is left out makes no way shorter."""
+    values = features.whole
+    if len(values) < 2:
+        return 0
+    steps = np.sqrt(np.square(np.diff(values, axis=0)).sum(axis=2).mean(axis=1))
+    return int(float(steps.sum()) / LEAST_STEP * (1.0 + _ROUNDING_OF_MEANS))
+
+
 def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) -> list[_ViewPair]:
     """The most promising pairs of a part of one picture and a part of the other, with their maps.
 
@@ -373,14 +425,13 @@ def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) ->
     if not 0 < first.shape[0] * first.shape[1] * second.shape[0] * second.shape[1] <= _MOST_CELLS_OF_PARTS:
         return []
     distances = compare_parts(first, query.part_stretch[:, ::stride], second, target.part_stretch)
-    excess = 1 - threshold - distances
     seconds = [
-        np.maximum(excess.max(axis), 0.0)  # [P, n, Pt] and [P, Pt, m]
-        for axis in (3, 1)
+        np.maximum(1 - threshold - distances.min(axis), 0.0)  # [P, n, Pt] and [P, m, Pt]
+        for axis in (2, 1)
     ]
     weights = query.whole.information[rows], target.whole.information[columns]
     of_rows = np.einsum("pnq,n->pq", seconds[0], weights[0]) * (query.part_period * stride)
-    of_columns = np.einsum("pqm,m->pq", seconds[1], weights[1]) * target.part_period
+    of_columns = np.einsum("pmq,m->pq", seconds[1], weights[1]) * target.part_period
     promise = np.minimum(of_rows, of_columns)
     shown = min(
         float(weights[0].sum()) * query.part_period * stride,
@@ -395,177 +446,15 @@ def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) ->
                 _ViewPair(
                     query.features.views([one + 1]).frames(rows),
                     target.features.views([other + 1]).frames(columns),
-                    similarities_from(np.ascontiguousarray(distances[one, :, other])),
+                    similarities_from(np.ascontiguousarray(distances[one, :, :, other])),
                 )
             )
     return pairs
 
 
-# What changes at once in the same regions of both pictures: K regions that both videos have, n and m frames.
-
-
-def _score_changes(
-    query: ComparedVideo, target: ComparedVideo, settings: ScoreSettings, mirrored: bool
-) -> PairScore | None:
-    """See :meth:`CopyScorer.score_changes`; None if no stretch of both changes together."""
-    views = _shared_regions(query, target)
-    if len(views) < _FEWEST_REGIONS:
-        return None
-    seconds = min(len(side.described) * side.part_period for side in (query, target))
-    one, other = (
-        _region_changes(side, max(_FEWEST_FRAMES, round(seconds / side.part_period)))[:, views].reshape(
-            len(side.described), -1
-        )
-        for side in (query, target)
-    )
-    least = np.float32(math.sqrt(_LEAST_MOVING * len(views)))
-    # Of regions that stand still nothing is expected, if some others move.
-    sizes = [np.maximum(np.sqrt(np.einsum("nd,nd->n", side, side)), least) for side in (one, other)]
-    frame_map = np.clip(one @ other.T * (np.float32(_BRIGHT) / sizes[0][:, None] / sizes[1]), 0, 1)
-    first, second = (side.whole.frames(side.described) for side in (query, target))
-    if _least_seconds(frame_map - settings.region_threshold, first.period, second.period) < _LEAST_SECONDS:
-        return None
-    segments = align(
-        frame_map,
-        first.timestamps,
-        second.timestamps,
-        query_weights=first.information,
-        target_weights=second.information,
-        threshold=settings.region_threshold,
-        maximum_segments=_SEGMENTS_LOOKED_AT,
-        mirrored=mirrored,
-    )
-    news = find_news(first, settings.still), find_news(second, settings.still)
-    ends = [math.inf if side.features.end is None else side.features.end for side in (query, target)]
-    best, kept = 0.0, []
-    for segment in segments:
-        rows, columns = match_frames(first, second, segment)
-        certainty = _certainty(query, target, views, (rows, columns), settings)
-        flat = np.full(frame_map.shape, certainty, np.float32)
-        score = Evidence.of(flat, first, second, rows, columns, news).score(1.0, settings)
-        if score > 0:
-            best = max(best, score)
-            kept.append(replace(segment.cut(*ends), score=stretch_score(certainty)))
-    if not kept:
-        return None
-    shown = _of_every_frame(frame_map, 0, query.described, len(query.whole))
-    shown = _of_every_frame(shown, 1, target.described, len(target.whole))
-    return PairScore(best, tuple(sorted(kept, key=lambda segment: -segment.score)), shown)
-
-
-def _certainty(
-    query: ComparedVideo,
-    target: ComparedVideo,
-    views: NDArray[np.int64],
-    matched: tuple[NDArray[np.int64], NDArray[np.int64]],
-    settings: ScoreSettings,
-) -> float:
-    """How certain it is that a stretch shows the same, in [0, 1], from described frames of both that match."""
-    first, second = (
-        values - values.mean(0)
-        for values in (
-            _region_values(side)[places][:, views] for side, places in zip((query, target), matched, strict=True)
-        )
-    )
-    frames = min(count_different(matched[1]), count_moving(first), count_moving(second))
-    if frames < _FEWEST_FRAMES:
-        return 0.0
-    correlations = _correlations(first, second, settings)
-    for here, there in _mirror_images(query, views):
-        # What is alike on both sides agrees in a mirror image, too; but the left side agrees more with the right one.
-        if correlations[here].mean() < _correlations(first[:, here], second[:, there], settings).mean():
-            return 0.0
-    rho = float(np.sort(correlations)[-_REGIONS_COUNTED:].mean())
-    return min(1.0, max(0.0, (rho - settings.region_chance / math.sqrt(frames - 1)) / settings.region_full))
-
-
-def _correlations(
-    first: NDArray[np.float32], second: NDArray[np.float32], settings: ScoreSettings
-) -> NDArray[np.float32]:
-    """Correlations [K] of changes [n, K, D], less where hardly anything changes."""
-    energies = [np.einsum("nkd,nkd->k", change, change) for change in (first, second)]
-    least = np.minimum(*energies) / len(first)
-    correlations = np.einsum("nkd,nkd->k", first, second) / np.sqrt(energies[0] * energies[1] + 1e-9)
-    return np.asarray(correlations * (least**2 / (least**2 + settings.region_energy**2)))
-
-
-def _mirror_images(
-    side: ComparedVideo, views: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each way to flip a picture, places in ``views`` of regions that this moves, and of those it moves them to."""
-    assert side.features.boxes is not None
-    boxes = side.features.boxes[side.described[0]].astype(np.float32)
-    whole, boxes = boxes[0], boxes[views]
-    for axes in ((0,), (1,), (0, 1)):
-        flipped = boxes.copy()
-        for axis in axes:
-            flipped[:, [axis, axis + 2]] = whole[axis] + whole[axis + 2] - boxes[:, [axis + 2, axis]]
-        same = np.abs(boxes[:, None] - flipped).max(axis=2) < _SAME_REGION
-        np.fill_diagonal(same, False)
-        here, there = np.nonzero(same)
-        if len(here):
-            yield here, there
-
-
-def _region_values(side: ComparedVideo) -> NDArray[np.float32]:
-    """Descriptors [n, V, D] of all views in the described frames."""
-    values: NDArray[np.float32] = side.features.values[side.described]
-    return values.reshape(*values.shape[:2], -1)
-
-
-def _region_changes(side: ComparedVideo, window: int) -> NDArray[np.float32]:
-    """Directions [n, V, D] in which every view differs from its mean over a window of frames; short where that may be
-    noise. Kept where the window is the whole video, as it is for a query that is compared with longer ones."""
-    features, count = side.features, len(side.described)
-    if window < count or features.values.nbytes > MOST_KEPT:
-        return _changes_over(_region_values(side), window)
-    return features.once(_region_changes, lambda: _changes_over(_region_values(side), count))
-
-
-def _changes_over(values: NDArray[np.float32], window: int) -> NDArray[np.float32]:
-    """See :func:`_region_changes`, for descriptors [n, V, D]."""
-    window = min(window, len(values))
-    sums = np.concatenate([np.zeros_like(values[:1], np.float64), np.cumsum(values, 0, dtype=np.float64)])
-    first = np.clip(np.arange(len(values)) - window // 2, 0, len(values) - window)
-    change: NDArray[np.float32] = values - ((sums[first + window] - sums[first]) / window).astype(np.float32)
-    change /= np.linalg.norm(change, axis=2, keepdims=True) + np.float32(_NOISE)
-    return change
-
-
-def _shared_regions(query: ComparedVideo, target: ComparedVideo) -> NDArray[np.int64]:
-    """Views that are the same part of both pictures."""
-    placed = []
-    for side in (query, target):
-        if side.features.boxes is None or not len(side.described):
-            return np.zeros(0, np.int64)
-        boxes = side.features.boxes[side.described[0]].astype(np.float32)
-        corner, size = boxes[0, [0, 1, 0, 1]], np.tile(boxes[0, 2:] - boxes[0, :2], 2)
-        # A view that does not exist is nowhere near any other.
-        placed.append(np.where(boxes.any(axis=1, keepdims=True), (boxes - corner) / np.maximum(size, 1e-6), np.nan))
-    count = min(map(len, placed))
-    return np.flatnonzero(np.abs(placed[0][:count] - placed[1][:count]).max(axis=1) < _SAME_REGION)
-
-
-def _least_seconds(excess: NDArray[np.float32], period: float, other_period: float) -> NDArray[np.float32]:
-    """The smaller of two sums over evidence [..., n, T]: the best cells of rows and of columns, in seconds."""
-    rows = np.maximum(excess.max(-1), 0).sum(-1) * np.float32(period)
-    columns = np.maximum(excess.max(-2), 0).sum(-1) * np.float32(other_period)
-    return np.asarray(np.minimum(rows, columns))
-
-
 def _view_pair(side: int, shown: FrameFeatures, frame_map: NDArray[np.float32]) -> _ViewPair:
     """A view of the query (side 0) or the target (1), and its map [n, T] to the whole picture of the other."""
     return _ViewPair(shown, None, frame_map) if side == 0 else _ViewPair(None, shown, np.ascontiguousarray(frame_map.T))
-
-
-def _of_every_frame(
-    frame_map: NDArray[np.float32], axis: int, described: NDArray[np.int64], count: int
-) -> NDArray[np.float32]:
-    """The map with all ``count`` frames along an axis: those not described repeat the nearest described one."""
-    if len(described) == count:
-        return frame_map
-    nearest = np.abs(np.arange(count)[:, None] - described).argmin(1)
-    return np.asarray(frame_map.take(nearest, axis))
 
 
 def _placed(segment: Segment, query: FrameFeatures, target: FrameFeatures) -> Segment:

@@ -209,19 +209,13 @@ _DISAGREEMENT = 0.5
 _GAIN = 1.2
 
 # Least correlation and energy of changes of a piece: two still stretches say nothing about their order.
-_PIECE_CORRELATION = 0.7
+_PIECE_CORRELATION, _PIECE_ENERGY, _PIECE_THRESHOLD = 0.7, 4.0, 0.5
 
-_PIECE_ENERGY = 4.0
-
-_PIECE_THRESHOLD = 0.5
-
-# Distance of two descriptors that is more than noise.
-_LEAST_STEP = 0.1
+LEAST_STEP = 0.1
+"""Distance of two descriptors that is more than noise."""
 
 # Least number of frames of a segment that is divided, and cells above which a segment is not examined.
-_FEWEST_FRAMES = 5
-
-_MOST_CELLS = 1 << 23
+_FEWEST_FRAMES, _MOST_CELLS = 5, 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +270,7 @@ def count_moving(values: NDArray[np.floating]) -> int:
     """Number of frames [n, R, D] that differ from the one before by more than noise, and the first: slides that change
     three times are three frames, however long each stays."""
     steps = np.square(np.diff(values.astype(np.float32, copy=False), axis=0)).sum(2).mean(1)
-    return 1 + int(np.count_nonzero(steps > _LEAST_STEP**2))
+    return 1 + int(np.count_nonzero(steps > LEAST_STEP**2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +391,6 @@ def _change(query: NDArray[np.floating], target: NDArray[np.floating]) -> tuple[
 
 # Cells of maps computed at once where only the nearest frames are asked for: they stay in the processor's cache.
 _MOST_CELLS_AT_ONCE = 1 << 18
-
 MOST_KEPT = 4 << 20
 """Bytes of features up to which what is computed of their views is kept with them: of a long video that would be as
 much memory again."""
@@ -405,11 +398,8 @@ much memory again."""
 # By how much products of many frames at once may differ from those of few.
 _ROUNDING_OF_PRODUCTS = 1e-5
 
-# Similarity that two parts reach by chance, as the best of dozens of pairs of views counts.
-_PART_FLOOR = 0.15
-
-# The same for the best of hundreds of pairs of parts.
-_PAIR_FLOOR = 0.15
+# Similarity that two parts reach by chance, as the best of dozens of pairs of views counts, or of hundreds of parts.
+_PART_FLOOR, _PAIR_FLOOR = 0.15, 0.15
 
 
 class ComparedVideo:
@@ -418,6 +408,7 @@ class ComparedVideo:
     Attributes:
         features: Features in all views.
         whole: Features of the whole picture only.
+        seen: The same of the frames in which parts were described; of all if there are none.
         described: [n] frames in which parts of the picture were described; elsewhere nothing is known about parts.
         part_weight: Number of frames per frame with described parts.
         whole_values, part_values: [T, R, D] and [V - 1, n, R, D] float32; no parts if none were described.
@@ -428,7 +419,7 @@ class ComparedVideo:
         self.features = features
         is_kept = features.values.nbytes <= MOST_KEPT
         arrays = features.once(_ViewArrays, lambda: _ViewArrays.of(features)) if is_kept else _ViewArrays.of(features)
-        self.whole, self.described = arrays.whole, arrays.described
+        self.whole, self.seen, self.described = arrays.whole, arrays.seen, arrays.described
         self.part_weight = len(features) / max(len(self.described), 1)
         self.whole_values, self.part_values = arrays.whole_values, arrays.part_values
         self.whole_stretch, self.part_stretch = arrays.whole_stretch, arrays.part_stretch
@@ -448,6 +439,7 @@ class _ViewArrays:
     """What a :class:`ComparedVideo` has computed of its features; nothing in it refers to them."""
 
     whole: FrameFeatures
+    seen: FrameFeatures
     described: NDArray[np.int64]
     whole_values: NDArray[np.float32]
     part_values: NDArray[np.float32]
@@ -463,8 +455,10 @@ class _ViewArrays:
             described = np.zeros(0, np.int64)
         parts = slice(1, None if len(described) else 1)
         stretch = (1.0 / (1.0 - features.baselines)).astype(np.float32)
+        whole = features.views([0])
         return cls(
-            features.views([0]),
+            whole,
+            whole if len(described) in (0, len(whole)) else whole.frames(described),
             described,
             np.ascontiguousarray(values[:, 0]),
             np.ascontiguousarray(values[described, parts].swapaxes(0, 1)),
@@ -574,7 +568,7 @@ def compare_parts(
     target: NDArray[np.float32],
     target_stretch: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Distances ``(1 - s) / (1 - b)`` [P, n, Pt, m] of every part of one video and every part of another.
+    """Distances ``(1 - s) / (1 - b)`` [P, n, m, Pt] of every part of one video and every part of another.
 
     As the best of hundreds of pairs counts, b is the larger baseline raised by .15 (1 - b).
 
@@ -582,6 +576,8 @@ def compare_parts(
         query, target: [P, n, R, D] and [Pt, m, R, D], descriptors of the parts.
         query_stretch, target_stretch: [P, n] and [Pt, m], ``1 / (1 - b)`` with the baselines b.
     """
+    # Frames before parts: what is nearest over frames is found many times as fast if they are not the last axis.
+    target, target_stretch = target.swapaxes(0, 1), target_stretch.T
     shape = (*query.shape[:2], *target.shape[:2])
     rows, columns = (side.reshape(-1, *side.shape[2:]) for side in (query, target))
     raised = np.float32(1.0 / (1.0 - _PAIR_FLOOR))
@@ -614,11 +610,15 @@ def _compare(
     rows = views.reshape(-1, *views.shape[-2:])
     if not len(rows):
         return np.zeros((*views.shape[:-2], len(frames)), np.float32)
-    # Empty regions of a single one need no mask: their product is 0.
-    masks = (None, None) if rows.shape[1] == frames.shape[1] == 1 else (content(rows), content(frames))
-    similarities: NDArray[np.float32] = frame_similarity(
-        rows, frames, symmetric=True, spatial_share=spatial_share, query_mask=masks[0], target_mask=masks[1]
-    )
+    similarities: NDArray[np.float32]
+    if rows.shape[1] == frames.shape[1] == 1:
+        # What that is with a single region; empty ones need no mask, as their product is 0.
+        similarities = rows[:, 0] @ frames[:, 0].T
+    else:
+        masks = content(rows), content(frames)
+        similarities = frame_similarity(
+            rows, frames, symmetric=True, spatial_share=spatial_share, query_mask=masks[0], target_mask=masks[1]
+        )
     return similarities.reshape(*views.shape[:-2], len(frames))
 
 

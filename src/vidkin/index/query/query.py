@@ -7,6 +7,7 @@ import contextvars
 import hashlib
 import logging
 import os
+import sys
 import tempfile
 import threading
 from collections import OrderedDict
@@ -15,11 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
@@ -45,12 +45,14 @@ from vidkin.similarity import (
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from vidkin.index.storage.sound_files import SoundSearch
 
-FrameQuery = Image.Image | NDArray[np.uint8] | Frames
+FrameQuery: TypeAlias = "Image.Image | NDArray[np.uint8] | Frames"
 """A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
 
-QuerySource = str | os.PathLike[str] | FrameQuery
+QuerySource: TypeAlias = "str | os.PathLike[str] | FrameQuery"
 """What can be searched for: a file, or frames in memory."""
 
 
@@ -73,6 +75,8 @@ def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[
     images, times = _frames(query, frame_rate)
     with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
         if len(images) == 1:
+            from PIL import Image
+
             path = Path(folder) / "query.png"
             Image.fromarray(images[0]).save(path, compress_level=1)
         else:
@@ -96,11 +100,15 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         if len(query) == 0:
             raise InvalidArgumentError("query must have at least one frame, got none")
         return query.images, (query.timestamps - query.timestamps[0]).tolist()
-    if isinstance(query, Image.Image):
+    # Whoever has a picture of Pillow has loaded it; a search for a file needs none.
+    pillow: Any = sys.modules.get("PIL.Image")
+    if pillow is not None and isinstance(query, pillow.Image):
+        from PIL import ImageOps
+
         return np.asarray(ImageOps.exif_transpose(query).convert("RGB"))[None], None
     images: Any = query
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[-1:] != (3,):
-        kind = f"{list(query.shape)} {query.dtype}" if isinstance(images, np.ndarray) else type(query).__name__
+        kind = f"{list(images.shape)} {images.dtype}" if isinstance(images, np.ndarray) else type(images).__name__
         raise InvalidArgumentError(
             f"query must be a file, a PIL image, Frames, or an array [H, W, 3] or [T, H, W, 3] uint8, got {kind}"
         )
@@ -108,7 +116,7 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         images = images[None]
     if images.ndim != 4 or 0 in images.shape:
         raise InvalidArgumentError(
-            f"query must be [H, W, 3] or [T, H, W, 3] with at least one frame, got {list(query.shape)}"
+            f"query must be [H, W, 3] or [T, H, W, 3] with at least one frame, got {list(images.shape)}"
         )
     if len(images) > 1 and (frame_rate is None or not 0 < frame_rate < float("inf")):
         raise InvalidArgumentError(

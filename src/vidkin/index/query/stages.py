@@ -214,7 +214,8 @@ def score_candidates(
         return []
     features = (weighed or WeighedFeatures(0)).read(store, readable, common)
     targets = dict(zip(readable, features, strict=True))
-    score = _scores_of(scorer, best)
+    leaders = BestScores(len(readable) + 1 if best is None else best)
+    score = _scores_of(scorer, None if best is None else leaders)
     scores = score(query.plain, targets, False)
     if query.mirrored is not None:
         unsure = {
@@ -233,18 +234,19 @@ def score_candidates(
             (scorer.score_parts, left[:most], 0.0),
             (scorer.score_changes, left, _CHANGES_MARGIN),
         ):
-            others = score_more(query.plain, [targets[video] for video in videos])
+            least = [max(score_of(scores, video) + margin, leaders.least) for video in videos]
+            others = score_more(query.plain, [targets[video] for video in videos], least=least)
             for video_id, pair in zip(videos, others, strict=True):
                 if pair is not None and pair.score > score_of(scores, video_id) + margin:
                     scores[video_id] = pair
+                    leaders.add(video_id, pair.score)
     return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
 
 
 def _scores_of(
-    scorer: Scorer, best: int | None
+    scorer: Scorer, leaders: BestScores | None
 ) -> Callable[[FrameFeatures, Mapping[int, FrameFeatures], bool], dict[int, PairScore]]:
     """Scores of targets by their ids, plain and mirrored; of all, or of those that can be among the best."""
-    leaders = None if best is None else BestScores(best)
 
     def score(query: FrameFeatures, targets: Mapping[int, FrameFeatures], mirrored: bool) -> dict[int, PairScore]:
         if leaders is not None and isinstance(scorer, ScorerOfBest):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vidkin._base.blas import median
 from vidkin.errors import MediaError
 from vidkin.index.query.query import Query, QueryTurns
 from vidkin.index.storage.contract import NO_WINDOW, VectorStore
@@ -91,7 +92,7 @@ def _similar_windows(store: VectorStore, looks: Sequence[tuple[int, FrameFeature
 
 def is_promising(look: PairScore) -> bool:
     """Whether the score of a few turned frames calls for all of them."""
-    return look.score >= _LEAST_SCORE or float(np.median(look.map.max(axis=1))) >= _LEAST_SEEN
+    return look.score >= _LEAST_SCORE or float(median(look.map.max(axis=1), 0)) >= _LEAST_SEEN
 
 
 def score_of(scored: Mapping[int, PairScore], video: int) -> float:

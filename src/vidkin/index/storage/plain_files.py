@@ -338,14 +338,15 @@ def state_of_tables(place: Place, tables: Iterable[str]) -> str | None:
         return None
     found = []
     for table in tables:
-        for folder, _, files in os.walk(place.address(table)):
+        root = place.address(table)
+        for folder, _, files in os.walk(root):
+            name = table + folder[len(root) :]
             for file in files:
-                path = os.path.join(folder, file)
                 try:
-                    status = os.stat(path)
+                    status = os.stat(f"{folder}{os.sep}{file}")
                 except FileNotFoundError:  # a writer has just removed it
                     continue
-                found.append((os.path.relpath(path, place.uri), status.st_size, status.st_mtime_ns))
+                found.append((f"{name}{os.sep}{file}", status.st_size, status.st_mtime_ns))
     return hashlib.blake2b(repr((_LAYOUT, sorted(found))).encode(), digest_size=16).hexdigest()
 
 
