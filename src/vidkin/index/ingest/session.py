@@ -48,7 +48,7 @@ def ingest(
 ) -> IngestReport:
     """Read new and changed files, recognize moved ones, and record broken ones.
 
-    Every video is written as soon as it is complete (at most half a second later), so that an interruption
+    Every video is written as soon as it is complete (at most two seconds later), so that an interruption
     loses only the videos being processed; the next call resumes from there. The caller holds the
     writer's lock and has called :meth:`VectorStore.recover`.
 
@@ -282,7 +282,7 @@ def _has_changed(file: VideoFile) -> bool:
 
 
 # Finished entries are written after at most this many seconds, videos or bytes.
-SECONDS_A_COMMIT = 0.5
+SECONDS_A_COMMIT = 2.0
 
 VIDEOS_A_COMMIT = 32
 
