@@ -9,7 +9,7 @@ from vidkin.index import MemoryStore, VideoRecord
 from vidkin.index.ingest import session as batch_writer
 from vidkin.index.ingest.report import FileOutcome, Tally
 from vidkin.index.ingest.scan import Scan
-from vidkin.index.ingest.session import VIDEOS_A_COMMIT, BatchWriter
+from vidkin.index.ingest.session import SECONDS_A_COMMIT, VIDEOS_A_COMMIT, BatchWriter
 from vidkin.index.storage.records import Entry, WindowVectors
 from vidkin.similarity import FrameFeatures
 
@@ -39,7 +39,7 @@ def test_videos_are_written_by_number_or_when_time_is_up(clock: list[float]) -> 
     writer.write_if_due()
     assert store.count() == VIDEOS_A_COMMIT
     writer.append(entry(100), "added", "")
-    clock[0] += 0.4
+    clock[0] += SECONDS_A_COMMIT - 0.1
     writer.write_if_due()
     assert store.count() == VIDEOS_A_COMMIT
     clock[0] += 0.2
