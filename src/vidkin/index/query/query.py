@@ -7,7 +7,6 @@ import contextvars
 import hashlib
 import logging
 import os
-import sys
 import tempfile
 import threading
 from collections import OrderedDict
@@ -16,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
@@ -45,14 +45,12 @@ from vidkin.similarity import (
 from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from vidkin.index.storage.sound_files import SoundSearch
 
-FrameQuery: TypeAlias = "Image.Image | NDArray[np.uint8] | Frames"
+FrameQuery = Image.Image | NDArray[np.uint8] | Frames
 """A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
 
-QuerySource: TypeAlias = "str | os.PathLike[str] | FrameQuery"
+QuerySource = str | os.PathLike[str] | FrameQuery
 """What can be searched for: a file, or frames in memory."""
 
 
@@ -75,8 +73,6 @@ def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[
     images, times = _frames(query, frame_rate)
     with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
         if len(images) == 1:
-            from PIL import Image
-
             path = Path(folder) / "query.png"
             Image.fromarray(images[0]).save(path, compress_level=1)
         else:
@@ -100,11 +96,7 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         if len(query) == 0:
             raise InvalidArgumentError("query must have at least one frame, got none")
         return query.images, (query.timestamps - query.timestamps[0]).tolist()
-    # Whoever has a picture of Pillow has loaded it; a search for a file needs none.
-    pillow: Any = sys.modules.get("PIL.Image")
-    if pillow is not None and isinstance(query, pillow.Image):
-        from PIL import ImageOps
-
+    if isinstance(query, Image.Image):
         return np.asarray(ImageOps.exif_transpose(query).convert("RGB"))[None], None
     images: Any = query
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[-1:] != (3,):
