@@ -18,10 +18,11 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
+from vidkin.index.duplicates.differences import Difference, find_differences
 from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames
-from vidkin.similarity import Segment
+from vidkin.similarity import WHOLE, Box, Segment
 
 RATE, COUNT = 5, 30
 SIZE = (320, 240)
@@ -42,9 +43,9 @@ def letterboxed(frame: Image) -> Image:
     return canvas
 
 
-def blurred_around(frame: Image) -> Image:
+def blurred_around(frame: Image, radius: float = 14) -> Image:
     """As phones show upright video: the picture before a blurred and enlarged copy of itself."""
-    large = PILImage.fromarray(resized(frame, 640, 480)).filter(ImageFilter.GaussianBlur(14))
+    large = PILImage.fromarray(resized(frame, 640, 480)).filter(ImageFilter.GaussianBlur(radius))
     canvas = np.asarray(large).copy()
     canvas[120:360, 160:480] = frame
     return canvas
@@ -162,6 +163,80 @@ def test_borders_are_not_content(folder: Path) -> None:
         assert pictures.pixels == pytest.approx(original.pixels, rel=0.1)
         assert pictures.share < 0.5
     assert original.share == 1.0
+
+
+def test_a_border_that_is_but_lightly_blurred_is_no_picture(folder: Path, tmp_path: Path) -> None:
+    """Looked at alone, it passes for one; laid on the original it does not, so that the original is kept."""
+    save(tmp_path / "bordered.mp4", [blurred_around(frame, 2) for frame in frames()], crf=15)
+    original, bordered = file_of(folder / "original.mp4"), file_of(tmp_path / "bordered.mp4")
+    inside: Box = (0.25, 0.25, 0.75, 0.75)
+
+    def boxes(first: FileRecord, second: FileRecord) -> PairResult:
+        sides: dict[int, Box] = {original.record.id: WHOLE, bordered.record.id: inside}
+        where = sides[first.record.id], sides[second.record.id]
+        return PairResult(0.9, True, (1.0, 1.0), (Segment(0, 6, 0, 6, 0.9, 1.0, False, *where),))
+
+    def look(first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
+        return find_differences(first, second, boxes(first, second))
+
+    for pair in ((original, bordered), (bordered, original)):
+        assert choose_keeper(pair, "best", boxes) == (bordered, "whole picture")
+        assert choose_keeper(pair, "best", boxes, look=look)[0] is original
+
+
+def test_what_two_files_have_in_common_by_chance_does_not_speak_for_one(folder: Path) -> None:
+    """A mirrored copy was compared flipped with the original, and as it is with the gray copy, where little matched."""
+    names = ("original", "gray", "compressed")
+    original, bleached, mirrored = files = [file_of(folder / f"{name}.mp4") for name in names]
+
+    def results(first: FileRecord, second: FileRecord) -> PairResult:
+        pair = {first.record.id, second.record.id}
+        if mirrored.record.id not in pair:
+            return same_moments(first, second)
+        is_flipped = original.record.id in pair
+        score = 0.9 if is_flipped else 0.42
+        return PairResult(score, True, (0.3, 0.3), (Segment(0, 6, 0, 6, score, 1.0, is_flipped),))
+
+    assert choose_keeper(files, "best", results) == (original, "in color")
+    assert choose_keeper([bleached, mirrored, original], "best", results) == (original, "in color")
+
+
+def test_a_crop_is_not_kept_for_the_want_of_a_border(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "cut.mp4", [frame[30:210, 40:280] for frame in frames()], crf=10)
+    original, crop = file_of(folder / "original.mp4"), file_of(tmp_path / "cut.mp4")
+
+    def boxes(first: FileRecord, second: FileRecord) -> PairResult:
+        sides: dict[int, Box] = {original.record.id: (0.125, 0.125, 0.875, 0.875), crop.record.id: WHOLE}
+        where = sides[first.record.id], sides[second.record.id]
+        return PairResult(0.9, True, (1.0, 1.0), (Segment(0, 6, 0, 6, 0.9, 1.0, False, *where),))
+
+    def look(first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
+        return find_differences(first, second, boxes(first, second))
+
+    assert choose_keeper((original, crop), "best", boxes, look=look) == (original, "whole picture")
+
+
+@pytest.mark.parametrize(
+    ("radius", "reason"),
+    [
+        (0.0, "highest bit rate"),  # nothing but more bits
+        (1.0, "most detail"),
+    ],
+)
+def test_a_blurred_copy_is_not_kept_for_its_bits(folder: Path, tmp_path: Path, radius: float, reason: str) -> None:
+    soft = [np.asarray(PILImage.fromarray(frame).filter(ImageFilter.GaussianBlur(radius))) for frame in frames()]
+    save(tmp_path / "soft.mp4", soft, crf=2)
+    original, blurred = file_of(folder / "original.mp4"), file_of(tmp_path / "soft.mp4")
+    assert blurred.record.size > 1.2 * original.record.size
+    keeper, why = choose_keeper((original, blurred), "best", same_moments)
+    assert (keeper is original, why) == (radius > 0, reason)
+
+
+def test_a_sharpened_copy_makes_no_blurred_one_of_the_original(folder: Path, tmp_path: Path) -> None:
+    sharp = ImageFilter.UnsharpMask(1, 200, 0)
+    save(tmp_path / "sharp.mp4", [np.asarray(PILImage.fromarray(frame).filter(sharp)) for frame in frames()], crf=30)
+    original, sharpened = file_of(folder / "original.mp4"), file_of(tmp_path / "sharp.mp4")
+    assert choose_keeper((sharpened, original), "best", same_moments) == (original, "highest bit rate")
 
 
 @pytest.mark.parametrize(("rule", "name"), [("largest", "enlarged"), ("longest", "original")])

@@ -52,8 +52,9 @@ _SQUEEZED = 0.06
 # A blurred border has less than this share of the edges of the picture inside it; one of a single color deviates by
 # fewer gray levels.
 _BLURRED, _PLAIN = 0.3, 6.0
-# Correlation of a blurred border with the picture inside it, both this many pixels wide.
-_REPEATED, _COARSE = 0.5, 24
+# Correlation of a blurred border with the picture inside it, and of one that is hardly blurred, both this many pixels
+# wide.
+_REPEATED, _REPEATED_CLEARLY, _COARSE = 0.5, 0.85, 24
 # Mean gray level of black bars at most.
 _BLACK = 24.0
 # A frame within a frame: how much stronger the line around it is than others beside it.
@@ -68,6 +69,7 @@ _BRIGHTER, _RECOLORED = 14.0, 9.0
 _WIDE, _HIGH = 0.38, 0.4
 # What has more of the picture than the other one.
 _MORE_TO_SEE: frozenset[DifferenceKind] = frozenset({"uncropped", "contains it as a part", "inside another picture"})
+_LESS_TO_SEE: frozenset[DifferenceKind] = frozenset({"cropped", "contains it as a part", "inside another picture"})
 # Seconds by which a later piece must come from an earlier time.
 _EARLIER = 0.5
 # Seconds, and share of the other one, that must be missing at an end.
@@ -128,6 +130,12 @@ def only_adds_borders(differences: Sequence[Difference]) -> bool:
     pictures that were laid on each other show where the borders end."""
     kinds = {difference.kind for difference in differences}
     return "borders added" in kinds and not kinds & _MORE_TO_SEE
+
+
+def only_lacks_borders(differences: Sequence[Difference]) -> bool:
+    """The same seen from the other side: whether all that a copy does not show of the other's frame are borders."""
+    kinds = {difference.kind for difference in differences}
+    return "borders removed" in kinds and not kinds & _LESS_TO_SEE
 
 
 def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> CloseLook:
@@ -292,11 +300,13 @@ def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "fr
     if float(luma[:, outside].std(axis=1).mean()) < _PLAIN:
         return "border"
     is_blurred = float(edges[outside].mean()) < _BLURRED * float(inner.mean())
-    return "border" if is_blurred and _repeats(luma, part, outside) else "frame"
+    # However lightly it is blurred, the same picture again is no other footage.
+    return "border" if _repeats(luma, part, outside) > (_REPEATED if is_blurred else _REPEATED_CLEARLY) else "frame"
 
 
-def _repeats(luma: NDArray[np.float32], part: Box, outside: NDArray[np.bool_]) -> bool:
-    """Whether what is around a part of pictures [N, H, W] is that part again, enlarged to fill the frame."""
+def _repeats(luma: NDArray[np.float32], part: Box, outside: NDArray[np.bool_]) -> float:
+    """How far what is around a part of pictures [N, H, W] is that part again, enlarged to fill the frame: a
+    correlation in [-1, 1]; where there is too little to tell it counts for what is blurred."""
     height, width = luma.shape[1:]
     wide, high = (part[2] - part[0]) * width, (part[3] - part[1]) * height
     factor = min(wide / width, high / height)
@@ -316,7 +326,7 @@ def _repeats(luma: NDArray[np.float32], part: Box, outside: NDArray[np.bool_]) -
         one, other = np.asarray(small)[mask], np.asarray(filled)[mask]
         if one.size > 2 and min(one.std(), other.std()) > 1:
             alike.append(float(np.corrcoef(one, other)[0, 1]))
-    return not alike or float(np.median(alike)) > _REPEATED
+    return float(np.median(alike)) if alike else _REPEATED_CLEARLY
 
 
 def _strength_of_lines(luma: NDArray[np.float32], box: tuple[int, int, int, int]) -> float:

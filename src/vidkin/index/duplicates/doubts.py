@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from vidkin.features import frame_information
 from vidkin.features.views import crop_box
@@ -31,6 +32,9 @@ _LEAST_ALIKE = 0.95
 # Scales at which one picture is searched for in the other, and the size of the pictures searched.
 _ZOOMS = tuple(share / 100 for share in range(60, 100, 3))
 _TEMPLATE = (96, 128)
+# The same at any size: height of the picture in which the other one is searched for, how much smaller each attempt is,
+# and the smallest.
+_FIELD, _SMALLER, _SMALLEST = 64, 0.95, 0.28
 # Variances (of template and picture, multiplied) up to which one of the two is flat but for rounding.
 _FLAT = 1e-12
 # Gray levels (mean standard deviation over time) below which there is too little motion to compare.
@@ -208,6 +212,39 @@ def template_correlation(picture: NDArray[np.floating], template: NDArray[np.flo
     return correlation
 
 
+def find_part(outer: NDArray[np.float32], inner: NDArray[np.float32]) -> tuple[float, Box]:
+    """The box of a picture [H, W] in which another one is shown, at any size, and the correlation there."""
+    field = _shrunk(outer, _FIELD)
+    height, width = field.shape
+    largest = min(height / inner.shape[0], width / inner.shape[1])
+    best, size = -1.0, largest
+    box: Box = WHOLE
+    while size >= _SMALLEST * largest:
+        rows, columns = max(8, round(inner.shape[0] * size)), max(8, round(inner.shape[1] * size))
+        rows, columns = min(rows, height), min(columns, width)
+        similar = template_correlation(field, _resized(inner, rows, columns))
+        top, left = np.unravel_index(int(np.argmax(similar)), similar.shape)
+        if similar[top, left] > best:
+            best = float(similar[top, left])
+            box = (
+                float(left / width), float(top / height),
+                float((left + columns) / width), float((top + rows) / height),
+            )  # fmt: skip
+        size *= _SMALLER
+    return best, box
+
+
+def _shrunk(picture: NDArray[np.float32], height: int) -> NDArray[np.float32]:
+    rows, columns = picture.shape
+    # No side is shorter than this: an upright picture keeps as many lines as a lying one.
+    factor = height / min(rows, columns)
+    return _resized(picture, max(8, round(rows * factor)), max(8, round(columns * factor)))
+
+
+def _resized(picture: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
+    return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR), np.float32)
+
+
 def _window_sums(values: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:
     """Sums over all windows of this size."""
     totals = np.pad(values.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
@@ -251,7 +288,5 @@ def _find_inside(outer: NDArray[np.uint8], inner: NDArray[np.uint8]) -> Box:
 
 def _canvas(image: NDArray[np.uint8], size: tuple[int, int] = _CANVAS) -> NDArray[np.float32]:
     """The luma at (H, W)."""
-    from PIL import Image
-
     small = Image.fromarray(image).convert("L").resize(size[::-1], Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32)

@@ -318,8 +318,7 @@ def find_duplicates(
     return sorted(groups, key=lambda group: group.best.path)
 
 
-# The first look at what is known while pairs are compared comes after this many seconds, and looks take at most this
-# share of the time.
+# Seconds until the first look at what is known while pairs are compared, and share of the time that looks take at most.
 _FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
 
 
@@ -606,7 +605,7 @@ def _keeper(
     if not pairs.read_files:
         most = max(wholes, key=lambda file: (file.record.width * file.record.height, file.record.duration))
         return most, _NOT_CHECKED
-    return pairs.choose(lambda known: choose_keeper(wholes, rules, pairs, known))
+    return pairs.choose(lambda known: choose_keeper(wholes, rules, pairs, known, pairs.differences))
 
 
 def _find_staying(files: Sequence[FileRecord], wholes: Sequence[FileRecord], pairs: _Pairs) -> dict[int, str]:
@@ -615,10 +614,11 @@ def _find_staying(files: Sequence[FileRecord], wholes: Sequence[FileRecord], pai
     for file in files:
         if file.record.id not in stays and pairs.decisions.prefers(file.record):
             stays[file.record.id] = "your choice"
-    library = [file for file in wholes if pairs.scope.is_library(file)]
-    better = pairs.choose(lambda known: is_better(wholes, library, pairs, known)) if pairs.read_files else None
-    if better is not None:
-        stays.setdefault(better[0].record.id, f"better than the copy in the library: {better[1]}")
+    if pairs.read_files:
+        library = [file for file in wholes if pairs.scope.is_library(file)]
+        better = pairs.choose(lambda known: is_better(wholes, library, pairs, known, pairs.differences))
+        if better is not None:
+            stays.setdefault(better[0].record.id, f"better than the copy in the library: {better[1]}")
     return stays
 
 

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
@@ -23,11 +23,15 @@ from vidkin.index.duplicates.detail import (
     measure_detail,
     most_detailed,
 )
-from vidkin.index.duplicates.pictures import Extent, Pictures, extent_of, read_pictures
+from vidkin.index.duplicates.differences import Difference, only_lacks_borders
+from vidkin.index.duplicates.pictures import SHOWS_MORE, Extent, Pictures, extent_of, read_pictures
+from vidkin.similarity import SURE
 
 _logger = logging.getLogger(__name__)
 
 Known = MutableMapping[str, tuple[int, str]]
+Compare = Callable[[FileRecord, FileRecord], PairResult]
+Look = Callable[[FileRecord, FileRecord], Sequence[Difference]]
 
 KEEP_RULES = ("best", "oldest", "newest", "largest", "smallest", "longest", "shortest", "picture")
 """Names of the rules. A folder is accepted as well: its files come first; after ``outside:`` those elsewhere do."""
@@ -37,12 +41,14 @@ KeepRules = str | Sequence[str]
 
 _OUTSIDE = "outside:"
 # Version of stored choices: raise it when the same files would get another keeper or reason.
-_REVISION = 3
+_REVISION = 4
 _MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
 # Groups of up to this many members have a number for the members whose picture is best.
 _MOST_BITS = 60
+# Share of the most files that any member allows to be removed which another one must allow to be compared with it.
+_MANY = 0.5
 # Copies count as equally large unless one has at least this many times the pixels of the other.
 _ABOUT = 1.15
 _ABOUT_AS_FAR = 1.6
@@ -82,8 +88,9 @@ def _check_rule(rule: str) -> str:
 def choose_keeper(
     files: Sequence[FileRecord],
     keep: KeepRules,
-    compare: Callable[[FileRecord, FileRecord], PairResult],
+    compare: Compare,
     known: Known | None = None,
+    look: Look | None = None,
 ) -> tuple[FileRecord, str]:
     """Choose the file of a group to keep; returns it with the reason in a few words.
 
@@ -100,6 +107,8 @@ def choose_keeper(
         compare: Result of a pair, for the moments that two files share.
         known: Receives the choices for which pictures were read, so that they are not read again for the same files:
             the place of the keeper among them and the reason.
+        look: How one file differs from another. It is asked whether what one shows around the picture of others is only
+            a border; without it, what looks like a picture counts as one.
     """
     known = {} if known is None else known
     rules = (keep,) if isinstance(keep, str) else tuple(keep)
@@ -107,21 +116,22 @@ def choose_keeper(
     for rule in rules:
         if rule == "best":
             break
-        first, because = _first_by(rule, files, compare, known)
+        first, because = _first_by(rule, files, compare, known, look)
         if first and (len(first) < len(files) or len(rules) == 1):
             files = first
             reasons += [because] if because else []
         if len(files) == 1:
             return files[0], ", ".join(reasons)
-    keeper, reason = _best(files, compare, known)
+    keeper, reason = _best(files, compare, known, look)
     return keeper, ", ".join(dict.fromkeys([*reasons, reason]))
 
 
 def is_better(
     files: Sequence[FileRecord],
     favored: Sequence[FileRecord],
-    compare: Callable[[FileRecord, FileRecord], PairResult],
+    compare: Compare,
     known: Known,
+    look: Look | None = None,
 ) -> tuple[FileRecord, str] | None:
     """A file with a better content than all of the favored ones, and why; None if there is none.
 
@@ -129,16 +139,16 @@ def is_better(
     """
     if not favored or len(favored) == len(files):
         return None
-    keeper, reason = _best(files, compare, known, favored)
+    keeper, reason = _best(files, compare, known, look, favored)
     return None if keeper in favored else (keeper, reason)
 
 
 def _first_by(
-    rule: str, files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult], known: Known
+    rule: str, files: Sequence[FileRecord], compare: Compare, known: Known, look: Look | None
 ) -> tuple[list[FileRecord], str]:
     """The files that a rule other than ``best`` puts first, and the reason."""
     if rule == "picture":
-        return _first_by_picture(files, compare, known)
+        return _first_by_picture(files, compare, known, look)
     if rule in KEEP_RULES:
         keys: dict[str, Callable[[FileRecord], float]] = {
             "oldest": lambda file: file.record.mtime_ns,
@@ -181,8 +191,9 @@ class _Candidate:
 
 def _best(
     files: Sequence[FileRecord],
-    compare: Callable[[FileRecord, FileRecord], PairResult],
+    compare: Compare,
     known: Known,
+    look: Look | None,
     favored: Sequence[FileRecord] = (),
 ) -> tuple[FileRecord, str]:
     key = _identify(files)
@@ -199,7 +210,7 @@ def _best(
         records = sorted((file.record for file in favored or files), key=lambda record: record.path)
         first = max(records, key=lambda record: (record.width * record.height, record.duration, record.size))
         return next(file for file in files if file.record is first), "most pixels"
-    chosen, reason = _choose(candidates, compare, favored)
+    chosen, reason = _choose(candidates, compare, look, favored)
     # A file that cannot be read now may be readable the next time.
     if len(candidates) == len(files):
         known[key] = files.index(chosen), reason
@@ -207,7 +218,7 @@ def _best(
 
 
 def _first_by_picture(
-    files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult], known: Known
+    files: Sequence[FileRecord], compare: Compare, known: Known, look: Look | None
 ) -> tuple[list[FileRecord], str]:
     """The files that show the best picture, and why the others do not; files that cannot be read do not."""
     key = f"{_identify(files)} picture"
@@ -217,7 +228,7 @@ def _first_by_picture(
         if len(candidates) < 2:
             return [one.file for one in candidates], "the only one that can be read"
         choice = _Choice(candidates)
-        _compare_pictures(choice, compare)
+        _compare_pictures(choice, compare, look)
         chosen = [one.file for one in choice.candidates]
         # One bit for each file: several may be equal.
         places = sum(1 << place for place, file in enumerate(files) if file in chosen)
@@ -264,11 +275,12 @@ class _Choice:
 
 def _choose(
     candidates: list[_Candidate],
-    compare: Callable[[FileRecord, FileRecord], PairResult],
+    compare: Compare,
+    look: Look | None,
     favored: Sequence[FileRecord],
 ) -> tuple[FileRecord, str]:
     choice = _Choice(candidates)
-    _compare_pictures(choice, compare)
+    _compare_pictures(choice, compare, look)
     longest = max(one.file.record.duration for one in choice.candidates)
     allowed = longest - max(_ENDS, min(_SECOND, _SHARE_OF_SHORT * longest), _SHARE_OF_LONG * longest)
     choice.keep([one for one in choice.candidates if one.file.record.duration >= allowed], "longest")
@@ -285,15 +297,14 @@ def _choose(
     return chosen.file, choice.reasons[-1] if choice.reasons else "first by name"
 
 
-def _compare_pictures(choice: _Choice, compare: Callable[[FileRecord, FileRecord], PairResult]) -> None:
+def _compare_pictures(choice: _Choice, compare: Compare, look: Look | None) -> None:
     """Go on with the files that show the most of the picture, and show it best."""
     candidates = choice.candidates
     if len(candidates) <= _MOST_COMPARED:
         extents = _shared_extents(candidates, compare)
-        # Files that allow the most others to be removed: the uncropped film rather than crops or a split screen.
-        spare = Counter(kept for (_, kept), extent in extents.items() if not extent.missing)
-        spared = max(spare.values(), default=0)
-        choice.keep([one for one in candidates if spare[one.id] == spared], "whole picture")
+        while look is not None and _finds_border(candidates, extents, look):
+            extents = _shared_extents(candidates, compare)
+        choice.keep(_sparing(candidates, extents), "whole picture")
         candidates = choice.candidates
         # The film itself is sharper than a picture that shows it only in a part.
         ids = {one.id for one in candidates}
@@ -329,23 +340,60 @@ def _compare_pictures(choice: _Choice, compare: Callable[[FileRecord, FileRecord
     choice.keep([one for one in choice.candidates if one.share >= 0.95 * widest], "no borders")
 
 
-def _shared_extents(
-    candidates: Sequence[_Candidate], compare: Callable[[FileRecord, FileRecord], PairResult]
-) -> dict[tuple[int, int], Extent]:
+def _sparing(candidates: Sequence[_Candidate], extents: Mapping[tuple[int, int], Extent]) -> list[_Candidate]:
+    """Files for which the fewest others must stay: the uncropped film rather than crops or a split screen.
+
+    Only what is known of a pair speaks for or against a file: of two equal ones, one may have been compared with a
+    mirrored copy as it is and the other flipped. Files of which few others are known to be copies as they are, such as
+    that one, are left out.
+    """
+    spare = Counter(kept for (_, kept), extent in extents.items() if not extent.missing)
+    lost = Counter(kept for (_, kept), extent in extents.items() if extent.missing)
+    enough = max(spare.values(), default=0) * _MANY
+    known = [one for one in candidates if spare[one.id] >= enough]
+    fewest = min(lost[one.id] for one in known)
+    return [one for one in known if lost[one.id] == fewest]
+
+
+def _finds_border(candidates: Sequence[_Candidate], extents: Mapping[tuple[int, int], Extent], look: Look) -> bool:
+    """Whether a file that seems to show the most only has a border, which is not counted as its picture from then on.
+
+    A border that is but lightly blurred passes for a picture when it is looked at alone. Laid on another copy, which
+    has to be done for the words about that one anyway, it shows where the picture ends.
+    """
+    first = _sparing(candidates, extents)
+    one, ids = max(first, key=lambda each: each.file.record.size), {each.id for each in first}
+    smaller = [
+        other
+        for other in candidates
+        if other.id not in ids and (one.id, other.id) in extents and extents[one.id, other.id].missing == SHOWS_MORE
+    ]
+    if not smaller:
+        return False
+    other = max(smaller, key=lambda each: each.file.record.size)
+    differences = look(other.file, one.file)
+    if not only_lacks_borders(differences):
+        return False
+    border = next(each.amount for each in differences if each.kind == "borders removed")
+    inside = min(1.0 - (border or 0.0), extents[one.id, other.id].first)
+    one.share, one.pixels = one.share * inside, max(1, round(one.pixels * inside))
+    return True
+
+
+def _shared_extents(candidates: Sequence[_Candidate], compare: Compare) -> dict[tuple[int, int], Extent]:
     """Shared extent of each pair of files, by their ids; pairs that share nothing are left out."""
     extents = {}
     for one, other in permutations(candidates, 2):
         result = compare(one.file, other.file)
-        # A flipped or turned copy was compared with one of the others only, which must not speak for that one.
-        if result.is_upright and (result.segments or result.score >= 1):
+        # A flipped or turned copy was compared with one of the others only, which must not speak for that one; nor must
+        # what two of them that are not copies as they are have in common.
+        if result.is_upright and (result.score >= 1 or (result.segments and result.score >= SURE)):
             ids = one.id, other.id
             extents[ids] = extent_of(result, one, other)
     return extents
 
 
-def _candidates(
-    files: Sequence[FileRecord], compare: Callable[[FileRecord, FileRecord], PairResult]
-) -> list[_Candidate]:
+def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidate]:
     """Readable files with their pictures at moments that they share with the first one."""
     reference = _reference(files)
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}

@@ -81,6 +81,8 @@ class PairScorer:
     is_elsewhere: bool = False
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
+    # The video that was turned last, how, and what it looks like.
+    _turned: tuple[int, Pose, FrameFeatures | None] | None = field(default=None, init=False)
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """What a method returns; None if one of the videos was removed meanwhile."""
@@ -142,10 +144,14 @@ class PairScorer:
     def predict_turned(self, record: VideoRecord, turn: Pose) -> FrameFeatures | None:
         """The whole pictures of a video after a turn, as far as the extractor can tell; None if it cannot."""
         assert self.readings is not None  # else nothing is predicted
+        if self._turned is not None and self._turned[:2] == (record.id, turn):
+            return self._turned[2]  # it is looked up, then compared
         weighed = self.stored([record])[0]
         told = np.flatnonzero(weighed.information > 0)
         seen = predict(self.readings, weighed.frames(told), turn) if len(told) else None
-        return None if seen is None else self.readings.calibration.calibrate(seen)
+        turned = None if seen is None else self.readings.calibration.calibrate(seen)
+        self._turned = record.id, turn, turned
+        return turned
 
     def flips(
         self, record: VideoRecord, others: Sequence[VideoRecord], look: FrameFeatures | None, parts: bool

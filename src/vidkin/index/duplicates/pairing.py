@@ -58,6 +58,8 @@ _FEWEST_JOINED, _FEWEST_ASKING = 512, 5
 # Then the true ones come earlier: of 196 edited copies among 1,268 videos, no family fell apart with ten neighbors in
 # place of twenty. What is flipped or turned is nearest of all to the few that show it so.
 _FEWER_JOINED, _TURNED_JOINED = 2, 6
+# The same where each video is looked up by itself.
+_TURNED_ALONE = 8
 # Turns that are looked for, in the order in which they are tried, and least score of a prediction that is read.
 _TURNS: tuple[Pose, ...] = (
     *("turned 90", "turned 270", "turned 180"),
@@ -398,7 +400,7 @@ class PairSearch:
                 image, look = self._mirror_image(record)
                 if image is None:
                     return False
-                near = self._other_families(content, self._neighbors(self._query(image), record, others))
+                near = self._other_families(content, self._neighbors(self._query(image), record, others, _TURNED_ALONE))
             flips = self.scores.flips(record, near, look, self.parts)
         except NotIndexedError:
             self.store.refresh()
@@ -465,7 +467,7 @@ class PairSearch:
                 predicted = self.scores.predict_turned(record, turn)
                 if predicted is None:
                     return
-                unsure = self._maybe_turned(content, self._neighbors(Query(predicted), record, others))
+                unsure = self._maybe_turned(content, self._neighbors(Query(predicted), record, others, _TURNED_ALONE))
             results = self.scores.turns(record, turn, unsure, self.parts)
         except NotIndexedError:
             self.store.refresh()
@@ -491,19 +493,22 @@ class PairSearch:
         """What is looked up for a video: its whole pictures and their parts, which are twenty times as many."""
         return Query(features.views([0]) if self._all_ask else features)
 
-    def _neighbors(self, query: Query, record: VideoRecord, others: dict[str, VideoRecord]) -> list[VideoRecord]:
-        content = content_of(record)
+    def _neighbors(
+        self, query: Query, record: VideoRecord, others: dict[str, VideoRecord], most: int | None = None
+    ) -> list[VideoRecord]:
+        """The videos nearest to what is looked up for one, at most this many or as many as it is compared with."""
+        content, most = content_of(record), self.neighbors if most is None else min(most, self.neighbors)
         by_id = {other.id: other for name, other in others.items() if self.pairs.allows(content, name)}
-        count = self.neighbors + 1
+        count = most + 1
         while True:
             candidates = find_candidates(self.store, query, count)
             found = [by_id[other] for other in candidates if other in by_id and other != record.id]
             if self.pairs.scope.is_everything:
                 return found
             # Copies that are out of scope may be nearer than those in it.
-            enough = min(self.neighbors, len(by_id) - (record.id in by_id))
-            if len(found) >= enough or count > _MOST_WIDENED * self.neighbors:
-                return found[: self.neighbors]
+            enough = min(most, len(by_id) - (record.id in by_id))
+            if len(found) >= enough or count > _MOST_WIDENED * most:
+                return found[:most]
             count *= 4
 
     def _doubtful(self, others: dict[str, VideoRecord], threshold: float) -> list[Reading]:
@@ -608,7 +613,7 @@ class PairSearch:
             with suppress(NotIndexedError):
                 if near is None:
                     image, look = self._mirror_image(record)
-                    near = None if image is None else self._neighbors(self._query(image), record, others)
+                    near = None if image is None else self._neighbors(self._query(image), record, others, _TURNED_ALONE)
                     block[place] = record, near
             asked.append((record, self._other_families(content_of(record), near or ()), look))
         self.scores.ask_flips(asked, self.parts)
@@ -621,7 +626,7 @@ class PairSearch:
                 continue
             with suppress(NotIndexedError):
                 if near is None and (predicted := self.scores.predict_turned(record, turn)) is not None:
-                    near = self._neighbors(Query(predicted), record, others)
+                    near = self._neighbors(Query(predicted), record, others, _TURNED_ALONE)
                     block[place] = record, near
             asked.append((record, self._maybe_turned(content_of(record), near or ())))
         self.scores.ask_turns(asked, turn, self.parts)

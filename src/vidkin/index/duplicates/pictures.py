@@ -319,14 +319,16 @@ def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:
     """Top, bottom, left and right of what is between the bars of pictures [T, H, W, 3] of one video, in pixels."""
     # Use the brightest and darkest values over time: bars never change, and a dark scene cannot pass for one.
     brightest, darkest = images.max(axis=0), images.min(axis=0)
-    changes = (brightest - darkest).max(axis=-1) > _CHANGE
-    top, bottom, left, right = 0, changes.shape[0], 0, changes.shape[1]
+    height, width = brightest.shape[:2]
+    top, bottom, left, right = 0, height, 0, width
     for box in bar_boxes(np.stack([brightest, darkest])).tolist():
-        outside = np.ones(changes.shape, dtype=bool)
+        if (box[1] - box[0]) * (box[3] - box[2]) >= (bottom - top) * (right - left):
+            continue
+        outside = np.ones((height, width), dtype=bool)
         outside[box[0] : box[1], box[2] : box[3]] = False
         # What is dark only at some moments is not a bar; a bar may have subtitles.
-        is_smaller = (box[1] - box[0]) * (box[3] - box[2]) < (bottom - top) * (right - left)
-        if is_smaller and changes[outside].mean() < _MOST_CHANGES:
+        changes = (brightest[outside] - darkest[outside]).max(axis=-1) > _CHANGE
+        if changes.mean() < _MOST_CHANGES:
             top, bottom, left, right = box
     return top, bottom, left, right
 

@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vidkin.features.views import turn_boxes_back
-from vidkin.index.duplicates.doubts import template_correlation
-from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
+from vidkin.index.duplicates.doubts import find_part
+from vidkin.index.duplicates.pictures import (
+    find_bars,
+    read_moments,
+    turned_images,
+)
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
 # of the other video, so that all its copies are compared with the same frames of it, which are read once.
 _MOMENTS, _SHORT_SIDE = 4, 288
 _SPREAD = 8
-# Bytes of frames that are held for the next copy of the same video: of two videos, whose copies are looked at at the
-# same time, at that size. And frames that are decoded at a time.
-_MOST_HELD, _BATCH = 160 << 20, 8
+# Bytes of frames that are held for the next copy of the same video: of two videos, which are looked at at a time.
+_MOST_HELD = 160 << 20
 # The shorter side of pictures that are only compared in a known place.
 _GLANCE_SIDE = 144
 # Frames of the other video that may be the same moment: so many seconds around it, so many a second.
@@ -46,8 +49,6 @@ _MOST_GLANCES = 4
 _STILL, _STILL_PIXELS, _ROUNDING = 2e-4, 0.03, 1e-9
 _SMALLEST_SIDE = 64
 _ROUNDS = 6
-# Height of the picture in which the other one is searched for, how much smaller each attempt is, and the smallest.
-_FIELD, _SMALLER, _SMALLEST = 64, 0.95, 0.28
 # From this correlation on, nothing is searched for.
 _SURE = 0.95
 # A guess must agree better than an earlier one by this much: a small part of a picture agrees with much.
@@ -270,8 +271,16 @@ class _Frames:
         """One frame in gray, or about this many times smaller, which is faster to cut small parts from."""
         made = self._grays.setdefault(row, {})
         if smaller not in made:
-            whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
-            made[smaller] = whole.reduce(2) if smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE else whole
+            if smaller > 1 and not made:
+                # Colors of a few pixels are turned into gray faster than those of all.
+                colors = Image.fromarray(self.images[row])
+                factor = 1
+                while factor < smaller and min(colors.size) // factor >= 2 * _SMALLEST_SIDE:
+                    factor *= 2
+                made[smaller] = (colors.reduce(factor) if factor > 1 else colors).convert("L")
+            else:
+                whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
+                made[smaller] = whole.reduce(2) if smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE else whole
         return made[smaller]
 
     def extremes(self) -> NDArray[np.uint8]:
@@ -300,15 +309,15 @@ class _Frames:
         return made
 
 
-# Path, bytes and time of change of a file, and a moment of it.
-_FramesKey = tuple[str, int, int, float]
+# Path, bytes and time of change of a file.
+_FileKey = tuple[str, int, int]
 
 
 class _HeldFrames:
     """Frames around moments of the videos that copies were compared with last."""
 
     def __init__(self) -> None:
-        self._frames: OrderedDict[_FramesKey, _Frames] = OrderedDict()
+        self._files: OrderedDict[_FileKey, dict[float, _Frames]] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, path: str, moments: NDArray[np.float64], length: float) -> list[_Frames]:
@@ -318,9 +327,9 @@ class _HeldFrames:
             MediaError: The file cannot be read.
         """
         status = os.stat(path)
-        keys = [(path, status.st_size, status.st_mtime_ns, round(moment, 3)) for moment in moments.tolist()]
+        file, keys = (path, status.st_size, status.st_mtime_ns), [round(moment, 3) for moment in moments.tolist()]
         with self._lock:
-            found = {key: self._frames[key] for key in keys if key in self._frames}
+            found = dict(self._files.get(file, {}))
         missing = [place for place, key in enumerate(keys) if key not in found]
         if missing:
             grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
@@ -330,19 +339,20 @@ class _HeldFrames:
                 rows = np.flatnonzero(apart <= _REACH + 1 / _RATE)
                 if not len(rows):
                     rows = np.array([apart.argmin()])
+                # Parts of one array, which is held as long as one of them: all of a file go together.
                 near = slice(int(rows[0]), int(rows[-1]) + 1)
-                found[keys[place]] = _Frames(images[near].copy(), times[near])
-        self._hold(found)
+                found[keys[place]] = _Frames(images[near], times[near])
+            self._hold(file, found)
         return [found[key] for key in keys]
 
-    def _hold(self, found: Mapping[_FramesKey, _Frames]) -> None:
+    def _hold(self, file: _FileKey, found: Mapping[float, _Frames]) -> None:
         with self._lock:
-            for key, frames in found.items():
-                self._frames[key] = frames
-                self._frames.move_to_end(key)
-            total = sum(frames.nbytes for frames in self._frames.values())
-            while total > _MOST_HELD and self._frames:
-                total -= self._frames.popitem(last=False)[1].nbytes
+            self._files[file] = {**self._files.get(file, {}), **found}
+            self._files.move_to_end(file)
+            sizes = [sum(frames.nbytes for frames in held.values()) for held in self._files.values()]
+            while sum(sizes) > _MOST_HELD and self._files:
+                sizes.pop(0)
+                self._files.popitem(last=False)
 
 
 _HELD = _HeldFrames()
@@ -387,6 +397,7 @@ class _PlaceSearch:
         self._near = [np.arange(first, first + count) for first, count in zip(firsts.tolist(), counts, strict=False)]
         self._times, self._other_times = frames.times, np.concatenate([part.times for part in parts])
         self._parts = parts
+        self._canvases: dict[tuple[int, int, Box, tuple[int, int]], NDArray[np.float32]] = {}
         self._others = [(part, row) for part in parts for row in range(len(part))]
         some = np.concatenate([part.extremes() for part in parts])
         self._pictures = _box_of_bars(frames.images), _box_of_bars(some)
@@ -423,20 +434,18 @@ class _PlaceSearch:
 
     def _first_moments(self, placement: Placement) -> _BestMoments:
         """The best moments in a place among all that may be meant, by small pictures."""
-        ones = self._frames.glances(placement.shown)
-        found = []
-        for one, near, part in zip(ones, self._near, self._parts, strict=True):
-            found.append((near, _agreements(one[None], part.glances(placement.seen))))
-        return _BestMoments.of(found)
+        ones, seen = self._frames.glances(placement.shown), placement.seen
+        sides = zip(ones, self._near, self._parts, strict=True)
+        return _BestMoments.of([(near, _agreements(one[None], part.glances(seen))) for one, near, part in sides])
 
-    def _near_moments(self, placement: Placement, around: NDArray[np.int64]) -> _BestMoments:
-        """The best moments in a place near those that are known, by larger pictures."""
+    def _near_moments(self, placement: Placement, around: NDArray[np.int64], size: tuple[int, int]) -> _BestMoments:
+        """The best moments in a place near those that are known, by pictures of a size."""
         seen, shown = placement.seen, placement.shown
         found = []
         for place, near in enumerate(self._near):
             near = near[np.abs(near - around[place]) <= _NEARBY]
-            one = self._frames.canvas(place, shown, _STEPS[1])
-            found.append((near, _agreements(one[None], self._other_canvases(near.tolist(), seen, _STEPS[1]))))
+            one = self._own_canvases([place], shown, size)
+            found.append((near, _agreements(one, self._other_canvases(near.tolist(), seen, size))))
         return _BestMoments.of(found)
 
     def _searched(self, part: Box) -> Iterator[Placement]:
@@ -452,8 +461,8 @@ class _PlaceSearch:
         best: list[tuple[float, Placement]] = [(-1.0, Placement()), (-1.0, Placement())]
         for row in moments:
             other_gray = self._others[row][0].gray(self._others[row][1])
-            inside = _find_inside(_upright(other_gray, other), _upright(own_gray, own_part))
-            around = _find_inside(_upright(own_gray, own), _upright(other_gray, other_part))
+            inside = find_part(_upright(other_gray, other), _upright(own_gray, own_part))
+            around = find_part(_upright(own_gray, own), _upright(other_gray, other_part))
             if inside[0] > best[0][0]:
                 best[0] = inside[0], Placement.between(own_part, _inside(other, inside[1]))
             if around[0] > best[1][0]:
@@ -464,7 +473,7 @@ class _PlaceSearch:
         """Refine the place and the moments in turn."""
         for size in (*_STEPS, _STEPS[-1]):
             fitted = self._fitted(moments.rows, placement, size)
-            found = self._near_moments(fitted, moments.rows)
+            found = self._near_moments(fitted, moments.rows, size)
             if float(found.agreements.mean()) < float(moments.agreements.mean()) - _MORE:
                 break  # what only one of them has led away
             is_settled = size == _STEPS[-1] and np.array_equal(found.rows, moments.rows)
@@ -501,7 +510,8 @@ class _PlaceSearch:
         expected = self._segment.target_start + self._segment.speed * (self._times - self._segment.query_start)
         lagging = [np.abs(self._other_times[:, None] - (expected + lag)).argmin(axis=0) for lag in _LAGS]
         # A place that fits another moment is no worse a guess for any of them.
-        promising = np.argsort([-self._mean_agreement(moments, placement) for moments in lagging], kind="stable")
+        alike = [self._mean_agreement(moments, placement, _GLANCE) for moments in lagging]
+        promising = np.argsort([-agreement for agreement in alike], kind="stable")
         best = agreement, rows, placement
         roughly = []
         for place in promising[:_LAGS_FITTED].tolist():
@@ -521,17 +531,32 @@ class _PlaceSearch:
         is_worse = self._mean_agreement(rows, fitted) < self._mean_agreement(rows, placement) - _MORE
         return placement if is_worse else fitted
 
-    def _mean_agreement(self, rows: NDArray[np.int64], placement: Placement) -> float:
-        return float(np.mean(self._agreements(rows, placement)))
+    def _mean_agreement(
+        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int] = _STEPS[1]
+    ) -> float:
+        return float(np.mean(self._agreements(rows, placement, size)))
 
-    def _agreements(self, rows: NDArray[np.int64], placement: Placement) -> NDArray[np.float64]:
-        """How well each frame of the first video agrees with one of the second in a place."""
-        ones = self._frames.canvases(range(len(rows)), placement.shown, _STEPS[1])
-        return _agreements(ones, self._other_canvases(rows.tolist(), placement.seen, _STEPS[1]))
+    def _agreements(
+        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int] = _STEPS[1]
+    ) -> NDArray[np.float64]:
+        """How well each frame of the first video agrees with one of the second in a place, by pictures of a size."""
+        ones = self._own_canvases(range(len(rows)), placement.shown, size)
+        return _agreements(ones, self._other_canvases(rows.tolist(), placement.seen, size))
+
+    def _own_canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """The same part of some frames of the first video."""
+        return np.stack([self._canvas(self._frames, row, box, size) for row in rows])
 
     def _other_canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
         """The same part of some frames of the second video."""
-        return np.stack([part.canvas(row, box, size) for part, row in (self._others[row] for row in rows)])
+        return np.stack([self._canvas(*self._others[row], box, size) for row in rows])
+
+    def _canvas(self, frames: _Frames, row: int, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+        """A part of one frame; those of one place are asked for again and again."""
+        key = id(frames), row, box, size
+        if key not in self._canvases:
+            self._canvases[key] = frames.canvas(row, box, size)
+        return self._canvases[key]
 
     def _fitted(
         self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int], rounds: int = _ROUNDS
@@ -547,7 +572,7 @@ class _PlaceSearch:
             # What is shown of the first picture changes only where the edges of the second are reached.
             if cut is None or max(abs(now - then) for now, then in zip(shown, cut, strict=True)) > _ROUNDING:
                 cut, ones = shown, self._frames.canvases(range(len(rows)), shown, size)
-            others = self._other_canvases(rows.tolist(), seen, size)
+            others = np.stack([part.canvas(row, seen, size) for part, row in (self._others[row] for row in rows)])
             gains, residual, weights = _robust_fits(ones, others)
             slope_down, slope_across = np.gradient(gains[:, None, None] * others, axis=(1, 2))
             slope_across *= np.float32(width / spans[0])
@@ -611,6 +636,7 @@ def _robust_fits(
     blocks = trusted.reshape(count, _BLOCKS, _BLOCKS)
     weights = blocks.repeat(height // _BLOCKS, axis=1).repeat(width // _BLOCKS, axis=2)
     gains, residual = np.ones(count, np.float32), ones - others
+    stride = 2 * max(1, height // _GLANCE[0])
     for _ in range(3):
         total = weights.sum(axis=(1, 2), keepdims=True)
         means = [(weights * pictures).sum(axis=(1, 2), keepdims=True) / total for pictures in (ones, others)]
@@ -619,8 +645,9 @@ def _robust_fits(
         spread, shared = (weighted * reference).sum(axis=(1, 2)), (weighted * centered).sum(axis=(1, 2))
         gains = np.where(spread > 1, shared / np.maximum(spread, 1), np.float32(1.0)).astype(np.float32)
         residual = centered - gains[:, None, None] * reference
-        # Every second pixel of every second line is enough for a median.
-        scale = 2.0 + 2.0 * np.median(np.abs(residual[:, ::2, ::2]), axis=(1, 2), keepdims=True)
+        # A few hundred pixels are enough for a median.
+        few = np.abs(residual[:, ::stride, ::stride]).reshape(count, -1)
+        scale = 2.0 + 2.0 * np.median(few, axis=1)[:, None, None]
         weights = np.asarray(1.0 / np.square(1.0 + np.square(residual / scale)), np.float32)
     return gains, residual, weights
 
@@ -631,39 +658,10 @@ def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     return float((first * second).mean()) / energy if energy > 1.0 else 0.0
 
 
-def _find_inside(outer: NDArray[np.float32], inner: NDArray[np.float32]) -> tuple[float, Box]:
-    """The box of a picture [H, W] in which another one is shown, at any size, and the correlation there."""
-    field = _shrunk(outer, _FIELD)
-    height, width = field.shape
-    largest = min(height / inner.shape[0], width / inner.shape[1])
-    best, box, size = -1.0, WHOLE, largest
-    while size >= _SMALLEST * largest:
-        rows, columns = max(8, round(inner.shape[0] * size)), max(8, round(inner.shape[1] * size))
-        rows, columns = min(rows, height), min(columns, width)
-        similar = template_correlation(field, _resized(inner, rows, columns))
-        top, left = np.unravel_index(int(np.argmax(similar)), similar.shape)
-        if similar[top, left] > best:
-            best = float(similar[top, left])
-            box = (left / width, top / height, (left + columns) / width, (top + rows) / height)
-        size *= _SMALLER
-    return best, _proper(*box)
-
-
 def _upright(image: Image.Image, box: Box) -> NDArray[np.float32]:
     """The part of a gray picture inside a box, with square pixels."""
     width, height = round((box[2] - box[0]) * image.width), round((box[3] - box[1]) * image.height)
     return _canvas(image, box, (max(8, height), max(8, width)))
-
-
-def _shrunk(picture: NDArray[np.float32], height: int) -> NDArray[np.float32]:
-    rows, columns = picture.shape
-    # No side is shorter than this: an upright picture keeps as many lines as a lying one.
-    factor = height / min(rows, columns)
-    return _resized(picture, max(8, round(rows * factor)), max(8, round(columns * factor)))
-
-
-def _resized(picture: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
-    return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR), np.float32)
 
 
 def _canvas(image: Image.Image, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
