@@ -25,7 +25,7 @@ from vidkin.index.duplicates.detail import (
 )
 from vidkin.index.duplicates.differences import Difference, only_lacks_borders
 from vidkin.index.duplicates.pictures import SHOWS_MORE, Extent, Pictures, extent_of, read_pictures
-from vidkin.similarity import SURE
+from vidkin.similarity import SURE, WHOLE
 
 _logger = logging.getLogger(__name__)
 
@@ -49,6 +49,8 @@ _MOST_COMPARED = 12
 _MOST_BITS = 60
 # Share of the most files that any member allows to be removed which another one must allow to be compared with it.
 _MANY = 0.5
+# A picture that misses less than this share of a side spans it; and what covers less than this may have borders around.
+_SLIGHT, _HALF = 0.02, 0.5
 # Copies count as equally large unless one has at least this many times the pixels of the other.
 _ABOUT = 1.15
 _ABOUT_AS_FAR = 1.6
@@ -302,7 +304,7 @@ def _compare_pictures(choice: _Choice, compare: Compare, look: Look | None) -> N
     candidates = choice.candidates
     if len(candidates) <= _MOST_COMPARED:
         extents = _shared_extents(candidates, compare)
-        while look is not None and _finds_border(candidates, extents, look):
+        while look is not None and _finds_border(candidates, extents, compare, look):
             extents = _shared_extents(candidates, compare)
         choice.keep(_sparing(candidates, extents), "whole picture")
         candidates = choice.candidates
@@ -355,7 +357,9 @@ def _sparing(candidates: Sequence[_Candidate], extents: Mapping[tuple[int, int],
     return [one for one in known if lost[one.id] == fewest]
 
 
-def _finds_border(candidates: Sequence[_Candidate], extents: Mapping[tuple[int, int], Extent], look: Look) -> bool:
+def _finds_border(
+    candidates: Sequence[_Candidate], extents: Mapping[tuple[int, int], Extent], compare: Compare, look: Look
+) -> bool:
     """Whether a file that seems to show the most only has a border, which is not counted as its picture from then on.
 
     A border that is but lightly blurred passes for a picture when it is looked at alone. Laid on another copy, which
@@ -366,7 +370,10 @@ def _finds_border(candidates: Sequence[_Candidate], extents: Mapping[tuple[int, 
     smaller = [
         other
         for other in candidates
-        if other.id not in ids and (one.id, other.id) in extents and extents[one.id, other.id].missing == SHOWS_MORE
+        if other.id not in ids
+        and (one.id, other.id) in extents
+        and extents[one.id, other.id].missing == SHOWS_MORE
+        and _may_be_bordered(compare(one.file, other.file))
     ]
     if not smaller:
         return False
@@ -378,6 +385,13 @@ def _finds_border(candidates: Sequence[_Candidate], extents: Mapping[tuple[int, 
     inside = min(1.0 - (border or 0.0), extents[one.id, other.id].first)
     one.share, one.pixels = one.share * inside, max(1, round(one.pixels * inside))
     return True
+
+
+def _may_be_bordered(result: PairResult) -> bool:
+    """Whether the part of the first picture that the second shows lies as within borders: over its whole width or
+    height, or over less than half of it. Most crops do not, and nothing is read for them."""
+    left, top, right, bottom = result.segments[0].query_box if result.segments else WHOLE
+    return max(right - left, bottom - top) > 1.0 - _SLIGHT or (right - left) * (bottom - top) < _HALF
 
 
 def _shared_extents(candidates: Sequence[_Candidate], compare: Compare) -> dict[tuple[int, int], Extent]:
