@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from vidkin.media.reader import PictureReader, open_video
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
+    from av.video.plane import VideoPlane
 
 PLANE_HEIGHT, PLANE_WIDTH = 36, 64
 """Default grid: fine enough to tell shots apart, small enough to cost almost nothing."""
@@ -114,9 +115,8 @@ class _Block:
 
     def __init__(self, block: int, height: int, width: int) -> None:
         self.count = 0
-        self._shape = (height, width)
-        self._luma = np.empty((block, height * width), np.uint8)
-        self._chroma = np.empty((block, 2, height * width // 4), np.uint8)
+        self._luma = np.empty((block, height, width), np.uint8)
+        self._chroma = np.empty((block, 2, height // 2, width // 2), np.uint8)
         self._times = np.empty(block)
 
     def add(self, time: float, frame: VideoFrame, sampler: _Sampler) -> None:
@@ -125,26 +125,50 @@ class _Block:
         self.count += 1
 
     def finish(self, end: float) -> FramePlanes:
-        count, (height, width) = self.count, self._shape
-        return FramePlanes(
-            self._luma[:count].reshape(count, height, width),
-            self._chroma[:count].reshape(count, 2, height // 2, width // 2),
-            self._times[:count],
-            end,
-        )
+        count = self.count
+        return FramePlanes(self._luma[:count], self._chroma[:count], self._times[:count], end)
+
+
+class _Grid:
+    """The places of the samples of one plane, computed once for planes of the same layout.
+
+    Whole lines are copied first, which the processor reads ahead, and samples are taken from these: from places all
+    over a large frame that takes twice as long.
+    """
+
+    def __init__(self, plane: VideoPlane, height: int, width: int, kind: type[np.unsignedinteger[Any]]) -> None:
+        self._line = plane.line_size // np.dtype(kind).itemsize  # can be longer than the picture
+        self._kind = kind
+        # The middle pixels of the cells.
+        self._down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
+        across = ((np.arange(width) + 0.5) * plane.width / width).astype(np.intp)
+        step = plane.width // width
+        self._lines = np.empty((height, self._line), kind)
+        self._across = across
+        self._evenly: NDArray[Any] | None = None
+        if step and plane.width % width == 0:
+            self._evenly = self._lines[:, across[0] :: step][:, :width]
+
+    def take(self, plane: VideoPlane) -> NDArray[Any]:
+        """The samples [height, width], which the next call may overwrite."""
+        whole: NDArray[Any] = np.frombuffer(memoryview(plane), self._kind)
+        lines = whole[: len(whole) // self._line * self._line].reshape(-1, self._line)
+        lines.take(self._down, axis=0, out=self._lines, mode="clip")
+        return self._lines.take(self._across, axis=1) if self._evenly is None else self._evenly
 
 
 class _Sampler:
-    """Takes a grid of samples from frames; their places in memory are computed once for frames of the same layout."""
+    """Takes a grid of samples from frames."""
 
     def __init__(self, height: int, width: int) -> None:
         self._height, self._width = height, width
         self._layout: tuple[object, ...] = ()
         self._bits = 8
-        self._grids: list[NDArray[np.intp]] = []
+        self._grids: list[_Grid] = []
 
     def sample(self, frame: VideoFrame, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> None:
-        """Fill ``luma`` [height * width] and ``chroma`` [2, height * width / 4], the latter with 128 without chroma."""
+        """Fill ``luma`` [height, width] and ``chroma`` [2, height / 2, width / 2], the latter with 128 without
+        chroma."""
         name = frame.format.name
         if not _bits(name):
             name = "yuv420p"
@@ -154,24 +178,15 @@ class _Sampler:
         layout = (name, frame.width, frame.height, *lines)
         if layout != self._layout:
             self._layout, self._bits = layout, _bits(name)
-            # Convert the points of the grid to places in the memory of each plane.
+            kind = np.uint8 if self._bits == 8 else np.uint16
             halves = (self._height // 2, self._width // 2)
             sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
-            item = 1 if self._bits == 8 else 2
-            self._grids = []
-            for plane, (height, width) in zip(planes, sizes, strict=False):
-                # The middle pixels of the cells, in lines that can be longer than the picture.
-                down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
-                across = ((np.arange(width) + 0.5) * plane.width / width).astype(np.intp)
-                self._grids.append((down[:, None] * (plane.line_size // item) + across).ravel())
+            self._grids = [_Grid(plane, *size, kind) for plane, size in zip(planes, sizes, strict=False)]
         if len(planes) < 3:
             chroma.fill(128)
-        outs = (luma, *chroma)
-        for plane, grid, out in zip(planes, self._grids, outs, strict=False):
-            if self._bits == 8:
-                np.frombuffer(memoryview(plane), np.uint8).take(grid, out=out, mode="clip")
-            else:
-                out[:] = np.frombuffer(memoryview(plane), np.uint16).take(grid) >> (self._bits - 8)
+        for plane, grid, out in zip(planes, self._grids, (luma, *chroma), strict=False):
+            samples = grid.take(plane)
+            out[:] = samples if self._bits == 8 else samples >> (self._bits - 8)
 
 
 @lru_cache(maxsize=64)
