@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.shots.band import BAND_CHANNELS, BAND_CONTEXT, Rows
-from vidkin.shots.between import BETWEEN_CHANNELS, SPANS, BetweenFeatures, GradualReader
+from vidkin.shots.between import BETWEEN_CHANNELS, SPANS, BetweenFeatures, GradualReader, search_blocks
 
 # Half-size luma of 18 x 32, then blue and red differences of 9 x 16.
 SAMPLES = 18 * 32 + 2 * 9 * 16
@@ -86,3 +86,18 @@ def test_a_reader_gives_every_frame_one_answer_however_they_arrive() -> None:
     assert results[0].shape == (300, 5)
     assert np.allclose(results[0], results[1], atol=1e-4)
     assert np.allclose(results[0], results[2], atol=1e-4)
+
+
+def test_blocks_of_a_picture_that_moved_are_found_where_they_were() -> None:
+    """Three samples down and two to the left; the upper blocks but one and the right ones came from outside."""
+    old, new = np.random.default_rng(0).uniform(0, 255, (2, 32, 32)).astype(np.float32)
+    moved = new.copy()
+    moved[3:, :30] = old[:29, 2:]
+    search = search_blocks(old, moved, noise=36)
+    assert search.found[1:, :7].all()
+    assert not search.found[0].any()
+    # Of 9 places down and 9 across, the one at -3, +2 from the middle.
+    assert set(search.best[1:, :7].ravel().tolist()) == {(4 - 3) * 9 + 4 + 2}
+    assert search.moved[1:, :7].all()
+    assert not search_blocks(old, old, noise=36).moved.any()
+    assert not search_blocks(old, new, noise=36).found.any()

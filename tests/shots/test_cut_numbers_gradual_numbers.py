@@ -1,11 +1,12 @@
-"""What is measured in a stretch that may be a transition: how far it is a wipe."""
+"""What is measured in a stretch that may be a transition: how far it is a wipe, and what moves in it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from vidkin.shots.cut_numbers import PictureBlocks, measure_wipe
+from vidkin.media import FramePlanes
+from vidkin.shots.cut_numbers import FrameVectors, PictureBlocks, measure_motion, measure_wipe
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +35,44 @@ def test_a_dissolve_is_never_divided(shots: tuple[np.ndarray, np.ndarray]) -> No
 
 def test_where_the_shots_are_alike_nothing_goes_over(shots: tuple[np.ndarray, np.ndarray]) -> None:  # type: ignore[type-arg]
     assert measure_wipe([PictureBlocks(shots[0])] * 7) == (0.0, 0.0, 0.0)
+
+
+class NoEncoder:
+    """What moves is measured without vectors."""
+
+    def encode(self, squares: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        raise AssertionError("no frame has to be encoded")
+
+
+def film(luma: np.ndarray) -> FrameVectors:  # type: ignore[type-arg]
+    vectors = FrameVectors(NoEncoder(), 200)
+    count = len(luma)
+    vectors.push(FramePlanes(luma, np.full((count, 2, 64, 64), 128, np.uint8), np.arange(count) / 25))
+    return vectors
+
+
+def test_a_camera_that_goes_over_a_picture_brings_nothing_new_inside_it() -> None:
+    """100 frames, 4 samples of 128 a frame to the right: in steps of three frames 12 / 128 of the picture, as before
+    and after."""
+    wide = np.random.default_rng(1).integers(20, 230, (16, 72), np.uint8).repeat(8, 0).repeat(8, 1)
+    luma = np.stack([wide[:, 4 * place : 4 * place + 128] for place in range(100)])
+    appears, least, shifts, appeared, shifted = measure_motion(film(luma), 30, 61)
+    assert (appears, least, appeared) == (0.0, 0.0, 0.0)
+    assert shifts == pytest.approx(12 / 128) == shifted
+
+
+def test_a_wipe_brings_new_things_inside_the_picture_and_a_push_moves_what_stood(
+    shots: tuple[np.ndarray, np.ndarray],  # type: ignore[type-arg]
+) -> None:
+    """Frames 30 to 61; 12 of 128 columns are new in each step of three, which lie in one or two of
+    eight columns of blocks, six of them inner ones; nothing moves outside."""
+    one, other = shots
+    edges = (np.arange(100) - 29).clip(0, 32) * 4
+    wipe = np.stack([np.concatenate([other[:, :edge], one[:, edge:]], 1) for edge in edges])
+    appears, _, shifts, appeared, shifted = measure_motion(film(wipe), 30, 61)
+    assert 0.1 < appears <= 2 / 6
+    assert (shifts, appeared, shifted) == (0.0, 0.0, 0.0)
+    push = np.stack([np.concatenate([one, other], 1)[:, edge : edge + 128] for edge in edges])
+    appears, _, shifts, appeared, shifted = measure_motion(film(push), 30, 61)
+    assert (appears, appeared, shifted) == (0.0, 0.0, 0.0)
+    assert shifts == pytest.approx(12 / 128)

@@ -259,17 +259,39 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        # A fifth of the picture is new and fills a rectangle; the rest is found again a little elsewhere.
+        ({"anew": 0.2, "anew_filled": 0.9}, False),
+        ({"anew": 0.2, "anew_filled": 0.4}, True),  # a person who moved is no rectangle
+        ({"anew": 0.9, "anew_filled": 0.9}, True),  # nearly all of the picture is new
+        # Letters pass over what moves: the change is one of many alike, and no other cut is near.
+        ({"anew": 0.5, "again": 0.1, "others": -6.0, "contrast": 0.8}, False),
+        ({"anew": 0.5, "again": 0.1, "others": 0.0, "contrast": 0.8}, True),  # another cut, two to six frames away
+        ({"anew": 0.5, "again": 0.1, "others": -6.0, "contrast": 4.0}, True),  # vectors far apart, unlike those around
+        ({"anew": 0.9, "again": 0.1, "others": -6.0, "contrast": 0.8}, True),  # nothing is found again
+    ],
+)
+def test_a_screen_or_letters_in_a_moving_picture_make_no_cut(numbers: dict[str, float], found: bool) -> None:
+    likely = hard(31, 3.0)
+    values = dict(zip(HARD_NUMBERS, likely.numbers, strict=True)) | {"picture": 3.0} | numbers
+    cuts = decide([replace(likely, numbers=tuple(values.values()))], [], rules())
+    assert [cut.frame for cut in cuts] == ([31] if found else [])
+
+
+@pytest.mark.parametrize(
     ("kind", "seconds", "numbers", "counts"),
     [
-        ("dissolve", 4.4, {}, True),
-        ("dissolve", 5.0, {}, False),
+        ("dissolve", 4.4, {"appears": 0.2}, True),
+        ("dissolve", 5.0, {"appears": 0.2}, False),
         ("fade", 5.0, {}, True),
-        ("wipe", 1.6, {"divided": 0.3}, True),
-        ("wipe", 2.4, {"divided": 0.3, "swept": 0.3}, False),
-        ("wipe", 2.4, {"divided": 0.5, "swept": 0.6}, True),
-        ("wipe", 1.6, {"divided": 0.02, "stayed": 0.1}, False),  # every block of both shots moves, as all between
-        ("wipe", 1.6, {"divided": 0.02, "stayed": 0.6}, True),
-        ("wipe", 0.6, {"divided": 0.02, "stayed": 0.1}, True),
+        # All is found again and nothing stays, as beside it, where the camera moves a thirtieth of the picture.
+        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, False),
+        ("dissolve", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, False),
+        ("wipe", 0.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, True),
+        ("wipe", 1.6, {"appears": 0.1, "stayed": 0.1, "shifted": 0.03}, True),  # a tenth is new in every step
+        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.6, "shifted": 0.03}, True),
+        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.0}, True),  # nothing moves beside it: a push
     ],
 )
 def test_a_moving_camera_makes_no_transition(

@@ -149,12 +149,16 @@ class _Grid:
         if step and plane.width % width == 0:
             self._evenly = self._lines[:, across[0] :: step][:, :width]
 
-    def take(self, plane: VideoPlane) -> NDArray[Any]:
-        """The samples [height, width], which the next call may overwrite."""
+    def take(self, plane: VideoPlane, out: NDArray[np.uint8], bits: int) -> None:
+        """Fill ``out`` [height, width] with the upper eight bits of the samples."""
         whole: NDArray[Any] = np.frombuffer(memoryview(plane), self._kind)
         lines = whole[: len(whole) // self._line * self._line].reshape(-1, self._line)
         lines.take(self._down, axis=0, out=self._lines, mode="clip")
-        return self._lines.take(self._across, axis=1) if self._evenly is None else self._evenly
+        if self._evenly is None and bits == 8:
+            self._lines.take(self._across, axis=1, out=out, mode="clip")
+            return
+        samples = self._lines.take(self._across, axis=1) if self._evenly is None else self._evenly
+        out[:] = samples if bits == 8 else samples >> (bits - 8)
 
 
 class _Sampler:
@@ -185,8 +189,7 @@ class _Sampler:
         if len(planes) < 3:
             chroma.fill(128)
         for plane, grid, out in zip(planes, self._grids, (luma, *chroma), strict=False):
-            samples = grid.take(plane)
-            out[:] = samples if self._bits == 8 else samples >> (self._bits - 8)
+            grid.take(plane, out, self._bits)
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -110,6 +112,69 @@ def _shrink(colors: Rows) -> NDArray[np.float32]:
     return np.concatenate(
         [fine.reshape(count, rows * columns, -1), coarse.reshape(count, rows * columns, 2)], 2, dtype=np.float32
     )
+
+
+# What moves as a whole between two frames: blocks of one that are looked for in the other.
+
+SMALL, REACH = 32, 4
+
+"""Rows and columns of the pictures compared, and how far their blocks are looked for."""
+
+# Rows and columns of a block.
+_PART = 4
+
+PARTS, SHIFTS = SMALL // _PART, 2 * REACH + 1
+
+"""Blocks across a picture, and places in which each is looked for, in either direction."""
+
+# Share of a block's own variance, beside that of noise, below which a block is found again.
+_SHARE_LEFT = 0.3
+
+# Columns of `_IN_PART` add up the columns of each block.
+_IN_PART = np.kron(np.eye(PARTS, dtype=np.float32), np.ones((_PART, 1), np.float32))
+
+# Of places that fit as well, the nearest one counts.
+_DETOURS = (0.5 * _PART * (np.arange(-REACH, REACH + 1)[:, None] ** 2 + np.arange(-REACH, REACH + 1) ** 2)).astype(
+    np.float32
+)[..., None, None]
+
+
+class BlockSearch(NamedTuple):
+    """Blocks of a picture that are looked for in another.
+
+    Attributes:
+        found: [8, 8] whether each is found.
+        moved: [8, 8] whether each shows something, is found, and does not fit where it was.
+        best: [8, 8] number of the place that fits best, among 9 x 9.
+    """
+
+    found: NDArray[np.bool_]
+    moved: NDArray[np.bool_]
+    best: NDArray[np.intp]
+
+
+def search_blocks(old: NDArray[np.float32], new: NDArray[np.float32], *, noise: float) -> BlockSearch:
+    """Look for the blocks of a picture in another, up to an eighth of the picture away.
+
+    Args:
+        old: [32, 32] luma of the picture in which is searched.
+        new: [32, 32] luma of the picture whose blocks are looked for.
+        noise: Variance of noise.
+    """
+    wide = np.pad(old, REACH, mode="edge")
+    errors = np.empty((SHIFTS, SHIFTS, PARTS, PARTS), np.float32)
+    columns = np.lib.stride_tricks.sliding_window_view(wide, SMALL, axis=1)
+    for down in range(SHIFTS):
+        step = columns[down : down + SMALL] - new[:, None]
+        step *= step
+        rows = step.reshape(PARTS, _PART, SHIFTS, SMALL).sum(1)
+        errors[down] = (rows @ _IN_PART).swapaxes(0, 1)
+    variances = new.reshape(PARTS, _PART, PARTS, _PART).var((1, 3))
+    limits = _PART * _PART * (noise + _SHARE_LEFT * variances)
+    best = (errors + _DETOURS).reshape(-1, PARTS, PARTS).argmin(0)
+    found = errors.reshape(-1, PARTS, PARTS)[best, np.arange(PARTS)[:, None], np.arange(PARTS)] <= limits
+    moved = found & (variances > 2 * noise) & (errors[REACH, REACH] > limits)
+    return BlockSearch(found, moved, best)
 
 
 class GradualReader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
 from vidkin.shots.band import BAND_LAGS
+from vidkin.shots.between import PARTS, REACH, SHIFTS, SMALL, search_blocks
 from vidkin.shots.contract import Transition
 
 GRID = (128, 128)
@@ -274,8 +275,12 @@ class _PictureStep:
 
 
 def _filled_rectangle(step: _PictureStep) -> float:
+    return _filled((step.beyond > _SAME).astype(np.float32))
+
+
+def _filled(changed: NDArray[np.float32]) -> float:
+    """How well what changed [rows, columns], 1 or 0, fills one upright rectangle and nothing else."""
     # Whole numbers as floats, which are added up many times faster.
-    changed = (step.beyond > _SAME).astype(np.float32)
     down, across = changed.sum(1), changed.sum(0)
     rows, columns = ((sums > _SIDES * sums.max()).astype(np.float32) for sums in (down, across))
     inside = float(rows.sum() * columns.sum())
@@ -335,7 +340,7 @@ def _deviation(count: int, total: float, squares: float) -> float:
 HARD_NUMBERS = (
     "distance", "contrast", "network", "across", "share", "structure", "brightness", "steady", "beside",
     "quiet", "gradual", "others", "motion", "stays", "stayed", "filled", "picture", "before", "after",
-    "again", "alive", "rectangle", "frozen", "letters", "beside_it",
+    "again", "alive", "rectangle", "frozen", "letters", "beside_it", "anew", "anew_filled",
 )  # fmt: skip
 
 """Names of the numbers of `measure_cut`."""
@@ -356,6 +361,9 @@ _STRUCTURE, _CONTRAST, _BRIGHTNESS_CHANGE = 0, 4 * len(BAND_LAGS) + 1, 4 * len(B
 
 # Distances below this count as zero.
 _LITTLE = 4e-3
+
+# Answer of the network above which blocks are looked for in the other frame.
+_CAN_BE = 0.02
 
 
 def measure_cut(
@@ -437,6 +445,7 @@ def measure_cut(
         np.log((rows[max(0, place - 1), _STRUCTURE] + 2e-3) / (np.median(motion) + 2e-3)) if len(motion) else 0.0,
         _uniform_change(graphic),
         float((((old.variances > _NOISE**2) | (old.means > _BLACK_BAR)) & ~changed.ravel()).mean()),
+        *(_measure_anew(vectors, frame) if answers[frame, 0] > _CAN_BE else (1.0, 0.0)),
     )
     return tuple(float(number) for number in numbers)
 
@@ -485,6 +494,7 @@ def logit(share: float | np.floating) -> float:
 GRADUAL_NUMBERS = (
     "ends", "before", "after", "network", "peak", "length", "picture", "dark", "middle", "excess", "hold",
     "dissolve", "wipe", "hard", "steps", "stays", "stayed", "filled", "ramp", "differ", "divided", "swept",
+    "appears", "least", "shifts", "appeared", "shifted",
 )  # fmt: skip
 
 """Names of the numbers of `measure_transition`."""
@@ -513,6 +523,8 @@ def measure_transition(
     vectors: FrameVectors,
     answers: NDArray[np.float32],
     seen: NDArray[np.float32],
+    *,
+    follow: bool = False,
 ) -> tuple[float, ...]:
     """Measure `GRADUAL_NUMBERS` of a transition.
 
@@ -521,6 +533,8 @@ def measure_transition(
         vectors: Vectors of the film's last frames.
         answers: [T, 5] answers of the network for all frames so far.
         seen: [T, 2] change of structure, and contrast, of all frames so far.
+        follow: Whether what moves is followed (`measure_motion`), which tells both from a camera; otherwise the last
+            five numbers are 0.
     """
     one, *_, other = marks = _marks(first, last)
     middle = (first + last) // 2
@@ -561,6 +575,7 @@ def measure_transition(
         filled,
         (way[-1] - way[0]) / (_MARKS - 1),
         *wiped,
+        *(measure_motion(vectors, first, last) if follow else (0.0,) * 5),
     )
     return tuple(float(number) for number in numbers)
 
@@ -584,16 +599,85 @@ def measure_wipe(frames: Sequence[PictureBlocks]) -> tuple[float, float, float]:
     return float(differ.mean()), float((new ^ old).mean()), float(max(0.0, over[-1] - over[0]))
 
 
-# What a camera shows that moves over a photograph, and what a transition shows.
+# What a camera shows that moves: everything in the picture is found again a moment later, a little elsewhere.
 
-# A camera that moves over a photograph shows other places in turn, as a wipe does. Seconds that a dissolve and a wipe
-# take at most; a long wipe counts if at least this share of the blocks shows one of the two shots alone, and as many
-# come to show the other. From so many seconds on, a wipe has to show some of that, or shots in which something stays.
-_LONGEST: Mapping[Transition, float] = {"dissolve": 4.6, "wipe": 1.8}
 
-_CLEARLY_WIPED = 0.4
+# Steps within a stretch in which blocks are followed, the part of it that a step takes, and its fewest and most
+# frames: a camera that goes over a photograph must not go farther than blocks are looked for.
+_FOLLOWED_STEPS, _STEP_PART, _STEP_FRAMES = 5, 10, (2, 4)
 
-_NOT_SHORT, _HARDLY_WIPED, _HARDLY_STAYED = 0.8, 0.15, 0.25
+# Variance of noise in a picture of 32 x 32: what fades in slowly or moves little shows at all, and what a screen shows
+# is another picture.
+_LITTLE_NOISE, _MUCH_NOISE = 6.0, 36.0
+
+
+def measure_motion(vectors: FrameVectors, first: int, last: int) -> tuple[float, float, float, float, float]:
+    """How much of the picture's inside comes from nowhere in a stretch and beside it, and how far it moves.
+
+    A camera that goes over a photograph brings new things in at an edge of the picture alone; a wipe shows them
+    anywhere, and what is pushed away moves faster than before and after.
+
+    Args:
+        vectors: The film's last frames.
+        first, last: First and last frame of the stretch.
+
+    Returns:
+        The mean and the least share, over steps of two to four frames, of inner blocks that are not found in the frame
+        before, and how far all blocks move in a step, in shares of the picture; then the mean share and the
+        largest movement over the steps just before and after the stretch.
+    """
+    span = last - first + 1
+    step = min(max(_STEP_FRAMES[0], round(span / _STEP_PART)), _STEP_FRAMES[1])
+    starts = np.linspace(first - 1, max(first - 1, last - step), _FOLLOWED_STEPS).round().astype(int)
+    inside = [_follow(vectors, start, start + step) for start in np.unique(starts).tolist()]
+    outside = [_follow(vectors, start, start + step) for start in (first - _BEYOND - step, last + _BEYOND)]
+    lost, moved = np.array(inside).T
+    return (
+        float(lost.mean()),
+        float(lost.min()),
+        float(moved.mean()),
+        float(np.mean([share for share, _ in outside])),
+        max(way for _, way in outside),
+    )
+
+
+def _measure_anew(vectors: FrameVectors, frame: int) -> tuple[float, float]:
+    """The share of blocks that are nowhere near in the frame before or after a cut, and how well they fill one upright
+    rectangle: however the camera moves, a screen in the picture is one, and the rest is found again."""
+    old, new = (_small_picture(vectors.luma(one)) for one in (frame - 1, frame))
+    gone, come = (search_blocks(*pair, noise=_MUCH_NOISE) for pair in ((new, old), (old, new)))
+    anew = ~(gone.found & come.found)
+    return float(anew.mean()), _filled(anew.astype(np.float32))
+
+
+def _follow(vectors: FrameVectors, one: int, other: int) -> tuple[float, float]:
+    """The share of inner blocks of a frame that are nowhere near in an earlier one, and the way that most blocks went,
+    in shares of the picture."""
+    one, other = vectors.hold(one), vectors.hold(other)
+    if one == other:
+        return 0.0, 0.0
+    search = search_blocks(*(_small_picture(vectors.luma(frame)) for frame in (one, other)), noise=_LITTLE_NOISE)
+    lost = float(1 - search.found[1:-1, 1:-1].mean())
+    # Blocks that show something, are found again and do not fit where they were.
+    if np.count_nonzero(search.moved) < PARTS // 2:
+        return lost, 0.0
+    best = search.best[search.moved]
+    down, across = np.median(best // SHIFTS) - REACH, np.median(best % SHIFTS) - REACH
+    return lost, float(np.hypot(down, across)) / SMALL
+
+
+def _small_picture(luma: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[32, 32] means of luma [128, 128]."""
+    sums = halved_sums(luma)
+    quarter = sums[::2, ::2] + sums[::2, 1::2] + sums[1::2, ::2] + sums[1::2, 1::2]
+    return quarter.astype(np.float32) / np.float32(16)
+
+
+# Seconds that a dissolve takes at most: what changes for longer is a camera that moves. From so many seconds on, what
+# is found again nearly whole, where little stays and the camera moves before or after, is one as well.
+_LONGEST_DISSOLVE, _NOT_SHORT = 4.6, 0.8
+
+_HARDLY_APPEARS, _HARDLY_STAYED, _MOVES_BESIDE = 0.055, 0.35, 0.015
 
 
 def can_be_a_transition(kind: Transition, numbers: Sequence[float], seconds: float) -> bool:
@@ -604,8 +688,8 @@ def can_be_a_transition(kind: Transition, numbers: Sequence[float], seconds: flo
         numbers: Its `GRADUAL_NUMBERS`.
         seconds: How long it takes.
     """
-    divided, swept, stayed = (numbers[GRADUAL_NUMBERS.index(name)] for name in ("divided", "swept", "stayed"))
-    is_wipe = kind == "wipe"
-    if is_wipe and seconds > _NOT_SHORT and divided < _HARDLY_WIPED and stayed < _HARDLY_STAYED:
-        return False
-    return seconds <= _LONGEST.get(kind, math.inf) or (is_wipe and min(divided, swept) >= _CLEARLY_WIPED)
+    if kind == "fade":
+        return True
+    appears, stayed, shifted = (numbers[GRADUAL_NUMBERS.index(name)] for name in ("appears", "stayed", "shifted"))
+    is_camera = appears < _HARDLY_APPEARS and stayed < _HARDLY_STAYED and shifted > _MOVES_BESIDE
+    return not (is_camera and seconds > _NOT_SHORT) and not (kind == "dissolve" and seconds > _LONGEST_DISSOLVE)

@@ -54,8 +54,8 @@ LEAST_DISTANCE = 0.01
 
 """Least distance of two frames with a cut between them."""
 
-# What is added to the logits of the kinds: soft wipes, which are rare in training, look a little like dissolves.
-_KIND_BIAS = np.array([0.0, 0.0, 3.0])
+# What is added to the logits of the kinds: soft wipes look a little like dissolves.
+_KIND_BIAS = np.array([0.0, 0.0, 2.0])
 
 # Frames that the networks read at a time, beside those before and after that they need; of a block; in memory.
 _STEP, _PUSHED, _ROOM = 384, 64, 896
@@ -72,8 +72,8 @@ _MOVES, _TIMES = 0.12, 1.2
 # Where the network is this certain and the vectors are this far apart, surrounding frames are not examined.
 _CLEAR, _FAR = 0.97, 0.5
 
-# Least answer of the first and last frame of a dissolve.
-_PROBABLE = 0.55
+# Least answer of the first and last frame of a transition: shots that move look like its first frames.
+_PROBABLE: Mapping[Transition, float] = {"dissolve": 0.55, "wipe": 0.5}
 
 # Columns of the band used to measure transitions: change of structure, and contrast.
 _SEEN = [0, 4 * len(BAND_LAGS) + 1]
@@ -218,14 +218,14 @@ class ProposalMaker:
         # Together, because the encoder takes half as long for a frame among many.
         self.vectors.encode(frame for stretch in chosen for frame in frames_of_transition(*stretch))
         for first, end in chosen:
-            numbers = measure_transition(first, end, self.vectors, answers, self._seen.rows)
             kind, sure = _kind_of_stretch(answers[first : end + 1, 2:].mean(0))
+            follow = kind != "fade"
+            numbers = measure_transition(first, end, self.vectors, answers, self._seen.rows, follow=follow)
             if kind == "dissolve" and (self.contrasts[max(0, first - 1) : end + 2] < PLAIN).any():
                 # No dissolve shows a plain background.
                 kind, sure = "fade", _SURE
-            certain = np.flatnonzero(answers[first : end + 1, 1] > _PROBABLE)
-            if kind == "dissolve" and len(certain) >= SHORTEST:
-                # Shots that move look like the first frames of a dissolve.
+            certain = np.flatnonzero(answers[first : end + 1, 1] > _PROBABLE.get(kind, 0.0))
+            if len(certain) >= SHORTEST:
                 first, end = first + int(certain[0]), first + int(certain[-1])
             self.gradual.append(Proposal(first, end, numbers, kind, sure))
         self._open = max(self._open, settled)
@@ -360,6 +360,14 @@ _RECTANGLE, _FULL_RECTANGLE, _IDLE, _REST_STAYS = 0.35, 0.5, 0.1, 0.7
 _SHARP_RECTANGLE, _HALF_STAYS, _SHOWS = 0.78, 0.5, 0.3
 _ONE_COLOR, _BOTH_SHOW = 0.25, 2.5
 
+# A screen in a picture that moves as a whole: blocks that are nowhere near in the other frame fill a rectangle of these
+# shares of the picture.
+_FILLED_ANEW, _SCREENS = 0.6, (0.1, 0.45)
+
+# What moves fast anyway: other frames nearby change as much, none of them is a cut (logarithm of the odds), the change
+# does not stand out from its surroundings, and this share of the picture is found again.
+_AS_EVER, _NO_OTHER_CUT, _HARDLY_STANDS_OUT, _ANEW = 0.25, -2.5, 1.2, 0.7
+
 # A frame this much calmer than those around was shown twice; the next one makes up for it.
 _FROZEN = -2.0
 
@@ -453,7 +461,15 @@ def _judge_hard(proposal: Proposal, rules: CutRules) -> float:
     is_still_graphic = changes < 1 - _REST_STAYS and numbers["alive"] < _IDLE and rectangle > _FULL_RECTANGLE
     is_screen = changes <= 1 - _HALF_STAYS and rectangle > _SHARP_RECTANGLE and numbers["beside_it"] >= _SHOWS
     are_letters = numbers["letters"] < _ONE_COLOR and numbers["picture"] > _BOTH_SHOW
-    if (changes > 0 and (is_still_graphic or is_screen)) or are_letters:
+    least, most = _SCREENS
+    is_moving_screen = least <= numbers["anew"] <= most and numbers["anew_filled"] >= _FILLED_ANEW
+    is_as_ever = (
+        numbers["again"] < _AS_EVER
+        and numbers["others"] < _NO_OTHER_CUT
+        and numbers["contrast"] < _HARDLY_STANDS_OUT
+        and numbers["anew"] < _ANEW
+    )
+    if (changes > 0 and (is_still_graphic or is_screen)) or are_letters or is_moving_screen or is_as_ever:
         return min(probability, rules.hard_threshold / 2)
     # Both shots are nearly still and have nothing in common.
     if (

@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 from vidkin_research.made.disturbances import DISTURBANCES, disturb
 from vidkin_research.made.footage import Footage
 from vidkin_research.made.sequences import Composition, degrade_pictures
-from vidkin_research.made.takes import ShotMaker, ShotPictures
+from vidkin_research.made.takes import ShotMaker, ShotPictures, mirrored
 
 __all__ = ["WIPE_SHAPES", "compose_gradual"]
 
 _NEUTRAL = 128.0
 _LONGEST = 125
-_KINDS = {"hard": 0.22, "dissolve": 0.34, "fade": 0.18, "wipe": 0.26}
+_KINDS = {"hard": 0.2, "dissolve": 0.3, "fade": 0.14, "wipe": 0.36}
 _DISTURBED = 0.06
+
+# Shares of shots in which a camera wanders over a picture, or turns, and of wipes with a colored line at their edge.
+_WANDERED, _TURNED, _LINED = 0.14, 0.06, 0.15
+
+# A transition begins with the first frame that differs from the old shot by this share of how far both shots differ.
+_SEEN = 0.01
 
 Field = NDArray[np.floating]
 """[H, W] in 0..1: the progress at which each pixel changes."""
@@ -32,17 +38,34 @@ WIPE_SHAPES: dict[str, Callable[[Field, Field], Field]] = {
     "doors": lambda down, across: 1 - abs(2 * across - 1),
     "product": lambda down, across: np.sqrt(down * across),
     "slices": lambda down, across: (across + (across * 8) % 1) / 2,
+    "diamond": lambda down, across: abs(down - 0.5) + abs(across - 0.5),
+    "rectangle": lambda down, across: 2 * np.maximum(abs(down - 0.5), abs(across - 0.5)),
+    "ellipse": lambda down, across: np.hypot(down - 0.5, 2 * across - 1) / np.float32(1.12),
+    "blinds": lambda down, across: (down * 6) % 1,
+    "columns": lambda down, across: (across * 5) % 1,
+    "checks": lambda down, across: ((across * 4) % 1 + np.floor(down * 6) % 2) / 2,
+    "waves": lambda down, across: (across + 0.12 * np.sin(9 * down) + 0.12) / np.float32(1.24),
+    "steps": lambda down, across: (np.floor(down * 5) / 5 + across) / np.float32(1.8),
 }
 """Shapes of wipes, from rows and columns in 0..1. Those of the families that are held back
 (`vidkin_research.made.transitions`) must not be among them: from the top, closing irises, clocks."""
+
+COURSES: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
+    "even": lambda part: part,
+    "slow at both ends": lambda part: part**2 * (3 - 2 * part),
+    "faster": lambda part: part**2,
+    "slower": lambda part: 1 - (1 - part) ** 2,
+}
+"""How far a transition has come at each part of its time."""
 
 
 def compose_gradual(footage: Footage, length: int, *, seed: int) -> Composition:
     """Compose a sequence: shots of 24 to 190 frames, three in four joined by a gradual transition.
 
-    Dissolves take 4 to 125 frames, half of them long; wipes of many shapes with hard and soft edges, slides
-    and covers 5 to 60; fades up to 50 each way. One sequence in six is a single shot. Shots have the distractors of
-    `ShotMaker`, disturbances, whip pans, and rectangles that show something else.
+    Dissolves take 4 to 125 frames, half of them long; wipes of many shapes and speeds with hard and soft edges, slides,
+    covers, and shots that shrink or grow 5 to 75; fades up to 50 each way. One sequence in six is a single shot. Shots
+    have the distractors of `ShotMaker`, disturbances, cameras that wander over a picture, turn or whip, screens that
+    show one thing after another, and letters and bands that appear or move.
 
     Args:
         footage: Footage to compose the sequence from.
@@ -106,7 +129,10 @@ class _GradualComposer:
 
     def _shot(self, length: int) -> ShotPictures:
         random = self._random
-        shot = self._maker.draw(length)
+        wandered = random.random() < _WANDERED
+        shot = self._wander(length) if wandered else self._maker.draw(length)
+        if not wandered and length > 20 and random.random() < _TURNED:
+            shot = self._turned(shot)
         for name in DISTURBANCES:
             if random.random() < _DISTURBED:
                 shot = disturb(shot, name, random)
@@ -114,13 +140,13 @@ class _GradualComposer:
             self._whip(shot)
         if length > 30 and random.random() < 2 * _DISTURBED:
             self._inset(shot)
-        if length > 40 and random.random() < 2 * _DISTURBED:
-            self._letters(shot)
+        if length > 40 and random.random() < 3 * _DISTURBED:
+            (self._moving_letters if random.random() < 0.4 else self._letters)(shot)
         return shot
 
     def _mix(self, kind: str, whole: int, free: int) -> None:
         random = self._random
-        longest = min(_LONGEST if kind == "dissolve" else 60, free)
+        longest = min(_LONGEST if kind == "dissolve" else 75, free)
         span = longest
         if longest > 5:
             span = int(np.exp(random.uniform(np.log(4), np.log(longest + 1))))
@@ -128,26 +154,33 @@ class _GradualComposer:
                 span = int(random.uniform(min(20, longest), longest + 1))
         before = self._pictures[self.end - span : self.end]
         shot = self._shot(whole + span)
-        if kind == "dissolve" and random.random() < 0.25:
+        if kind == "dissolve" and random.random() < 0.4:
             # From a take to itself, a little closer.
             shot = _closer(self._pictures[max(0, self.end - whole - span) : self.end][::-1], random.uniform(0.6, 0.95))
             span = min(span, len(shot) - 4)
             before = self._pictures[self.end - span : self.end]
+        old = before.copy()
         course = ((np.arange(span) + 1) / (span + 1)).astype(np.float32)
-        shape = random.random() if kind == "wipe" else 1.0
+        if random.random() < 0.35:
+            course = COURSES[str(random.choice(list(COURSES)))](course)
         if kind == "dissolve":
-            if random.random() < 0.3:
-                course = course**2 * (3 - 2 * course)
             before[:] = before + (shot[:span] - before) * course[:, None, None, None]
-        elif shape < 0.62:
-            self._wipe(before, shot[:span], course)
-        elif shape < 0.82:
-            self._slide(before, shot[:span], course, moves_out=shape < 0.72)
         else:
-            self._squeeze(before, shot[:span], course)
-        self._gradual.append((self.end - span, self.end - 1, kind))
+            self._cover(before, shot[:span], course)
+        first, last = _visible(before, old, shot[:span])
+        self._gradual.append((self.end - span + first, self.end - span + last, kind))
         self._free = self.end
         self._append(shot[span:])
+
+    def _cover(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
+        """The new shot covers the old one, in one of the ways of a wipe."""
+        shape = self._random.random()
+        if shape < 0.6:
+            self._wipe(before, after, course)
+        elif shape < 0.82:
+            self._slide(before, after, course, moves_out=shape < 0.72)
+        else:
+            self._resize(before, after, course)
 
     def _wipe(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
         random, (height, width) = self._random, before.shape[2:]
@@ -155,17 +188,21 @@ class _GradualComposer:
         across = ((np.arange(width, dtype=np.float32) + 0.5) / width)[None] + np.zeros((height, 1), np.float32)
         field = WIPE_SHAPES[str(random.choice(list(WIPE_SHAPES)))](down, across)
         soft = float(random.choice([0.01, 0.05, 0.3, 0.6, 1.0], p=[0.5, 0.1, 0.15, 0.15, 0.1]))
+        luma = float(random.choice([0, 255])) if random.random() < _LINED else None
         for frame, following, part in zip(before, after, course, strict=True):
             mask = ((part * (1 + soft) - field) / soft).clip(0, 1)
             mask = mask * mask * (3 - 2 * mask)
             frame += (following - frame) * mask
+            if luma is not None:
+                frame[0][abs(field - part) < 0.02] = luma
 
     def _slide(
         self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32], *, moves_out: bool
     ) -> None:
         """The new shot comes in from a side and pushes the old one out, or covers it."""
         axis = int(self._random.integers(1, 3))
-        side, way = before.shape[1 + axis], 1 if axis == 1 or self._random.random() < 0.5 else -1
+        # To the left and down: the other sides are held back.
+        side, way = before.shape[1 + axis], 1 if axis == 1 else -1
         for frame, following, part in zip(before, after, course, strict=True):
             old, new = frame.copy(), following
             if way < 0:
@@ -178,15 +215,19 @@ class _GradualComposer:
             joined = np.concatenate([new[tuple(shown)], kept], axis)
             frame[:] = np.flip(joined, axis) if way < 0 else joined
 
-    def _squeeze(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
-        """The old shot shrinks to a line over the new one."""
-        height = before.shape[2]
+    def _resize(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
+        """The old shot shrinks to a line over the new one, or the new one grows over the old one."""
+        random, (height, width) = self._random, before.shape[2:]
+        shrinks, lines = random.random() < 0.6, random.random() < 0.7
         for frame, following, part in zip(before, after, course, strict=True):
-            rows = (np.arange(height) + 0.5 - height / 2) / max(1 - float(part), 0.02) + height / 2
-            inside = (rows >= 0) & (rows < height)
-            old = frame.copy()
-            frame[:] = following
-            frame[:, inside] = old[:, rows[inside].astype(int)]
+            share = max(1 - float(part) if shrinks else float(part), 0.02)
+            small, ground = (frame.copy(), following) if shrinks else (following, frame.copy())
+            rows = (np.arange(height) + 0.5 - height / 2) / share + height / 2
+            columns = np.arange(width) + 0.5 if lines else (np.arange(width) + 0.5 - width / 2) / share + width / 2
+            down, across = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
+            frame[:] = ground
+            places = np.ix_(range(3), np.flatnonzero(down), np.flatnonzero(across))
+            frame[places] = small[:, rows[down].astype(int)[:, None], columns[across].astype(int)[None]]
 
     def _fade(self, shot: ShotPictures, free: int) -> None:
         random = self._random
@@ -234,13 +275,80 @@ class _GradualComposer:
             frame[:] = np.mean([np.roll(wide, -int(step), 2)[:, :, :width] for step in steps], 0)
 
     def _inset(self, shot: ShotPictures) -> None:
-        """A screen in the picture shows something else, from some frame on."""
+        """A screen in the picture shows something else, from some frame on, and then something else again."""
         random, (height, width) = self._random, shot.shape[2:]
-        other = self._maker.draw(len(shot))
-        tall, wide = (int(side * random.uniform(0.25, 0.55)) for side in (height, width))
+        tall, wide = (int(side * random.uniform(0.25, 0.6)) for side in (height, width))
         top, left = int(random.integers(0, height - tall)), int(random.integers(0, width - wide))
-        start = int(random.integers(0, len(shot)))
-        shot[start:, :, top : top + tall, left : left + wide] = other[start:, :, :tall, :wide]
+        rows, columns = (np.linspace(0, side - 1, own).astype(int) for side, own in ((height, tall), (width, wide)))
+        starts = sorted(random.integers(0, len(shot), int(random.integers(1, 5))).tolist())
+        screen = shot[:, :, top : top + tall, left : left + wide]
+        for start in starts:
+            shown = self._maker.draw(len(shot) - start)[:, :, rows[:, None], columns[None]]
+            edge = int(random.integers(2, 25)) if random.random() < 0.4 else 0
+            part = ((np.arange(len(shown)) + 1) / (edge + 1)).clip(0, 1).astype(np.float32)[:, None, None, None]
+            if edge and random.random() < 0.5:
+                # From the side in place of through one another.
+                part = (np.linspace(0, 1, wide, dtype=np.float32)[None, None, None] <= part).astype(np.float32)
+            screen[start:] += (shown - screen[start:]) * part
+
+    def _wander(self, length: int) -> ShotPictures:
+        """A camera goes over one picture for as long as the shot lasts, evenly, to another place in it."""
+        random, footage = self._random, self._footage
+        height, width = footage.height, footage.width
+        if footage.photographs and random.random() < 0.7:
+            picture = footage.photographs[random.integers(len(footage.photographs))]
+        else:
+            clip = footage.clips[random.integers(len(footage.clips))]
+            picture = clip.pictures(np.array([random.integers(len(clip))]))[0]
+        rows, columns = picture.shape[1:]
+        share = np.exp(np.linspace(*np.log(random.uniform(0.2, 0.6, 2)), length))
+        part = np.linspace(0, min(1.0, length / random.uniform(50, 200)), length)
+        down, across = (
+            _bent(random.uniform(0.3, 0.7, 3) if random.random() < 0.3 else random.uniform(0.1, 0.9, 3), part)
+            for _ in range(2)
+        )
+        frames = np.empty((length, 3, height, width), np.float32)
+        for frame, own, row, column in zip(frames, share, down, across, strict=True):
+            places = []
+            for side, count, middle in ((rows, height, row), (columns, width, column)):
+                reach = own * side
+                first = (side - reach) * middle
+                places.append((first + (np.arange(count) + 0.5) * reach / count).clip(0, side - 1.001))
+            frame[:] = _between(picture, *places)
+        return frames
+
+    def _turned(self, shot: ShotPictures) -> ShotPictures:
+        """The camera turns around the direction in which it looks; beyond the picture is its mirror image."""
+        random, (height, width) = self._random, shot.shape[2:]
+        angles = np.deg2rad(np.linspace(0, random.uniform(0.2, 2.0) * len(shot) * random.choice([-1, 1]), len(shot)))
+        down, across = np.arange(height)[:, None] - height / 2, np.arange(width)[None] - width / 2
+        turned = np.empty_like(shot)
+        for frame, old, angle in zip(turned, shot, angles.tolist(), strict=True):
+            rows = np.cos(angle) * down - np.sin(angle) * across + height / 2
+            columns = np.sin(angle) * down + np.cos(angle) * across + width / 2
+            frame[:] = old[:, mirrored(rows, height), mirrored(columns, width)]
+        return turned
+
+    def _moving_letters(self, shot: ShotPictures) -> None:
+        """Lines of letters that roll or crawl through the picture, or a band that comes in from a side and leaves."""
+        random, (height, width) = self._random, shot.shape[2:]
+        span = int(random.integers(25, min(len(shot), 110)))
+        start = int(random.integers(0, len(shot) - span + 1))
+        luma, crawls = float(random.choice([16, 120, 200, 235])), random.random() < 0.5
+        layer = np.zeros((2 * height, 2 * width), bool)
+        for _ in range(int(random.integers(1, 5))):
+            top, tall = int(random.integers(0, height - 12)), int(random.integers(4, 12))
+            left, wide = int(random.integers(0, width // 2)), int(random.integers(width // 4, width))
+            ink = random.random((1, wide)) < 0.6 if random.random() < 0.7 else np.ones((1, wide), bool)
+            layer[top : top + tall, left : left + wide] = np.repeat(ink, 3, 1)[:, :wide]
+        edge, stays = int(random.integers(3, 15)), random.random() < 0.5
+        for place in range(span):
+            part = 1 - 2 * (place + 1) / (span + 1)
+            if stays:
+                part = 1 - min(1.0, (place + 1) / edge, (span - place) / edge)
+            shift = int(part * (width if crawls else height))
+            area = np.roll(layer, shift, 1 if crawls else 0)[:height, :width]
+            shot[start + place, 0][area] = luma
 
     def _letters(self, shot: ShotPictures) -> None:
         """Letters or a band that fade in, stay and fade out."""
@@ -263,3 +371,28 @@ def _closer(pictures: ShotPictures, share: float) -> ShotPictures:
     height, width = pictures.shape[2:]
     rows, columns = ((np.arange(side) * share + side * (1 - share) / 2).astype(int) for side in (height, width))
     return pictures[:, :, rows[:, None], columns[None]].copy()
+
+
+def _visible(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
+    """First and last frame that differ visibly from either shot, as labels of composed videos have it."""
+    away, left = (abs(mixed[:, 0] - shot[:, 0]).mean((1, 2)) for shot in (one, other))
+    least = np.maximum(_SEEN * abs(one[:, 0] - other[:, 0]).mean((1, 2)), 0.05)
+    inside = np.flatnonzero((away > least) & (left > least))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else (0, len(mixed) - 1)
+
+
+def _bent(places: NDArray[np.float64], part: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A curve from the first of three places to the last, toward the second."""
+    first, middle, last = places.tolist()
+    return (1 - part) ** 2 * first + 2 * part * (1 - part) * middle + part**2 * last
+
+
+def _between(picture: NDArray[np.generic], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> ShotPictures:
+    """A picture [3, h, w] at places between its pixels: [3, len(rows), len(columns)]."""
+    row, column = rows.astype(int), columns.astype(int)
+    down, across = (rows - row).astype(np.float32)[:, None], (columns - column).astype(np.float32)[None]
+    below, right = (row + 1).clip(max=picture.shape[1] - 1), (column + 1).clip(max=picture.shape[2] - 1)
+    top = picture[:, row[:, None], column] * (1 - across) + picture[:, row[:, None], right] * across
+    bottom = picture[:, below[:, None], column] * (1 - across) + picture[:, below[:, None], right] * across
+    mixed: ShotPictures = (top * (1 - down) + bottom * down).astype(np.float32)
+    return mixed

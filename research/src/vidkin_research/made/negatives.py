@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from PIL import Image
 
 from vidkin_research.made.transitions import HEIGHT, WIDTH, Pictures, TakeReader
 
@@ -237,6 +238,32 @@ def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) 
     return len(moments)
 
 
+def _wander(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """A camera wanders over one picture, nearer and farther, as films show photographs, maps and textures."""
+    picture = Image.fromarray(pictures[0])
+    boxes = []
+    for _ in range(3):
+        wide, tall = np.array([WIDTH, HEIGHT]) * random.uniform(0.25, 0.6)
+        left, top = random.uniform(0, 1, 2) * (WIDTH - wide, HEIGHT - tall)
+        boxes.append(np.array([left, top, left + wide, top + tall]))
+    for frame, part in zip(pictures, np.linspace(0, 1, len(pictures)), strict=True):
+        box = (1 - part) ** 2 * boxes[0] + 2 * part * (1 - part) * boxes[1] + part**2 * boxes[2]
+        view = picture.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=tuple(box.tolist()))
+        frame[:] = np.asarray(view)
+    return 1
+
+
+def _turn(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+    """The camera turns around the direction in which it looks, up to half a turn in four seconds."""
+    turns = np.linspace(0, random.uniform(40, 140) * random.choice([-1, 1]), len(pictures))
+    for frame, turn in zip(pictures, turns.tolist(), strict=True):
+        # What lies beyond the picture is its mirror image.
+        wide = np.pad(frame, ((HEIGHT // 2,) * 2, (WIDTH // 8,) * 2, (0, 0)), "reflect")
+        view = np.asarray(Image.fromarray(wide).rotate(turn, Image.Resampling.BILINEAR))
+        frame[:] = view[HEIGHT // 2 : -HEIGHT // 2, WIDTH // 8 : -WIDTH // 8]
+    return 1
+
+
 def _nothing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
     return 1
 
@@ -256,6 +283,8 @@ NEGATIVE_FAMILIES: dict[str, Callable[[Pictures, Pictures, np.random.Generator],
     "repeated frames": _repeated,
     "dropped frames": _dropped,
     "exposure": _exposure,
+    "camera over a picture": _wander,
+    "turning camera": _turn,
     "single take": _nothing,
 }
 """What makes each family, in the order of tables; it changes the pictures and counts its events."""

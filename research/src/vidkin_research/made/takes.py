@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vidkin_research.made.footage import Clip, Footage
 
-__all__ = ["ShotMaker", "ShotPictures"]
+__all__ = ["ShotMaker", "ShotPictures", "mirrored"]
 
 ShotPictures = NDArray[np.float32]
 """[T, 3, H, W] luma and chroma, 0 to 255."""
@@ -115,8 +115,8 @@ class ShotMaker:
         step = zoom[:, None] * rows / height
         pictures = _looked_at(
             np.broadcast_to(picture, (length, *picture.shape)),
-            _mirrored(down[:, None] + (np.arange(height) - height / 2) * step, rows),
-            _mirrored(across[:, None] + (np.arange(width) - width / 2) * step, columns),
+            mirrored(down[:, None] + (np.arange(height) - height / 2) * step, rows),
+            mirrored(across[:, None] + (np.arange(width) - width / 2) * step, columns),
         )
         if random.random() < self._chances.crossed:
             self._cross(pictures)
@@ -205,7 +205,7 @@ def _looked_at(pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: 
     return np.stack(frames).astype(np.float32)
 
 
-def _mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:
+def mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:
     """Places in a picture that continues as its mirror image beyond its edges."""
     around = np.abs(np.floor(places)).astype(np.int64) % (2 * length)
     return np.where(around >= length, 2 * length - 1 - around, around)
