@@ -17,7 +17,7 @@ from vidkin.shots.training.transitions import TransitionNetwork
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3
-_BATCH, _RATE = 16, 4e-3
+_BATCH, _RATE, _FURTHER_RATE = 16, 4e-3, 1.2e-3
 
 
 def label_proposals(path: Path, film: Film, network: TransitionReader) -> Iterator[tuple[Proposal, bool]]:
@@ -89,6 +89,7 @@ def learn_transitions(
     epochs: int,
     seed: int,
     weights: tuple[float, float, float],
+    start: TransitionNetwork | None = None,
     **shape: int,
 ) -> TransitionNetwork:
     """A network with five answers; a cut is one frame among hundreds, so it weighs more.
@@ -99,13 +100,15 @@ def learn_transitions(
         epochs: Number of passes.
         seed: Decides initial weights and order.
         weights: What cuts, gradual transitions and the kinds of these weigh in the loss.
+        start: The network to go on from, more carefully; None begins anew.
         shape: Width and channels of the network.
     """
     torch.manual_seed(seed)
-    network = TransitionNetwork(outputs=5, **shape)
-    optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=1e-3)
+    network = TransitionNetwork(outputs=5, **shape) if start is None else start.train()
+    rate = _RATE if start is None else _FURTHER_RATE
+    optimizer = torch.optim.AdamW(network.parameters(), rate, weight_decay=1e-3)
     steps = len(features) // _BATCH * epochs
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
     for _ in range(epochs):
         order = torch.randperm(len(features))
         for start in range(0, len(features) - _BATCH + 1, _BATCH):

@@ -38,7 +38,7 @@ from vidkin.shots.band import BAND_CHANNELS, BandFeatures
 from vidkin.shots.between import BETWEEN_CHANNELS, BetweenFeatures
 from vidkin.shots.cut_numbers import GRID
 from vidkin.shots.cuts import CutModel, GradualModel, Proposal, ProposalMaker
-from vidkin.shots.training.transitions import TransitionNetwork, write_network
+from vidkin.shots.training.transitions import TransitionNetwork, read_network, write_network
 from vidkin_research.made import GRADUAL_JOINS
 from vidkin_research.made.footage import Footage, read_footage
 from vidkin_research.made.gradual_sequences import compose_gradual
@@ -247,8 +247,9 @@ def main() -> None:
     parser.add_argument("--leave-out", type=Path, help="file with names of clips that hold cuts")
     parser.add_argument("--sequences", type=int, default=SEQUENCES)
     parser.add_argument("--epochs", type=int, default=44)
+    parser.add_argument("--start", type=Path, help="weights to go on from; eight passes do (--epochs 8)")
     parser.add_argument("--videos", type=int, default=10, help="composed videos of each family")
-    parser.add_argument("--threshold", type=float, default=0.4)
+    parser.add_argument("--threshold", type=float, default=0.55)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, required=True)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -270,8 +271,16 @@ def learn(takes: Takes, given: argparse.Namespace) -> None:
     restless = restless_takes(takes, given.work / "restless-learned", RESTLESS, given.seed)
     footage = Takes(takes.clips + restless, takes.photographs)
     features, wanted = (torch.from_numpy(rows) for rows in stored_sequences(footage, given))
+    start = None if given.start is None else read_network(given.start)[0]
     network = learn_transitions(
-        features, wanted, epochs=given.epochs, seed=given.seed, weights=(1.0, 2.0, 0.3), width=WIDTH, channels=CHANNELS
+        features,
+        wanted,
+        epochs=given.epochs,
+        seed=given.seed,
+        weights=(1.0, 2.0, 0.3),
+        start=start,
+        width=WIDTH,
+        channels=CHANNELS,
     )
     sets = {
         "videos": (footage.clips + takes.photographs[::10], families()),

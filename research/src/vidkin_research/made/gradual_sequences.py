@@ -226,7 +226,7 @@ class _GradualComposer:
             columns = np.arange(width) + 0.5 if lines else (np.arange(width) + 0.5 - width / 2) / share + width / 2
             down, across = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
             frame[:] = ground
-            places = np.ix_(range(3), np.flatnonzero(down), np.flatnonzero(across))
+            places = np.ix_(np.arange(3), np.flatnonzero(down), np.flatnonzero(across))
             frame[places] = small[:, rows[down].astype(int)[:, None], columns[across].astype(int)[None]]
 
     def _fade(self, shot: ShotPictures, free: int) -> None:
@@ -301,7 +301,8 @@ class _GradualComposer:
             clip = footage.clips[random.integers(len(footage.clips))]
             picture = clip.pictures(np.array([random.integers(len(clip))]))[0]
         rows, columns = picture.shape[1:]
-        share = np.exp(np.linspace(*np.log(random.uniform(0.2, 0.6, 2)), length))
+        near, far = np.log(random.uniform(0.2, 0.6, 2)).tolist()
+        share = np.exp(np.linspace(near, far, length))
         part = np.linspace(0, min(1.0, length / random.uniform(50, 200)), length)
         down, across = (
             _bent(random.uniform(0.3, 0.7, 3) if random.random() < 0.3 else random.uniform(0.1, 0.9, 3), part)
@@ -384,7 +385,8 @@ def _visible(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tup
 def _bent(places: NDArray[np.float64], part: NDArray[np.float64]) -> NDArray[np.float64]:
     """A curve from the first of three places to the last, toward the second."""
     first, middle, last = places.tolist()
-    return (1 - part) ** 2 * first + 2 * part * (1 - part) * middle + part**2 * last
+    curve: NDArray[np.float64] = (1 - part) ** 2 * first + 2 * part * (1 - part) * middle + part**2 * last
+    return curve
 
 
 def _between(picture: NDArray[np.generic], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> ShotPictures:
