@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=44)
     parser.add_argument("--start", type=Path, help="weights to go on from; eight passes do (--epochs 8)")
     parser.add_argument("--videos", type=int, default=10, help="composed videos of each family")
-    parser.add_argument("--threshold", type=float, default=0.55)
+    parser.add_argument("--threshold", type=float, default=0.6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, required=True)
     action = parser.add_mutually_exclusive_group(required=True)
