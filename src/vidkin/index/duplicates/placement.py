@@ -20,11 +20,7 @@ from PIL import Image
 
 from vidkin.features.views import turn_boxes_back
 from vidkin.index.duplicates.doubts import find_part
-from vidkin.index.duplicates.pictures import (
-    find_bars,
-    read_moments,
-    turned_images,
-)
+from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
@@ -271,16 +267,8 @@ class _Frames:
         """One frame in gray, or about this many times smaller, which is faster to cut small parts from."""
         made = self._grays.setdefault(row, {})
         if smaller not in made:
-            if smaller > 1 and not made:
-                # Colors of a few pixels are turned into gray faster than those of all.
-                colors = Image.fromarray(self.images[row])
-                factor = 1
-                while factor < smaller and min(colors.size) // factor >= 2 * _SMALLEST_SIDE:
-                    factor *= 2
-                made[smaller] = (colors.reduce(factor) if factor > 1 else colors).convert("L")
-            else:
-                whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
-                made[smaller] = whole.reduce(2) if smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE else whole
+            whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
+            made[smaller] = whole.reduce(2) if smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE else whole
         return made[smaller]
 
     def extremes(self) -> NDArray[np.uint8]:
@@ -438,14 +426,14 @@ class _PlaceSearch:
         sides = zip(ones, self._near, self._parts, strict=True)
         return _BestMoments.of([(near, _agreements(one[None], part.glances(seen))) for one, near, part in sides])
 
-    def _near_moments(self, placement: Placement, around: NDArray[np.int64], size: tuple[int, int]) -> _BestMoments:
-        """The best moments in a place near those that are known, by pictures of a size."""
+    def _near_moments(self, placement: Placement, around: NDArray[np.int64]) -> _BestMoments:
+        """The best moments in a place near those that are known, by larger pictures."""
         seen, shown = placement.seen, placement.shown
         found = []
         for place, near in enumerate(self._near):
             near = near[np.abs(near - around[place]) <= _NEARBY]
-            one = self._own_canvases([place], shown, size)
-            found.append((near, _agreements(one, self._other_canvases(near.tolist(), seen, size))))
+            one = self._own_canvases([place], shown, _STEPS[1])
+            found.append((near, _agreements(one, self._other_canvases(near.tolist(), seen, _STEPS[1]))))
         return _BestMoments.of(found)
 
     def _searched(self, part: Box) -> Iterator[Placement]:
@@ -473,7 +461,7 @@ class _PlaceSearch:
         """Refine the place and the moments in turn."""
         for size in (*_STEPS, _STEPS[-1]):
             fitted = self._fitted(moments.rows, placement, size)
-            found = self._near_moments(fitted, moments.rows, size)
+            found = self._near_moments(fitted, moments.rows)
             if float(found.agreements.mean()) < float(moments.agreements.mean()) - _MORE:
                 break  # what only one of them has led away
             is_settled = size == _STEPS[-1] and np.array_equal(found.rows, moments.rows)
@@ -510,8 +498,7 @@ class _PlaceSearch:
         expected = self._segment.target_start + self._segment.speed * (self._times - self._segment.query_start)
         lagging = [np.abs(self._other_times[:, None] - (expected + lag)).argmin(axis=0) for lag in _LAGS]
         # A place that fits another moment is no worse a guess for any of them.
-        alike = [self._mean_agreement(moments, placement, _GLANCE) for moments in lagging]
-        promising = np.argsort([-agreement for agreement in alike], kind="stable")
+        promising = np.argsort([-self._mean_agreement(moments, placement) for moments in lagging], kind="stable")
         best = agreement, rows, placement
         roughly = []
         for place in promising[:_LAGS_FITTED].tolist():
@@ -531,17 +518,13 @@ class _PlaceSearch:
         is_worse = self._mean_agreement(rows, fitted) < self._mean_agreement(rows, placement) - _MORE
         return placement if is_worse else fitted
 
-    def _mean_agreement(
-        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int] = _STEPS[1]
-    ) -> float:
-        return float(np.mean(self._agreements(rows, placement, size)))
+    def _mean_agreement(self, rows: NDArray[np.int64], placement: Placement) -> float:
+        return float(np.mean(self._agreements(rows, placement)))
 
-    def _agreements(
-        self, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int] = _STEPS[1]
-    ) -> NDArray[np.float64]:
-        """How well each frame of the first video agrees with one of the second in a place, by pictures of a size."""
-        ones = self._own_canvases(range(len(rows)), placement.shown, size)
-        return _agreements(ones, self._other_canvases(rows.tolist(), placement.seen, size))
+    def _agreements(self, rows: NDArray[np.int64], placement: Placement) -> NDArray[np.float64]:
+        """How well each frame of the first video agrees with one of the second in a place."""
+        ones = self._own_canvases(range(len(rows)), placement.shown, _STEPS[1])
+        return _agreements(ones, self._other_canvases(rows.tolist(), placement.seen, _STEPS[1]))
 
     def _own_canvases(self, rows: Sequence[int], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
         """The same part of some frames of the first video."""
@@ -636,7 +619,6 @@ def _robust_fits(
     blocks = trusted.reshape(count, _BLOCKS, _BLOCKS)
     weights = blocks.repeat(height // _BLOCKS, axis=1).repeat(width // _BLOCKS, axis=2)
     gains, residual = np.ones(count, np.float32), ones - others
-    stride = 2 * max(1, height // _GLANCE[0])
     for _ in range(3):
         total = weights.sum(axis=(1, 2), keepdims=True)
         means = [(weights * pictures).sum(axis=(1, 2), keepdims=True) / total for pictures in (ones, others)]
@@ -645,9 +627,8 @@ def _robust_fits(
         spread, shared = (weighted * reference).sum(axis=(1, 2)), (weighted * centered).sum(axis=(1, 2))
         gains = np.where(spread > 1, shared / np.maximum(spread, 1), np.float32(1.0)).astype(np.float32)
         residual = centered - gains[:, None, None] * reference
-        # A few hundred pixels are enough for a median.
-        few = np.abs(residual[:, ::stride, ::stride]).reshape(count, -1)
-        scale = 2.0 + 2.0 * np.median(few, axis=1)[:, None, None]
+        # Every second pixel of every second line is enough for a median.
+        scale = 2.0 + 2.0 * np.median(np.abs(residual[:, ::2, ::2]), axis=(1, 2), keepdims=True)
         weights = np.asarray(1.0 / np.square(1.0 + np.square(residual / scale)), np.float32)
     return gains, residual, weights
 
