@@ -148,7 +148,7 @@ def read_frames(
 def read_gray(
     path: PathLike, *, start: float, end: float, short_side: int, threads: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Every frame of some seconds, without colors: half of the work where small pictures are wanted.
+    """Every frame of some seconds, without colors: less work than with them.
 
     Args:
         path, start, end, short_side, threads: As in `iter_frames` with a rate of None.

@@ -92,6 +92,14 @@ def test_what_two_share_is_found_where_the_one_is_asked_last() -> None:
     assert [stretch.first_start for stretch in found[len(others) - 1]] == [12.0, 50.0]
 
 
+def test_one_that_shows_it_twice_is_one_of_enough() -> None:
+    *others, last = season(ENOUGH + 1)
+    for other in others:  # twelve of these would be enough if each time counted
+        other.vectors[45:57] = other.windows[45:57] = directions(12, 0)
+    found = dict(find_shared(last, votes_of(last, others), others.__getitem__))
+    assert [len(found[number]) for number in range(ENOUGH)] == [2] * ENOUGH
+
+
 def test_a_video_that_was_removed_shares_nothing() -> None:
     *others, last = season(4)
     found = find_shared(last, votes_of(last, others), lambda number: None if number == 1 else others[number])

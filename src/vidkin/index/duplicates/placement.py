@@ -318,6 +318,8 @@ class _HeldFrames:
         file, keys = (path, status.st_size, status.st_mtime_ns), [round(moment, 3) for moment in moments.tolist()]
         with self._lock:
             found = dict(self._files.get(file, {}))
+            if found:
+                self._files.move_to_end(file)
         missing = [place for place, key in enumerate(keys) if key not in found]
         if missing:
             grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE

@@ -327,27 +327,28 @@ def find_shared(
         (number of the other video, :func:`find_stretches` of both) in the order of the numbers.
     """
     found: list[tuple[int, list[RoughStretch]]] = []
-    spans: list[list[float]] = []  # start, end, number of others that share it
+    spans: list[tuple[float, float, set[int]]] = []  # start, end, numbers of the others that share it
     by_video = list(votes.by_video())
     for number, times, others in sorted(by_video, key=lambda voted: (-len(voted[1]), voted[0])):
-        known = [(start, end) for start, end, count in spans if count >= _ENOUGH]
+        known = [(start, end) for start, end, sharing in spans if len(sharing) >= _ENOUGH]
         other = None if _within(known, times).all() else track_of(number)
         if other is None:
             continue
         stretches = find_stretches(track, other, times, others, known)
         found.append((number, stretches))
         for stretch in stretches:
-            _count(spans, stretch.first_start, stretch.first_end)
+            _note(spans, stretch.first_start, stretch.first_end, number)
     return sorted(found, key=lambda shared: shared[0])
 
 
-def _count(spans: list[list[float]], start: float, end: float) -> None:
-    """Count one more that shares a span."""
-    for span in spans:
-        if min(end, span[1]) - max(start, span[0]) >= _SAME_SPAN * (max(end, span[1]) - min(start, span[0])):
-            span[2] += 1
+def _note(spans: list[tuple[float, float, set[int]]], start: float, end: float, number: int) -> None:
+    """Note that one more shares a span; one that shows it several times counts once."""
+    for known_start, known_end, sharing in spans:
+        shared = min(end, known_end) - max(start, known_start)
+        if shared >= _SAME_SPAN * (max(end, known_end) - min(start, known_start)):
+            sharing.add(number)
             return
-    spans.append([start, end, 1])
+    spans.append((start, end, {number}))
 
 
 def find_stretches_inside(track: Track) -> list[RoughStretch]:
