@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,6 +11,8 @@ from numpy.typing import NDArray
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, open_scorer
 from vidkin.similarity.contracts import SCORE_REVISION, PairScore
+from vidkin.similarity.copies import _most_confirmed
+from vidkin.similarity.evidence import ScoreSettings, compare_changes
 
 SIDE, VIEWS, FRAMES = 4, 17, 12
 # The whole picture, and sixteen squares of it.
@@ -203,6 +207,23 @@ def test_a_least_score_leaves_out_only_what_does_not_reach_it() -> None:
                     assert (some.score, some.segments) == (full.score, full.segments)
                 left_out += full is not None and some is None
     assert left_out > 20
+
+
+def test_no_stretch_of_two_views_is_confirmed_more_than_their_moments_allow() -> None:
+    settings = ScoreSettings(change_energy=1e-6)
+    bounds = []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        one = unit(random.standard_normal((1, 256)) + 0.4 * random.standard_normal((9, 256)))
+        other = unit(random.uniform(0, 1) * one + 0.02 * random.standard_normal((9, 256)))
+        query, target = (
+            FrameFeatures.of_whole(side[:, None].astype(np.float32), np.arange(9.0)) for side in (one, other)
+        )
+        bounds.append(_most_confirmed(query, target, settings))
+        for first, last in combinations(range(9), 2):
+            rows = np.arange(first, last + 1)
+            assert compare_changes(query, target, rows, rows, settings).confirmation <= bounds[-1] + 1e-6
+    assert min(bounds) < 0.5 < max(bounds)
 
 
 def test_a_score_above_one_is_not_looked_for() -> None:

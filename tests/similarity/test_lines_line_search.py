@@ -23,9 +23,10 @@ def test_bounds_are_bounds_and_the_sweep_is_exact(speed: float) -> None:
     np.testing.assert_allclose(swept, exact, atol=1e-5, rtol=0)
 
 
-def test_search_finds_the_best_of_all_lines_while_the_map_is_cleared() -> None:
+@pytest.mark.parametrize("size", [(5, 12), (30, 40), (70, 90)])
+def test_search_finds_the_best_of_all_lines_while_the_map_is_cleared(size: tuple[int, int]) -> None:
     generator = np.random.default_rng(3)
-    evidence = evidence_map(generator.random((30, 40)) - 0.7)
+    evidence = evidence_map(generator.random(size) - 0.7)
     search = LineSearch(evidence, [1.0, 0.8, 1.25], 0.1)
     lines = _Lines.of(evidence, [1.0, 0.8, 1.25])
     speeds, offsets = lines.speeds, lines.offsets
@@ -36,8 +37,27 @@ def test_search_finds_the_best_of_all_lines_while_the_map_is_cleared() -> None:
         assert run is not None
         found = run.evidence * (1.0 if run.line.speed == 1.0 else 0.95)
         assert found == pytest.approx(expected, abs=1e-6)
-        rows = evidence.excess[run.first : run.last + 1]
+        rows = evidence.excess[run.first : run.first + 1]
         np.minimum(rows, -0.1, out=rows)
+
+
+def test_small_maps_are_read_at_once_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(5)
+    excess = (generator.random((20, 25)) - 0.8).astype(np.float32)
+
+    def runs() -> list[tuple[float, float, int, int, float]]:
+        evidence = evidence_map(excess.copy())
+        search, found = LineSearch(evidence, [0.8, 1.0, 1.25], 0.1), []
+        while (run := search.best()) is not None:
+            found.append((run.line.speed, run.line.offset, run.first, run.last, run.evidence))
+            rows, columns = run.cells()
+            evidence.excess[rows, columns] = -0.3
+        return found
+
+    at_once = runs()
+    monkeypatch.setattr("vidkin.similarity.lines._MOST_AT_ONCE", 0)
+    assert at_once == runs()
+    assert len(at_once) > 20
 
 
 def test_nothing_positive_is_nothing_found() -> None:

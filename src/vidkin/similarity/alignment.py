@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,9 @@ _EACH_SHIFT = np.tile([-0.5, 0.0, 0.5], _TURNS)
 
 # Maps of up to this many columns have whole rows examined before lines are turned.
 _LOOKS = 1024
+
+# Frames of videos of which what the times tell is kept.
+_MOST_KEPT = 512
 
 # Isolated bright cells are cleared one by one, at most this many per requested segment.
 _ATTEMPTS = 8
@@ -176,11 +180,11 @@ def _evidence(
             f"similarity must be [Tq, Tt] floating point with at least one frame on both sides, got "
             f"{list(similarity.shape)} {similarity.dtype}"
         )
-    query_times = check_times("query_times", query_times, similarity.shape[0])
-    target_times = check_times("target_times", target_times, similarity.shape[1])
-    # Median distances of frames; a single frame takes the other side's, two single ones take a second.
-    known = [lower_median(np.diff(times)) if len(times) > 1 else None for times in (query_times, target_times)]
-    query_period, target_period = known[0] or known[1] or 1.0, known[1] or known[0] or 1.0
+    query = _clock_of("query_times", query_times, similarity.shape[0])
+    target = _clock_of("target_times", target_times, similarity.shape[1])
+    # A single frame takes the other side's period, two single ones take a second.
+    query_period, target_period = query.period or target.period or 1.0, target.period or query.period or 1.0
+    query_times, target_times = query.times, target.times
     sides = []
     for name, given, times in (
         ("query_weights", query_weights, query_times),
@@ -197,11 +201,9 @@ def _evidence(
     excess -= threshold
     if query_weights is not None or target_weights is not None:
         excess *= np.minimum(sides[0][:, None], sides[1])
-    # How long each frame is shown, [T] float32: half the distance to its neighbors, without gaps.
-    gaps = np.minimum(np.diff(query_times), 2 * query_period)
-    seconds = ((np.append(query_period, gaps) + np.append(gaps, query_period)) / 2).astype(np.float32)
+    seconds = np.full(1, query_period, np.float32) if query.seconds is None else query.seconds
     excess *= seconds[:, None]
-    nearest = NearestFrame(target_times, target_period)
+    nearest = target.nearest or NearestFrame(target_times, target_period)
     return (
         EvidenceMap(
             excess,
@@ -214,6 +216,47 @@ def _evidence(
         ),
         (sides[0], sides[1]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """What the times of the frames of one video tell; nothing but the times if it has a single frame.
+
+    Attributes:
+        times: [T] float64 seconds.
+        period: Median distance of frames.
+        seconds: [T] float32, how long each frame is shown: half the distance to its neighbors, without gaps.
+        nearest: Finds frames by time.
+    """
+
+    times: NDArray[np.float64]
+    period: float | None = None
+    seconds: NDArray[np.float32] | None = None
+    nearest: NearestFrame | None = None
+
+    @classmethod
+    def of(cls, times: NDArray[np.float64]) -> _Clock:
+        """That of frames at these times, which increase."""
+        if len(times) == 1:
+            return cls(times)
+        gaps = np.diff(times)
+        period = lower_median(gaps)
+        gaps = np.minimum(gaps, 2 * period)
+        seconds = ((np.append(period, gaps) + np.append(gaps, period)) / 2).astype(np.float32)
+        return cls(times, period, seconds, NearestFrame(times, period))
+
+
+def _clock_of(name: str, times: NDArray[np.floating], length: int) -> _Clock:
+    """The clock of one side, kept if it is short: a query is aligned with one video after the other."""
+    if len(times) > _MOST_KEPT or times.shape != (length,):
+        return _Clock.of(check_times(name, times, length))
+    return _kept_clock(name, np.ascontiguousarray(times, np.float64).tobytes())
+
+
+@lru_cache(maxsize=256)
+def _kept_clock(name: str, content: bytes) -> _Clock:
+    times = np.frombuffer(content, np.float64)
+    return _Clock.of(check_times(name, times, len(times)))
 
 
 def _most_evidence(evidence: EvidenceMap) -> float:
@@ -433,6 +476,9 @@ def shorten_gaps(query: NDArray[np.floating], target: NDArray[np.floating], spee
     """
     unchanged = ShortenedTimes(query, target, query, target)
     if query.ndim != 1 or target.ndim != 1 or not query.size or not target.size:
+        return unchanged
+    # No gap is longer than the whole.
+    if max(abs(float(side[-1]) - float(side[0])) for side in (query, target)) <= _LONGEST_PAUSE:
         return unchanged
     times = query.astype(np.float64), target.astype(np.float64)
     gaps = [np.diff(side) for side in times]

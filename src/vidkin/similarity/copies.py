@@ -6,7 +6,7 @@ Shapes: Tq, Tt frames of query and target; n frames whose parts were described; 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -56,6 +56,9 @@ _PARTS_A_SECOND, _PART_PAIRS_ALIGNED = 1.0, 3
 # Seconds that a pair of parts must promise, or this share of what the video that shows less has to show.
 _LEAST_PROMISE_OF_PAIRS, _LEAST_SHARE_OF_PAIRS = 0.3, 0.07
 _MOST_CELLS_OF_PARTS = 1 << 22
+
+# Pairs of moments of both that are compared to see whether changes could confirm a match at all.
+_MOST_PAIRS_OF_MOMENTS = 1 << 14
 
 # By how much a mean of numbers in single precision may be above the largest of them.
 _ROUNDING_OF_MEANS = 1e-4
@@ -241,8 +244,10 @@ class _ComparedPair:
             doubt_of_short=self.settings.doubt_of_short_parts,
         )
         for first, second, frame_map in self._candidates():
-            if best is not None and best.score >= 1.0 - _PART_MARGIN:
-                break  # nothing can be better by the margin
+            if best is not None and stretch_score(float(frame_map.max()) + _ROUNDING_OF_MEANS) <= (
+                best.score + _PART_MARGIN
+            ):
+                continue  # a score is at most that of the most similar frames
             result = _one_pair_of_views(
                 first or self.query.whole,
                 second or self.target.whole,
@@ -256,28 +261,29 @@ class _ComparedPair:
                     if view is not None:
                         shown = of_every_frame(shown, axis, side.described, len(side.whole))
                 best = replace(result, map=shown)
+            if best.score >= 1.0 - _PART_MARGIN:
+                break  # nothing can be better by the margin, and no parts are looked through for it
         assert best is not None  # the pair of whole pictures is always examined
         return best
 
-    def _candidates(self) -> list[_ViewPair]:
+    def _candidates(self) -> Iterator[_ViewPair]:
         """Pairs of views worth aligning, each with its map: whole pictures first, then promising parts."""
-        candidates = [_ViewPair(None, None, self.pairs.whole)]
+        yield _ViewPair(None, None, self.pairs.whole)
         of_query = self._promise_of_parts(self.pairs.query_parts, self.query, self.target)
         of_target = self._promise_of_parts(self.pairs.target_parts, self.target, self.query)
         promise = np.concatenate([of_query, of_target])
         if not (promise > _LEAST_PROMISE).any():
-            return candidates
+            return
         least = max(self._promise_of_whole(), _LEAST_PROMISE)
         for place in np.argsort(-promise, kind="stable")[:_PARTS_ALIGNED].tolist():
             if promise[place] > least:
                 side, view = (0, place) if place < len(of_query) else (1, place - len(of_query))
                 compared, distances = self._side(side)
                 shown = compared.features.views([view + 1]).frames(compared.described)
-                candidates.append(_view_pair(side, shown, similarities_from(distances[view])))
+                yield _view_pair(side, shown, similarities_from(distances[view]))
         for side, promises in enumerate((of_query, of_target)):
             if len(promises) and promises.max() > _LEAST_PROMISE:
-                candidates += self._moving(side, promises, least)
-        return candidates
+                yield from self._moving(side, promises, least)
 
     def _moving(self, side: int, promise: NDArray[np.float32], least: float) -> list[_ViewPair]:
         """Windows that move over one of the pictures and are clearly more promising than each of their places."""
@@ -359,8 +365,10 @@ def _score_parts(
     for first, second, frame_map in part_pairs(query, target, settings.threshold):
         assert first is not None
         assert second is not None
-        most = _most_of_views(first, second, frame_map, settings)
-        if most < least or (best is not None and most <= best.score):
+        needed = max(least, 0.0 if best is None else math.nextafter(best.score, 2.0))
+        if _most_of_views(first, second, frame_map, settings) < needed:
+            continue
+        if _most_of_views(first, second, frame_map, settings, _most_confirmed(first, second, settings)) < needed:
             continue
         result = _one_pair_of_views(first, second, frame_map, settings, mirrored)
         if best is None or result.score > best.score:
@@ -372,17 +380,21 @@ def _score_parts(
 
 
 def _most_of_views(
-    query: FrameFeatures, target: FrameFeatures, frame_map: NDArray[np.float32], settings: ScoreSettings
+    query: FrameFeatures,
+    target: FrameFeatures,
+    frame_map: NDArray[np.float32],
+    settings: ScoreSettings,
+    most_confirmed: float = 1.0,
 ) -> float:
-    """An upper bound of what :func:`_one_pair_of_views` gives two views.
+    """An upper bound of what :func:`_one_pair_of_views` gives two views, of which changes confirm so much at most.
 
     What stands still on either side cannot confirm a match (:meth:`Evidence.doubted`). And the more frames match, the
     less similar are the least similar of them: of frames that segments have in common half are counted once at least
     (:meth:`Evidence.plus`), and each is as similar as its most similar one in the other video.
     """
-    confirmed = 1.0
+    confirmed = most_confirmed
     if settings.fewest_moving > 0:
-        confirmed = min(1.0, min(_most_moving(query), _most_moving(target)) / settings.fewest_moving)
+        confirmed *= min(1.0, min(_most_moving(query), _most_moving(target)) / settings.fewest_moving)
     if query.period * _DENSER < target.period:
         query, target, frame_map = target, query, frame_map.T
     highest = np.sort(frame_map.max(axis=1))[::-1].astype(np.float64)
@@ -410,6 +422,22 @@ def _most_moving(features: FrameFeatures) -> int:
         return 0
     steps = np.sqrt(np.square(np.diff(values, axis=0)).sum(axis=2).mean(axis=1))
     return int(float(steps.sum()) / LEAST_STEP * (1.0 + _ROUNDING_OF_MEANS))
+
+
+def _most_confirmed(query: FrameFeatures, target: FrameFeatures, settings: ScoreSettings) -> float:
+    """An upper bound of the confirmation of any stretches of two views (:func:`vidkin.similarity.evidence
+    .compare_changes`): whichever frames match, the correlation of changes is a mean of those of two moments, weighted
+    by how much these differ, and so at most the largest of these."""
+    ones, others = (side.whole.reshape(len(side), -1).astype(np.float64) for side in (query, target))
+    rows, columns = (np.triu_indices(len(side), 1) for side in (ones, others))
+    if not len(rows[0]) or not len(columns[0]) or len(rows[0]) * len(columns[0]) > _MOST_PAIRS_OF_MOMENTS:
+        return 1.0
+    changes = [side[late] - side[early] for side, (early, late) in ((ones, rows), (others, columns))]
+    for change in changes:
+        change /= np.sqrt(np.vecdot(change, change))[:, None] + 1e-12
+    correlation = float((changes[0] @ changes[1].T).max()) + _ROUNDING_OF_MEANS
+    correlation -= settings.change_chance / math.sqrt(max(min(len(ones), len(others)) - 1, 1))
+    return min(1.0, max(0.0, (correlation - settings.change_least) / (settings.change_full - settings.change_least)))
 
 
 def part_pairs(query: ComparedVideo, target: ComparedVideo, threshold: float) -> list[_ViewPair]:

@@ -37,19 +37,26 @@ _POSITIONS = 1 << 16
 # Lines read in full per search, a limit reached only in maps of noise above the threshold.
 _MOST_LINES = 4096
 
+# Cells of all lines up to which reading all of them takes less time than to find out which ones to read.
+_MOST_AT_ONCE = 1 << 14
+
 
 class LineSearch:
     """Finds the line and run with the most evidence, repeatedly as the evidence map is cleared.
 
     Every line first gets an upper bound, the sum of its positive cells, from one histogram per speed. Lines are then
     read in full in the order of their bounds until none of the rest can be better. Clearing only removes evidence, so
-    bounds stay valid. A map full of positive cells is read in full instead.
+    bounds stay valid. A map full of positive cells is read in full instead, and so is one of a few hundred cells, where
+    bounds take longer than the lines.
     """
 
     def __init__(self, evidence: EvidenceMap, speeds: Sequence[float], least: float) -> None:
-        self._evidence = evidence
+        self._evidence, self._least = evidence, least
         excess = evidence.excess
         lines = _Lines.of(evidence, speeds)
+        self._table = _LineTable(evidence, lines, least) if lines.starts[-1] * len(excess) <= _MOST_AT_ONCE else None
+        if self._table is not None:
+            return
         self._is_exact = excess.size <= _MANY or _count_positive(excess) <= max(_MANY, _DENSE * excess.size)
         # Only cells nearer than half a period belong to a line.
         nearer, bounds = _bounds(evidence, lines) if self._is_exact else 2 * (_swept(evidence, lines),)
@@ -57,7 +64,6 @@ class LineSearch:
         self._speeds, self._offsets = lines.speeds[kept], lines.offsets[kept]
         self._preferences, self._first_bounds = lines.preferences[kept], bounds[kept]
         self._bounds = self._first_bounds.copy()
-        self._least = least
 
     def is_exhausted(self) -> bool:
         """Whether no line can reach the least evidence, from a single pass over the map instead of the lines."""
@@ -65,7 +71,10 @@ class LineSearch:
 
     def forget(self) -> None:
         """Start over from the first bounds: cells below 0 were raised, so runs already read may have grown."""
-        self._bounds = self._first_bounds.copy()
+        if self._table is not None:
+            self._table.forget()
+        else:
+            self._bounds = self._first_bounds.copy()
 
     def best(self, *, longest_gap: float = math.inf) -> Run | None:
         """The run with the most evidence, or None if no line has the least evidence required.
@@ -74,6 +83,9 @@ class LineSearch:
             longest_gap: Largest drop in evidence within a run; see :func:`best_run`.
         """
         evidence = self._evidence
+        if self._table is not None:
+            trace = None if self.is_exhausted() else self._table.best()
+            return None if trace is None else best_run(evidence, trace, longest_gap=longest_gap)
         # A pass over a large map takes longer than reading its lines.
         if not self._bounds.size or (self._evidence.excess.size <= _CELLS and self.is_exhausted()):
             return None
@@ -102,6 +114,45 @@ class LineSearch:
             return None
         coarse = Line(float(self._speeds[leader]), float(self._offsets[leader]))
         return best_run(evidence, evidence.trace(coarse), longest_gap=longest_gap)
+
+
+class _LineTable:
+    """All lines of a small map, which are read at once.
+
+    Rows of the table are frames of the query, columns lines: sums along a line are then sums of whole rows.
+    """
+
+    def __init__(self, evidence: EvidenceMap, lines: _Lines, least: float) -> None:
+        self._evidence, self._lines, self._least = evidence, lines, least
+        self._columns, self._near = evidence.at_times(evidence.query_times[:, None] * lines.speeds + lines.offsets)
+        cells = self._columns + np.arange(0, evidence.excess.size, evidence.excess.shape[1])[:, None]
+        weights = self._near * np.minimum(lines.speeds, 1.0).astype(np.float32)
+        self._all = self._kept = cells, weights, np.arange(len(lines.speeds))
+
+    def forget(self) -> None:
+        """Read all lines again."""
+        self._kept = self._all
+
+    def best(self) -> Trace | None:
+        """The line whose best run has the most evidence, the first among equals; None if none has the least required.
+
+        Lines that have less are not read again, as evidence is only removed.
+        """
+        cells, weights, numbers = self._kept
+        values = self._evidence.excess.reshape(-1).take(cells)
+        values *= weights
+        sums = np.zeros((len(values) + 1, len(numbers)))
+        values.cumsum(0, np.float64, sums[1:])
+        totals = (sums[1:] - np.minimum.accumulate(sums[:-1], axis=0)).max(0)
+        totals *= self._lines.preferences[numbers]
+        leader = int(totals.argmax())
+        if totals[leader] < self._least:
+            return None
+        number, enough = int(numbers[leader]), totals >= self._least
+        if 2 * np.count_nonzero(enough) < len(enough):
+            self._kept = cells[:, enough], weights[:, enough], numbers[enough]
+        line = Line(float(self._lines.speeds[number]), float(self._lines.offsets[number]))
+        return Trace(line, self._columns[:, number], self._near[:, number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,11 +373,11 @@ class EvidenceMap:
         """
         times = speeds[:, None] * self.query_times
         times += offsets[:, None]
-        return self._at(times)
+        return self.at_times(times)
 
     def trace(self, line: Line) -> Trace:
         """The cells of one line."""
-        return Trace(line, *self._at(self.query_times * line.speed + line.offset))
+        return Trace(line, *self.at_times(self.query_times * line.speed + line.offset))
 
     def along(self, speeds: NDArray[np.float64], offsets: NDArray[np.float64]) -> NDArray[np.float32]:
         """Evidence at each query frame of each line, [L, Tq] float32; 0 where there is no target frame."""
@@ -350,8 +401,8 @@ class EvidenceMap:
         # Slightly more, because sums of float32 are not exact.
         return float(np.maximum(self.excess.max(1), 0.0).sum()) * (1.0 + 1e-4)
 
-    def _at(self, times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Target frames nearest to times, and whether they are within half a period."""
+    def at_times(self, times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Target frames nearest to times of any shape, and whether they are within half a period."""
         columns = self.nearest(times)
         distance = self.target_times.take(columns)
         distance -= times
