@@ -1,29 +1,36 @@
 """How well sound is found again: edits of clips, where they are, unrelated pairs, and what a search costs.
 
     python benchmarks/sound_copies.py FOLDER... [--clips 7] [--pairs 500000] [--tracks 10000]
+        [--spoken FOLDER FOLDER...]... [--pieces FOLDER...]
 
 FOLDER holds sounds, or videos with sound, of different recordings; docs/sound.md says which were used. Clips are cut by
 the FFmpeg of the package imageio-ffmpeg and edited (`SOUND_EDITS`, as `vidkin benchmark copies` does) in a temporary
-folder. Prints one line of JSON.
+folder. --spoken takes folders of one language, one per speaker: sounds of one name are one text; lists of texts in them
+("name: text" in .txt.gz) say which sounds of one speaker are takes of one text. --pieces takes folders with music as
+MIDI and two soundfonts, which the program fluidsynth plays (`PERFORMANCES`). Prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import random
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 
 import imageio_ffmpeg
 import numpy as np
 from numpy.typing import NDArray
 
+from _performances import PERFORMANCES, PLAYED, find_pieces, play
 from vidkin.errors import MediaError
 from vidkin.features.sound import describe_sound
 from vidkin.index.storage.opening import LocalPlace
@@ -33,27 +40,33 @@ from vidkin.review.copy_material import SOUND_EDITS, edit_sound
 from vidkin.similarity import UNRELATED
 from vidkin.similarity.sound import RATE, STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
 
-# Seconds of a clip.
-_CLIP = 30.0
+# Seconds of a clip, and of a stretch that is compared or searched for.
+_CLIP, _LENGTH = 30.0, 10.0
 
 
 def main() -> None:
     """Measure, and print one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--clips", type=int, default=7)
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--tracks", type=int, default=0)
+    parser.add_argument("--spoken", nargs="+", type=Path, action="append", default=[])
+    parser.add_argument("--pieces", nargs="+", type=Path, default=[])
     parser.add_argument("--output", type=Path, help="Also write the figures to this JSON file.")
     options = parser.parse_args()
     files = sorted(file for folder in options.folders for file in folder.rglob("*") if file.is_file())
     random.Random(0).shuffle(files)
     figures: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as work:
-        if options.clips:
+        if options.clips and files:
             figures["edits"] = measure_edits(cut_clips(files, options.clips, Path(work)))
+        if options.pieces:
+            figures["other performances of one piece"] = measure_performances(options.pieces, Path(work))
+    if options.spoken:
+        figures |= measure_spoken(options.spoken)
     if options.pairs or options.tracks:
-        parts = [part for file in files for part in parts_of(file)]
+        parts = [part for file in different(files) for part in parts_of(file)]
         if options.pairs:
             figures["unrelated"] = measure_unrelated(parts, options.pairs)
         if options.tracks:
@@ -151,67 +164,164 @@ class Part:
     sound: SoundFeatures
 
 
-def parts_of(file: Path, seconds: float = 10.0, most: int = 9) -> list[Part]:
-    """Landmarks of stretches of a file, but quiet ones."""
+# Seconds of a sound at least, and stretches of a file at most.
+_SHORTEST, _STRETCHES = 3.0, 3
+
+
+def different(files: Iterable[Path]) -> list[Path]:
+    """The files without those that have the bytes of another one: packages link one sound under several names."""
+    known: dict[str, Path] = {}
+    for file in files:
+        known.setdefault(hashlib.sha256(file.read_bytes()).hexdigest(), file)
+    return list(known.values())
+
+
+def parts_of(file: Path, seconds: float = _LENGTH) -> list[Part]:
+    """Landmarks of the first stretches of a file, but quiet ones; of less than 10 s all that it has."""
     try:
-        (sound, *_) = describe_sound(file, end=seconds * most)
+        (sound, *_) = describe_sound(file, end=seconds * _STRETCHES)
     except (MediaError, ValueError):
         return []
+    if sound.length < _SHORTEST:
+        return []
     parts = []
-    for number in range(int(sound.length / seconds)):
+    for number in range(max(1, int(sound.length / seconds))):
         part = sound.between(number * seconds, (number + 1) * seconds)
-        if len(part) > 10 * seconds:
+        length = part.length - number * seconds
+        if len(part) > 10 * length:
             times = part.times - np.int32(number * seconds * STEPS_A_SECOND)
-            parts.append(Part(file, number * seconds, replace(part, times=times, length=seconds)))
+            parts.append(Part(file, number * seconds, replace(part, times=times, length=length)))
     return parts
 
 
-# Correlation of the waves of two stretches from which on they are one recording, seconds that are compared at a time,
-# and number of pairs drawn by chance that show how high it is otherwise.
-_ONE_WAVE, _SECONDS_OF_WAVE, _DRAWN = 0.5, 2.0, 100
+# Correlation of the waves of two sounds from which on they are one recording, seconds that are compared at a time, and
+# number of pairs drawn by chance that show how high it is otherwise.
+_ONE_WAVE, _SECONDS_OF_WAVE, _DRAWN = 0.5, 1.5, 100
+
+
+@dataclass
+class Verdicts:
+    """What is said about pairs that are no copies.
+
+    Attributes:
+        pairs: Number of them.
+        above: Score, correlation of the waves and names of those that reach `UNRELATED`.
+        highest: The highest score of the others.
+    """
+
+    pairs: int = 0
+    above: list[tuple[float, float, str]] = field(default_factory=list)
+    highest: float = 0.0
+
+    def add(self, one: Part, other: Part, score: float) -> None:
+        """Take the score of one pair; where it is high, whether a stretch of both is one wave: then they are one
+        recording, or share one, as a game's tracks share passages and a speaker's menus share sentences."""
+        if score < UNRELATED:
+            self.highest = max(self.highest, score)
+            return
+        names = f"{one.file.name} {one.start:.0f} s, {other.file.name} {other.start:.0f} s"
+        self.above.append((round(score, 2), round(correlate(one, other), 2), names))
+
+    def figures(self) -> dict[str, object]:
+        """As JSON."""
+        unexplained = [entry for entry in self.above if entry[1] < _ONE_WAVE]
+        return {
+            "pairs": self.pairs,
+            "above_0.2": len(self.above),
+            "above_0.2_of_one_wave": len(self.above) - len(unexplained),
+            "above_0.2_of_other_waves": sorted(unexplained, reverse=True),
+            "highest_below": self.highest,
+        }
 
 
 def measure_unrelated(parts: Sequence[Part], pairs: int) -> dict[str, object]:
-    """Scores of stretches of different files: so many pairs, each looked at by the table as a search does; and which
-    of the high ones have one wave, so that they are one recording: a game's tracks share passages."""
+    """Scores of stretches of different files: so many pairs, each looked at by the table as a search does."""
     table = PairTable.of([part.sound for part in parts])
-    done = 0
-    highest = 0.0
-    above: list[tuple[float, float, str]] = []
+    verdicts = Verdicts()
     order = random.Random(1).sample(range(len(parts)), len(parts))
     for number in order:
-        if done >= pairs:
+        if verdicts.pairs >= pairs:
             break
         part = parts[number]
         for place, lines in table.lines(part.sound, limit=len(parts)).items():
-            other = parts[place]
-            if other.file == part.file:
-                continue
-            score = compare_sounds(part.sound, other.sound, lines).score
-            if score < UNRELATED:
-                highest = max(highest, score)
-                continue
-            wave = correlate(part, other)
-            names = f"{part.file.name} {part.start:.0f} s, {other.file.name} {other.start:.0f} s"
-            above.append((round(score, 2), round(wave, 2), names))
-        done += sum(other.file != part.file for other in parts)
-    unexplained = [entry for entry in above if entry[1] < _ONE_WAVE]
+            if parts[place].file != part.file:
+                verdicts.add(part, parts[place], compare_sounds(part.sound, parts[place].sound, lines).score)
+        verdicts.pairs += sum(other.file != part.file for other in parts)
     drawn = random.Random(3)
     chance = [correlate(*drawn.sample(parts, 2)) for _ in range(_DRAWN)]
     return {
         "files": len({part.file for part in parts}),
         "stretches": len(parts),
-        "pairs": done,
-        "above_0.2": len(above),
-        "above_0.2_of_one_wave": len(above) - len(unexplained),
-        "above_0.2_of_other_waves": sorted(unexplained, reverse=True),
-        "highest_below": highest,
+        **verdicts.figures(),
         "correlation_by_chance": {"median": float(np.median(chance)), "highest": max(chance)},
     }
 
 
+def measure_spoken(languages: Sequence[Sequence[Path]]) -> dict[str, object]:
+    """Scores of one text by other speakers, and of takes of one text by one speaker."""
+    speakers, takes = Verdicts(), Verdicts()
+    for folders in languages:
+        heard: list[dict[str, Part]] = []
+        for folder in folders:
+            names: dict[str, list[Path]] = defaultdict(list)
+            for file in sorted(folder.rglob("*")):
+                if file.suffix in {".wav", ".gsm", ".ogg", ".flac", ".mp3"}:
+                    names[file.stem].append(file)
+            sounds = {name: list(whole_of(files[0])) for name, files in names.items() if len(files) == 1}
+            heard.append({name: sound for name, (sound, *_) in ((n, s) for n, s in sounds.items() if s)})
+            for group in texts_of(folder):
+                score_pairs(takes, combinations([heard[-1][name] for name in group if name in heard[-1]], 2))
+        for one, other in combinations(heard, 2):
+            score_pairs(speakers, ((one[name], other[name]) for name in one if name in other))
+    return {
+        "other speakers of one text": speakers.figures(),
+        "other takes of one speaker": takes.figures(),
+    }
+
+
+def texts_of(folder: Path) -> list[list[str]]:
+    """Names of sounds that are one text of at least four words, by the lists of a folder."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(folder.rglob("*.txt.gz")):
+        for line in gzip.decompress(file.read_bytes()).decode(errors="replace").splitlines():
+            name, _, text = line.partition(":")
+            words = "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
+            if len(words) >= 4 and not name.startswith(";"):
+                texts[" ".join(words)].append(name.strip().rpartition("/")[2])
+    return [names for names in texts.values() if len(names) > 1]
+
+
+def measure_performances(paths: Sequence[Path], work: Path, most: int = 12) -> dict[str, object]:
+    """Scores of pieces with other performances of them, by what is other; drawn from all pieces."""
+    pieces, fonts = find_pieces(paths)
+    verdicts = {name: Verdicts() for name in PERFORMANCES}
+    for number, piece in enumerate(random.Random(4).sample(pieces, min(most, len(pieces)))):
+        played = list(whole_of(play(piece, PLAYED, fonts, work / f"{number}.wav")))
+        for place, (name, performance) in enumerate(PERFORMANCES.items()):
+            others = whole_of(play(piece, performance, fonts, work / f"{number}.{place}.wav"))
+            score_pairs(verdicts[name], ((one, other) for one in played for other in others))
+    return {name: found.figures() for name, found in verdicts.items()}
+
+
+def whole_of(file: Path) -> Iterator[Part]:
+    """The landmarks of a sound as a whole, if it has 3 s."""
+    try:
+        (sound, *_) = describe_sound(file)
+    except (MediaError, ValueError):
+        return
+    if sound.length >= _SHORTEST and len(sound):
+        yield Part(file, 0.0, sound)
+
+
+def score_pairs(verdicts: Verdicts, pairs: Iterable[tuple[Part, Part]]) -> None:
+    """Score pairs as `vidkin match` does."""
+    for one, other in pairs:
+        verdicts.pairs += 1
+        verdicts.add(one, other, compare_sounds(one.sound, other.sound).score)
+
+
 def correlate(one: Part, other: Part) -> float:
-    """The highest correlation of two seconds of one stretch with any of the other, in [0, 1]."""
+    """The highest correlation of a second and a half of one stretch with any of the other, in [0, 1]."""
     first, second = (wave_of(part) for part in (one, other))
     piece = round(_SECONDS_OF_WAVE * RATE)
     best = 0.0
@@ -229,8 +339,9 @@ def correlate(one: Part, other: Part) -> float:
     return best
 
 
-def wave_of(part: Part, seconds: float = 10.0) -> NDArray[np.float32]:
+def wave_of(part: Part) -> NDArray[np.float32]:
     """The samples of a stretch, at `RATE`."""
+    seconds = part.sound.length
     wave = np.zeros(round(seconds * RATE), np.float32)
     first = round(part.start * RATE)
 

@@ -17,9 +17,11 @@ from vidkin.similarity.sound import (
     PairTable,
     PairTables,
     SoundFeatures,
+    SoundLine,
     SoundSettings,
     compare_sounds,
     fingerprint_of_sound,
+    hypotheses,
     pair_keys,
 )
 
@@ -59,7 +61,7 @@ def test_an_excerpt_is_found_at_its_place_under_noise_to_a_fiftieth_of_a_second(
     assert result.segments[0].target_start - result.segments[0].query_start == pytest.approx(11.37, abs=0.02)
 
 
-@pytest.mark.parametrize("speed", [0.8, 1.1, 1.25, 1.5, 2.0])
+@pytest.mark.parametrize("speed", [0.8, 0.856, 1.1, 1.25, 1.5, 2.0])
 def test_a_tape_that_runs_faster_is_found_with_its_speed(speed: float) -> None:
     whole = heard(24, 4)
     places = np.arange(0, len(whole) - 1, speed)
@@ -164,6 +166,27 @@ def test_tables_that_are_searched_as_one_find_the_lines_of_one_table_of_all_trac
 def test_landmarks_that_do_not_fit_together_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"one each for N landmarks, got \[2\], \[1\] and \[2\]"):
         SoundFeatures(np.zeros(2, np.int32), np.zeros(1, np.uint8), np.zeros(2, np.bool_))
+
+
+@pytest.mark.parametrize(("steps_off", "pitches_off", "is_found"), [(0, 0, True), (1, 0, True), (2, 1, False)])
+def test_landmarks_speak_for_a_copy_where_they_are_in_place_and_against_it_where_they_are_anywhere_near(
+    steps_off: int, pitches_off: int, is_found: bool
+) -> None:
+    """Of ten seconds every other landmark is there again: within a step, as in a copy, or as another hand plays it."""
+    random = np.random.default_rng(1)
+    times, pitches = np.sort(random.integers(0, 625, 240)), random.integers(2, 124, 240)
+    is_kept = np.arange(240) % 2 == 0
+    again = np.where(is_kept, times + random.integers(-steps_off, steps_off + 1, 240), random.integers(0, 625, 240))
+    moved = np.where(
+        is_kept, pitches + random.integers(-pitches_off, pitches_off + 1, 240), random.permutation(pitches)
+    )
+    order = np.argsort(again.clip(0), kind="stable")
+    strong = np.ones(240, np.bool_)
+    one = SoundFeatures(times.astype(np.int32), pitches.astype(np.uint8), strong, 10.0)
+    other = SoundFeatures(again.clip(0)[order].astype(np.int32), moved[order].astype(np.uint8), strong, 10.0)
+    line = SoundLine(hypotheses()[0], 312.0, 312.0, 5)
+    score = compare_sounds(one, other, [line]).score
+    assert score >= 0.9 if is_found else score < 0.2
 
 
 def test_other_constants_are_another_score_of_the_same_landmarks() -> None:

@@ -5,7 +5,7 @@ audio search algorithm, 2003). Two sounds are the same recording where many land
 the other: target time = speed * query time + offset, with pitches shifted by nothing (speed changed, pitch kept) or by
 as much as the speed says (tape or sample rate). Pairs of landmarks find candidate lines, all landmarks decide.
 
-Pitches are steps of 1/32 octave from 250 Hz on, times are steps of 16 ms.
+Pitches are steps of 1/32 octave from 250 Hz on, times steps of 16 ms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.contracts import Segment
 from vidkin.similarity.scale import SURE, UNRELATED
 
-SOUND_REVISION = 2
+SOUND_REVISION = 3
 """Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
 
 RATE = 8000
@@ -202,6 +202,8 @@ class SoundSettings:
         unrelated, same: Evidence (natural logarithm of odds) at which the score is `UNRELATED` and `SURE`.
         lines: Lines that are followed for a pair.
         votes: Pairs of landmarks on a line at least.
+        spread, same_pitch: In a copy, steps by which landmarks that fit are off (standard deviation; half of it grows
+            with the speed), and the share with the very pitch. By chance they are anywhere near the line.
     """
 
     near_time: int = 2
@@ -210,10 +212,12 @@ class SoundSettings:
     least_chance: float = 0.08
     longest_gap: float = 3.0
     shortest: float = 1.5
-    unrelated: float = 32.0
-    same: float = 48.0
+    unrelated: float = 50.0
+    same: float = 75.0
     lines: int = 6
     votes: int = 3
+    spread: float = 0.7
+    same_pitch: float = 0.8
 
 
 SETTINGS = SoundSettings()
@@ -311,9 +315,9 @@ class PairTable:
 
     def check(self) -> None:
         """ValueError unless the offsets are those of a table: a search would look beyond its end."""
-        if len(self.offsets) != _KEYS + 1 or int(self.offsets[-1]) != len(self.positions) or self.offsets[0]:
-            raise ValueError("its offsets are not what was written")
-        if (self.offsets[1:] < self.offsets[:-1]).any() or (np.diff(self.starts) < 0).any() or not len(self.starts):
+        ends = len(self.offsets) == _KEYS + 1 and not self.offsets[0] and int(self.offsets[-1]) == len(self.positions)
+        grows = (self.offsets[1:] >= self.offsets[:-1]).all() and (np.diff(self.starts) >= 0).all()
+        if not (ends and grows and len(self.starts)):
             raise ValueError("its offsets are not what was written")
 
     @classmethod
@@ -487,10 +491,7 @@ def compare_sounds(
     stretches = _without_overlaps(best)
     if not stretches:
         return SoundScore(0.0)
-    evidence = max(stretch.evidence for stretch in stretches)
-    evidence += sum(s.evidence for s in stretches if s.evidence > settings.unrelated) - (
-        evidence if evidence > settings.unrelated else 0.0
-    )
+    evidence = sum(s.evidence for s in stretches if s.evidence > settings.unrelated) or stretches[0].evidence
     segments = tuple(s.segment(settings) for s in stretches if s.evidence >= settings.unrelated / 2)
     return SoundScore(_score(evidence, settings), segments)
 
@@ -534,16 +535,9 @@ class _HeardPart:
         return _HeardPart(start, end, 1 / self.speed, -self.offset / self.speed, -self.shift, self.evidence)
 
     def segment(self, settings: SoundSettings) -> Segment:
-        start, end = self.start / STEPS_A_SECOND, self.end / STEPS_A_SECOND
-        offset = self.offset / STEPS_A_SECOND
-        return Segment(
-            start,
-            end,
-            max(0.0, self.speed * start + offset),
-            max(0.0, self.speed * end + offset),
-            _score(self.evidence, settings),
-            self.speed,
-        )
+        start, end, offset = (steps / STEPS_A_SECOND for steps in (self.start, self.end, self.offset))
+        begins, ends = (max(0.0, self.speed * time + offset) for time in (start, end))
+        return Segment(start, end, begins, ends, _score(self.evidence, settings), self.speed)
 
 
 def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settings: SoundSettings) -> list[_HeardPart]:
@@ -556,18 +550,17 @@ def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settin
     # First loosely, near the votes; then more closely, as far as the fit can be trusted.
     while True:
         inside = np.abs(query.times - line.middle) <= reach
-        rows, errors = _fits(query, target, inside, speed, offset, shift, near, settings.near_pitch)
+        rows, errors, _ = _fits(query, target, inside, (speed, offset, shift), (near, settings.near_pitch))
         if len(rows) < 6:
             return []
         times = query.times[rows].astype(np.float64)
         # The mean of what fits, weighted towards the line, by a robust fit of a straight line.
         weights = np.maximum(1 - (errors / (near + 1)) ** 2, 0.05)
         shiftless = times - line.middle
-        spread = float((weights * shiftless**2).sum())
         mean = float((weights * errors).sum() / weights.sum())
         centered = shiftless - (weights * shiftless).sum() / weights.sum()
         slope = float((weights * centered * errors).sum() / max((weights * centered**2).sum(), 1e-9))
-        if spread <= 0 or abs(slope) > 0.03:
+        if abs(slope) > 0.03:
             slope = 0.0
         at = float((weights * times).sum() / weights.sum())
         speed += slope
@@ -577,57 +570,54 @@ def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settin
         if near <= settings.near_time:
             reach *= 2
         near = max(settings.near_time, near - 2)
-    if abs(speed - 1) < _SAME_SPEED and shift == 0:
+    if shift:
+        shift = -round(math.log2(speed) * STEPS_AN_OCTAVE)
+    elif abs(speed - 1) < _SAME_SPEED:
         offset += (speed - 1) * line.middle
         speed = 1.0
     return _stretches(query, target, speed, offset, shift, settings)
 
 
-# Score from which on no other speed is tried.
-_SURE = 0.9
-# Speeds this near to 1 are 1.
-_SAME_SPEED = 0.0015
+# Score from which on no other speed is tried; speeds this near to 1 are 1; share of a copy's fits that are in place.
+_SURE, _SAME_SPEED, _TRUST = 0.9, 0.0015, 0.95
 
 
 def _fits(
     query: SoundFeatures,
     target: SoundFeatures,
     inside: NDArray[np.bool_],
-    speed: float,
-    offset: float,
-    shift: int,
-    near_time: int,
-    near_pitch: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Landmarks of the query that the target has on a line, and how many steps later than the line."""
+    line: tuple[float, float, int],
+    near: tuple[int, int],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Landmarks of the query that the target has on a line, and how many steps later and higher than the line."""
+    speed, offset, shift = line
     pitch = query.pitches.astype(np.int64) + shift
     rows = np.flatnonzero(inside & (pitch >= 0) & (pitch < PITCHES))
     expected = speed * query.times[rows] + offset
-    found = _errors(target, expected, pitch[rows], near_time, near_pitch)
+    found, higher = _errors(target, expected, pitch[rows], near)
     fits = np.isfinite(found)
-    return rows[fits], found[fits]
+    return rows[fits], found[fits], higher[fits]
 
 
 def _errors(
-    target: SoundFeatures,
-    expected: NDArray[np.floating],
-    pitch: NDArray[np.int64],
-    near_time: int,
-    near_pitch: int,
-) -> NDArray[np.float64]:
-    """How many steps later than expected [N] the target has a landmark of about this pitch; infinite where it has
-    none near."""
+    target: SoundFeatures, expected: NDArray[np.floating], pitch: NDArray[np.int64], near: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """How many steps later than expected [N] the target has a landmark of about this pitch, infinite where it has
+    none so near in time and pitch, and how many higher."""
+    near_time, near_pitch = near
     at = np.rint(expected).astype(np.int64)
     low, high = 128 * at + np.maximum(pitch - near_pitch, 0), 128 * at + np.minimum(pitch + near_pitch, 127)
     codes = np.append(target.codes, np.iinfo(np.int64).max)
-    found = np.full(len(at), np.inf)
+    found, higher = np.full(len(at), np.inf), np.zeros(len(at), np.int64)
     left = np.arange(len(at))
     for lag in sorted(range(-near_time, near_time + 1), key=abs):
-        has = codes[np.searchsorted(codes, low[left] + 128 * lag)] <= high[left] + 128 * lag
+        codes_there = codes[np.searchsorted(codes, low[left] + 128 * lag)]
+        has = codes_there <= high[left] + 128 * lag
         rows = left[has]
         found[rows] = at[rows] + lag - expected[rows]
+        higher[rows] = codes_there[has] - (128 * (at[rows] + lag) + pitch[rows])
         left = left[~has]
-    return found
+    return found, higher
 
 
 # Offsets in steps at which chance is measured, besides those of neighbors of a line.
@@ -638,25 +628,24 @@ def _stretches(
     query: SoundFeatures, target: SoundFeatures, speed: float, offset: float, shift: int, settings: SoundSettings
 ) -> list[_HeardPart]:
     """Where the landmarks fit a line better than neighbors of the line do."""
-    everything = (query.pitches.astype(np.int64) + shift >= 0) & (query.pitches.astype(np.int64) + shift < PITCHES)
+    pitch = query.pitches.astype(np.int64) + shift
     expected = speed * query.times + offset
-    inside = everything & (expected >= 0) & (expected <= (target.times[-1] + settings.near_time))
+    inside = (pitch >= 0) & (pitch < PITCHES) & (expected >= 0) & (expected <= target.times[-1] + settings.near_time)
     count = int(inside.sum())
     if count < 6:
         return []
     near = settings.near_time, settings.near_pitch
-    rows, _ = _fits(query, target, inside, speed, offset, shift, *near)
-    fits = np.zeros(len(query), np.bool_)
-    fits[rows] = True
-    pitch = query.pitches[inside].astype(np.int64) + shift
+    rows, later, higher = _fits(query, target, inside, (speed, offset, shift), near)
     elsewhere = np.concatenate([speed * query.times[inside] + (offset + lag) for lag in _ELSEWHERE])
-    others = _errors(target, elsewhere, np.tile(pitch, len(_ELSEWHERE)), *near)
+    others, _ = _errors(target, elsewhere, np.tile(pitch[inside], len(_ELSEWHERE)), near)
     shares = sorted((np.isfinite(others).reshape(len(_ELSEWHERE), count).sum(axis=1) / count).tolist())
     # The highest but one: rhythms and held tones fit at many offsets.
     chance = min(max(settings.least_chance, shares[-2]), 0.6)
     fitting = max(settings.agreement, chance + 0.15)
     gain, loss = math.log(fitting / chance), math.log((1 - fitting) / (1 - chance))
-    values = np.where(fits, gain, loss)[inside]
+    values = np.full(len(query), loss)
+    values[rows] = gain + _exactness(later, higher, settings.spread * (1 + speed) / 2, settings)
+    values = values[inside]
     times = query.times[inside].astype(np.float64)
     gaps = np.diff(times, prepend=times[:1]) > settings.longest_gap * STEPS_A_SECOND
     result = []
@@ -673,6 +662,16 @@ def _stretches(
             evidence = float(values[first : last + 1].sum())
             result.append(_HeardPart(float(start), float(end), speed, offset, shift, evidence))
     return result
+
+
+def _exactness(
+    later: NDArray[np.float64], higher: NDArray[np.int64], spread: float, settings: SoundSettings
+) -> NDArray[np.float64]:
+    """How much more likely landmarks [N] that fit are so near the line in a copy than by chance (logarithm)."""
+    width, others = 2 * settings.near_time + 1, 2 * settings.near_pitch
+    bell = np.exp(-0.5 * (later / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
+    share = np.where(higher == 0, settings.same_pitch, (1 - settings.same_pitch) / others) * (others + 1)
+    return np.asarray(np.log((_TRUST * bell * width + 1 - _TRUST) * share))
 
 
 def _runs(values: NDArray[np.float64], breaks: NDArray[np.bool_], least: float) -> Iterator[tuple[int, int]]:
