@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import pickle
+
 import numpy as np
 import pytest
 
@@ -158,17 +161,55 @@ def test_what_shares_nothing_for_a_while_stops_being_a_candidate_and_a_copy_stay
     assert all(set(sharing[video]) <= set(plain[video]) for video in ids)
 
 
-def test_candidates_are_compared_by_stretches_only_while_these_fit_into_memory(
+def baseline_of(vectors: np.ndarray) -> np.ndarray:
+    return np.full(len(vectors), 0.2, np.float32)
+
+
+def same_way_round(features: FrameFeatures, turn: str) -> FrameFeatures:
+    return features
+
+
+def many_records(store: MemoryStore) -> list[int]:
+    generator = np.random.default_rng(5)
+    film = scenes(generator, views=3)
+    copy = unit_vectors((film + 0.2 * generator.normal(size=film.shape))[:, :, None])[:, :, 0]
+    strangers = [described(f"other {n}", scenes(generator, 3)) for n in range(30)]
+    return [record.id for record in store.append_many([described("film", film), described("copy", copy), *strangers])]
+
+
+def test_what_does_not_fit_into_memory_is_held_in_files_with_the_same_candidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = MemoryStore()
-    records = store.append_many([described(str(n), scenes(np.random.default_rng(n))) for n in range(4)])
-    ids = [record.id for record in records]
-    measure = np.zeros
-    assert Signatures.of(store, ids, measure=lambda vectors: measure(len(vectors), np.float32)).windows is not None
-    # Six scenes of 64 numbers in bytes for each of four videos.
-    monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_HELD", 4 * 6 * 64 - 1)
-    assert Signatures.of(store, ids, measure=lambda vectors: measure(len(vectors), np.float32)).windows is None
+    ids = many_records(store)
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._VIDEOS_A_BLOCK", 5)
+    found = []
+    for most in (1 << 30, 20_000, 0):
+        monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_HELD", most)
+        signatures = Signatures.of(store, ids, same_way_round, ["mirrored"], baseline_of)
+        other = pickle.loads(pickle.dumps(signatures))  # as other processes get it
+        found += [
+            list(each.neighbors(ids, 5, turn=turn)) for each in (signatures, other) for turn in (None, "mirrored")
+        ]
+    assert found == 3 * [found[0], found[1], found[0], found[1]]
+    assert dict(found[0])[ids[0]] == [ids[1]]
+
+
+def test_where_the_disk_is_full_all_candidates_are_compared(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore()
+    ids = many_records(store)
+
+    def full(**options: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_HELD", 0)
+    monkeypatch.setattr("vidkin.index.duplicates.signatures.TemporaryFile", full)
+    with caplog.at_level("INFO"):
+        signatures = Signatures.of(store, ids, measure=baseline_of)
+    assert "No space left on device; all candidates are compared, which takes longer" in caplog.text
+    assert list(signatures.neighbors(ids, 5)) == list(Signatures.of(store, ids).neighbors(ids, 5))
 
 
 @pytest.mark.parametrize("added", [4, 5])

@@ -9,9 +9,13 @@ Shapes: V videos; N views of all videos; D dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from tempfile import TemporaryFile
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +42,11 @@ _LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
 # of pictures are similar by chance, as in `vidkin.similarity.evidence`. Of 168 pairs of copies of eight films that were
 # held back (crop, speed, caption, borders, mirror, encoding) and of 80 composed ones, none is left out.
 _LEAST_SIMILAR, _LEAST_SHARED, _PART_FLOOR = 0.3, 0.02, 0.15
-# Largest value of a byte, and bytes of windows that are held: of about ten thousand videos of a minute. With more, all
-# candidates are compared.
+# Largest value of a byte, and bytes of windows that are held in memory: of about ten thousand videos of a minute. More
+# are held in temporary files.
 _BYTE, _MOST_HELD = 127.0, 384 << 20
 
+_logger = logging.getLogger(__name__)
 _Number = TypeVar("_Number", bound=np.generic)
 
 MeasureBaseline = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -116,17 +121,20 @@ class Signatures:
             means.add(np.concatenate(parts))
             counts += map(len, parts)
             wholes = [part.of_whole() for _, part in read]
-            if held is not None:
-                held.add([part for _, part in read], wholes)
-                held = held if held.nbytes <= _MOST_HELD else None
+            foreseen: dict[Pose, NDArray[np.float32]] = {}
             for turn, found in list(after.items()):
                 predicted = None if predict is None else _predicted(wholes, turn, predict)
                 if predicted is None:
                     del after[turn]  # for no video, then
                     continue
                 found.add(_means_of(wholes, predicted))
+                foreseen[turn] = predicted
+            try:
                 if held is not None:
-                    held.add_turned(turn, predicted)
+                    held.add([part for _, part in read], wholes, foreseen)
+            except OSError as error:  # a full disk
+                _logger.info("%s; all candidates are compared, which takes longer", error)
+                held = None
         views = means.join() if ids else np.zeros((0, 0), np.float32)
         number = np.array(counts, np.int64)
         firsts = np.cumsum(number) - number
@@ -227,41 +235,56 @@ class _HeldWindows:
 
     def __init__(self, measure: MeasureBaseline) -> None:
         self._measure = measure
-        self.nbytes = 0
+        self._nbytes = 0
         self._parts, self._seconds = _Rows[np.int8](), _Rows[np.float32]()
         self._sizes = _Rows[np.int64]()  # windows of each view
         self._views: list[int] = []  # views of each video
         self._floors: dict[Pose | None, _Rows[np.float32]] = {None: _Rows()}
         self._wholes: dict[Pose, _Rows[np.int8]] = {}
 
-    def add(self, windows: Sequence[WindowVectors], wholes: Sequence[WindowVectors]) -> None:
-        """Add those of some videos, and of their whole pictures alone."""
+    def add(
+        self,
+        windows: Sequence[WindowVectors],
+        wholes: Sequence[WindowVectors],
+        turned: Mapping[Pose, NDArray[np.float32]],
+    ) -> None:
+        """Add those of some videos, of their whole pictures alone, and of these after each turn.
+
+        Raises:
+            OSError: They do not fit into a temporary file.
+        """
         for part in windows:
             self._parts.add(vectors := _in_bytes(part.vectors))
-            self.nbytes += vectors.nbytes
+            self._count(vectors)
             starts = _view_starts(part)
             self._seconds.add(np.maximum(part.ends - part.starts, 1e-3).astype(np.float32))
             self._sizes.add(np.diff(np.append(starts, len(part))))
             self._views.append(len(starts))
         self._floors[None].add(self._measure(np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)))
 
-    def add_turned(self, turn: Pose, predicted: NDArray[np.float32]) -> None:
-        """Add the whole pictures of the same videos after a turn."""
-        self._wholes.setdefault(turn, _Rows()).add(_in_bytes(predicted))
-        self._floors.setdefault(turn, _Rows()).add(self._measure(predicted))
-        self.nbytes += predicted.size  # a byte a value
+        for turn, predicted in turned.items():
+            self._wholes.setdefault(turn, _Rows()).add(vectors := _in_bytes(predicted))
+            self._floors.setdefault(turn, _Rows()).add(self._measure(predicted))
+            self._count(vectors)
+
+    def _count(self, vectors: NDArray[np.int8]) -> None:
+        """Take vectors into account that were added; once there are too many, all are moved to files."""
+        self._nbytes += vectors.nbytes
+        if self._nbytes > _MOST_HELD:
+            for rows in (self._parts, *self._wholes.values()):
+                rows.move_to_file()
 
     def joined(self) -> _HeldWindows:
         """The same, ready for questions."""
         has_any = bool(self._views)
-        self._all = self._parts.join() if has_any else np.zeros((0, 0), np.int8)
+        self._all: _Vectors = self._parts.join() if has_any else np.zeros((0, 0), np.int8)
         self._all_seconds = self._seconds.join() if has_any else np.zeros(0, np.float32)
         sizes = self._sizes.join() if has_any else np.zeros(0, np.int64)
         self._window_ends = np.append(0, np.cumsum(sizes))  # [views + 1]
         self._view_ends = np.append(0, np.cumsum(np.array(self._views, np.int64)))  # [videos + 1]
         whole_sizes = sizes[self._view_ends[:-1]] if len(sizes) else sizes
         self._whole_ends = np.append(0, np.cumsum(whole_sizes))
-        self._turned = {turn: parts.join() for turn, parts in self._wholes.items()}
+        self._turned: dict[Pose, _Vectors] = {turn: parts.join() for turn, parts in self._wholes.items()}
         self._all_floors = {turn: parts.join() for turn, parts in self._floors.items() if has_any}
         del self._measure  # it holds the store, which other processes have themselves
         return self
@@ -303,6 +326,36 @@ class _HeldWindows:
         return np.asarray(shared >= _LEAST_SHARED * np.maximum(whole, float(seconds.sum())))
 
 
+class _RowsOfFile:
+    """Vectors [N, D] in bytes in a temporary file, of which stretches are read when they are asked for."""
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="vidkin-")  # noqa: SIM115 - it is closed, and gone, when this is
+        weakref.finalize(self, self._file.close)
+        self._rows, self._width = 0, 0
+        self._lock = threading.Lock()
+
+    def add(self, rows: NDArray[np.int8]) -> None:
+        """Add rows at the end."""
+        self._file.write(rows.tobytes())
+        self._file.flush()  # a full disk is noticed now
+        self._rows, self._width = self._rows + len(rows), rows.shape[1]
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.int8]:
+        first, last, _ = stretch.indices(self._rows)
+        with self._lock:
+            self._file.seek(first * self._width)
+            content = self._file.read(max(0, last - first) * self._width)
+        return np.frombuffer(content, np.int8).reshape(-1, self._width)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes, which may be on other machines, get the vectors themselves."""
+        return np.array, (self[:],)
+
+
+_Vectors = NDArray[np.int8] | _RowsOfFile
+
+
 class _Rows(Generic[_Number]):
     """Rows that are added block by block and kept in few large pieces: many small ones, between what is read and freed,
     would keep the memory of all that was read."""
@@ -311,9 +364,22 @@ class _Rows(Generic[_Number]):
         self._pieces: list[NDArray[_Number]] = []
         self._room = 0  # rows that the last piece can still take
         self._bytes = 0
+        self._file: _RowsOfFile | None = None
+
+    def move_to_file(self) -> None:
+        """Keep what was added, and what will be, in a temporary file; only rows of bytes."""
+        if self._file is None:
+            self._file, pieces = _RowsOfFile(), self._pieces
+            if pieces:
+                pieces[-1] = pieces[-1][: len(pieces[-1]) - self._room]
+            while pieces:
+                self._file.add(pieces.pop(0))  # type: ignore[arg-type]
 
     def add(self, rows: NDArray[_Number]) -> None:
         """Add rows [N, ...]."""
+        if self._file is not None:
+            self._file.add(rows)  # type: ignore[arg-type]
+            return
         while len(rows):
             if not self._room:
                 size = min(max(self._bytes, _SMALLEST_PIECE), _LARGEST_PIECE)
@@ -326,8 +392,11 @@ class _Rows(Generic[_Number]):
             self._bytes += part.nbytes
             rows = rows[len(part) :]
 
-    def join(self) -> NDArray[_Number]:
-        """All of at least one row; the pieces are freed one by one, so that nothing is held twice."""
+    def join(self) -> Any:
+        """All of at least one row, [N, ...] or in a file; the pieces are freed one by one, so that nothing is held
+        twice."""
+        if self._file is not None:
+            return self._file
         self._pieces[-1] = self._pieces[-1][: len(self._pieces[-1]) - self._room]
         joined = np.empty((sum(map(len, self._pieces)), *self._pieces[0].shape[1:]), self._pieces[0].dtype)
         end = len(joined)
