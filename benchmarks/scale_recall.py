@@ -11,7 +11,9 @@ two here. The table has, for each way to order videos and several lengths of the
 the first 1, 4, 10, 40 and 100; also without clips of small objects in a sky, of which a window vector says little.
 
 `product` is the code of the package (`find_candidates`), as far as it orders videos; `before` what it did before. The
-other rows are what was tried. Vectors: how many of a query are compared, mirrored and not.
+other rows are what was tried. Vectors: how many of a query are compared, mirrored and not. Both sides are whitened as
+in new indexes (`--whitening 0`: as they are). Rows of fewer windows leave out those of parts that are as near as a
+cosine to one that is kept, of the whole picture or longer; `windows` is how many of a video are left.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +44,32 @@ from scale_material import (
 )
 from vidkin.index import window_vectors
 from vidkin.index.query.stages import promises_of, query_vectors
-from vidkin.index.storage.contract import NearestWindows
+from vidkin.index.storage.contract import NO_WINDOW, NearestWindows
+from vidkin.index.storage.manifest import WHITENING_POWER
 from vidkin.rendering.machine import describe_machine
 
 # Windows that are kept of each vector, and of how many videos the first threshold is.
 MOST_NEAREST = 256
 SAMPLE = 256
 ROWS, QUERIES = 1 << 14, 2048
-WHITENED_BY = ("collection", "background")
+WHITENED_BY = ("background", "collection")
+# Cosines from which on a window of a part is left out, and ways to choose fewer vectors of a query.
+LEFT_OUT = (0.9, 0.8, 0.7, 0.6, 0.5)
 FAMILY_WITHOUT = "turned"  # found by other vectors, `find_turned`
 SKY = "/labelled/aerial/"  # small objects in a sky, of which a window vector says little
 
 
 @dataclass(frozen=True)
 class Look:
-    """The vectors of a query, plain or mirrored: [Q, D], their times and views [Q], the nearest windows of each."""
+    """The vectors of a query, plain or mirrored: [Q, D], their times and views [Q], the nearest windows of each, their
+    views, and whether they are kept by each of `LEFT_OUT`: [Q, MOST_NEAREST, 5]."""
 
     vectors: NDArray[np.float32]
     times: NDArray[np.float64]
     views: NDArray[np.int64]
     nearest: NearestWindows
     view_of_window: NDArray[np.int64]
+    kept: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -73,24 +81,34 @@ class Asked:
     target: int
 
 
-def ask_all(work: Path, half: str, videos: int, white: Whitening) -> list[Asked]:
-    """The queries of a half with the windows of so many videos, and of the videos to find, nearest to their vectors."""
+def ask_all(work: Path, half: str, videos: int, white: Whitening) -> tuple[list[Asked], list[float]]:
+    """The queries of a half with the windows of so many videos, and of the videos to find, nearest to their vectors;
+    and the windows of a video, all of them and those that are kept."""
     footage = open_footage(work)
     cases = [case for case in open_cases(work, half) if case.family != FAMILY_WITHOUT]
     targets = open_targets(work, half, footage)
     names = list(targets)
 
     def collection() -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
-        """Vectors, and columns: video, start, end, view."""
+        """Vectors, and columns: video, start, end, view, whether it is kept."""
         for block in blocks(videos):
             made = compose_windows(footage, block)
-            columns = np.stack([made.video + block * BLOCK, made.starts, made.ends, made.views], axis=1)
-            yield white.windows(made.vectors.astype(np.float32)), columns
+            whitened = white.windows(made.vectors.astype(np.float32))
+            kept = kept_windows(whitened, made.video, made.views, made.ends - made.starts)
+            counts[:] += [len(kept), *kept.sum(axis=0)]
+            columns = [made.video + block * BLOCK, made.starts, made.ends, made.views, *kept.T]
+            yield whitened, np.stack(columns, axis=1)
         for number, features in enumerate(targets.values()):
             windows = window_vectors(features)
             video = np.full(len(windows), videos + number)
-            columns = np.stack([video, windows.starts, windows.ends, views_of(features, windows)], axis=1)
-            yield white.windows(windows.vectors.astype(np.float16).astype(np.float32)), columns
+            whitened, views = (
+                white.windows(windows.vectors.astype(np.float16).astype(np.float32)),
+                views_of(features, windows),
+            )
+            kept = kept_windows(whitened, video, views, windows.ends - windows.starts)
+            yield whitened, np.stack([video, windows.starts, windows.ends, views, *kept.T], axis=1)
+
+    counts = np.zeros(1 + len(LEFT_OUT))
 
     looks = [[query_vectors(side) for side in (case.query.plain, case.query.mirrored) if side] for case in cases]
     vectors = np.concatenate([vectors for of_case in looks for vectors, _, _ in of_case])
@@ -106,9 +124,31 @@ def ask_all(work: Path, half: str, videos: int, white: Whitening) -> list[Asked]
                 columns[rows, :, 0].astype(np.int64), np.zeros(scores[rows].shape, np.int64),
                 columns[rows, :, 1], columns[rows, :, 2], scores[rows],
             )  # fmt: skip
-            found.append(Look(own, times, views, table, columns[rows, :, 3].astype(np.int64)))
+            look = Look(
+                asked_for[rows], times, views, table, columns[rows, :, 3].astype(np.int64), columns[rows, :, 4:] > 0
+            )
+            found.append(look)
         asked.append(Asked(case, tuple(found), videos + names.index(case.source)))
-    return asked
+    return asked, (counts / videos).tolist()
+
+
+def kept_windows(
+    vectors: NDArray[np.float32], videos: NDArray[np.int64], views: NDArray[np.int64], seconds: NDArray[np.floating]
+) -> NDArray[np.bool_]:
+    """Which windows each of `LEFT_OUT` keeps, [W, 5]: all of whole pictures, and of parts, the longest first, those
+    that are less near to one of the same video that is kept. Videos one after the other."""
+    kept = np.zeros((len(vectors), len(LEFT_OUT)), np.bool_)
+    bounds = np.flatnonzero(np.diff(videos, prepend=-1, append=-1))
+    for first, last in pairwise(bounds.tolist()):
+        near = vectors[first:last] @ vectors[first:last].T
+        order = np.lexsort((-seconds[first:last], views[first:last] > 0))
+        for place, least in enumerate(LEFT_OUT):
+            is_free = np.ones(len(near), np.bool_)
+            for window in order.tolist():
+                if is_free[window] or views[first + window] == 0:
+                    kept[first + window, place] = True
+                    is_free &= near[window] < least
+    return kept
 
 
 def whitening_sample(work: Path, of: str, videos: int) -> NDArray[np.floating]:
@@ -156,9 +196,9 @@ def nearest_of(
     offsets: NDArray[np.float32],
     collection: Callable[[], Iterator[tuple[NDArray[np.float32], NDArray[Any]]]],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Scores [Q, MOST_NEAREST] and columns [Q, MOST_NEAREST, 4] of the nearest windows of each vector."""
+    """Scores [Q, MOST_NEAREST] and columns [Q, MOST_NEAREST, 9] of the nearest windows of each vector."""
     best = np.full((len(vectors), MOST_NEAREST), -1.0, np.float32)
-    where = np.full((len(vectors), MOST_NEAREST, 4), -1.0, np.float32)
+    where = np.full((len(vectors), MOST_NEAREST, 4 + len(LEFT_OUT)), -1.0, np.float32)
     for windows, columns in collection():
         for first in range(0, len(windows), ROWS):
             part = windows[first : first + ROWS]
@@ -227,6 +267,27 @@ def excess(
     return order
 
 
+def of_clusters(way: Way, count: int) -> Way:
+    """The same with at most so many vectors of a look: of each cluster the one nearest to its middle."""
+
+    def order(look: Look) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        if len(look.vectors) <= count:
+            return way(look)
+        centers = look.vectors[distinct(look.vectors, count)[0]]
+        for _ in range(5):
+            owners = (look.vectors @ centers.T).argmax(axis=1)
+            sums = np.stack([look.vectors[owners == at].sum(axis=0) for at in range(count)])
+            lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+            centers = np.where(lengths > 0, sums / np.maximum(lengths, 1e-6), centers)
+        near = look.vectors @ centers.T
+        rows = np.unique(np.where(near.argmax(axis=1)[:, None] == np.arange(count), near, -1).argmax(axis=0))
+        names = ("video_ids", "windows", "starts", "ends", "scores")
+        nearest = NearestWindows(**{name: getattr(look.nearest, name)[rows] for name in names})
+        return way(replace(look, vectors=look.vectors[rows], nearest=nearest))
+
+    return order
+
+
 def distinct(vectors: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Rows of at most so many vectors, each the one farthest from those before it; and how many each stands for."""
     likeness = vectors @ vectors.T
@@ -262,20 +323,23 @@ def votes(most: int, width: float) -> Way:
 
 def of_views(way: Way, views: tuple[int, ...], most: int) -> Way:
     """The same where only windows of these views are in the index."""
+    return lambda look: way(only(look, np.isin(look.view_of_window, views), most))
 
-    def order(look: Look) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        inside = np.isin(look.view_of_window, views)
-        places = np.argsort(~inside, axis=1, kind="stable")[:, :most]
-        table = look.nearest
-        columns = {
-            name: np.take_along_axis(getattr(table, name), places, axis=1)
-            for name in ("video_ids", "windows", "starts", "ends", "scores")
-        }
-        seen = np.take_along_axis(inside, places, axis=1)
-        columns["scores"] = np.where(seen, columns["scores"], np.float32(-1.0))
-        return way(Look(look.vectors, look.times, look.views, NearestWindows(**columns), look.view_of_window))
 
-    return order
+def of_kept(way: Way, place: int, most: int) -> Way:
+    """The same where only windows that one of `LEFT_OUT` keeps are in the index."""
+    return lambda look: way(only(look, look.kept[:, :, place], most))
+
+
+def only(look: Look, inside: NDArray[np.bool_], most: int) -> Look:
+    """A look with the first of its nearest windows that are inside [Q, MOST_NEAREST]."""
+    places = np.argsort(~inside, axis=1, kind="stable")[:, :most]
+    names = ("video_ids", "windows", "starts", "ends", "scores")
+    columns = {name: np.take_along_axis(getattr(look.nearest, name), places, axis=1) for name in names}
+    seen = np.take_along_axis(inside, places, axis=1)
+    columns["scores"] = np.where(seen, columns["scores"], np.float32(-1.0))
+    columns["video_ids"] = np.where(seen, columns["video_ids"], NO_WINDOW)
+    return replace(look, nearest=NearestWindows(**columns))
 
 
 def product(most: int) -> Way:
@@ -327,7 +391,13 @@ def ways_to_try(most: int) -> dict[str, Way]:
             most, power=3.0, share=True, chosen=40, weighted=True
         ),
         "excess at one offset of 1 s": votes(most, 1.0),
+        "as now, of 20 clusters": of_clusters(product(most), 20),
+        "as now, of 40 clusters": of_clusters(product(most), 40),
         "excess, whole pictures only": of_views(excess(most), (0,), most),
+        **{
+            f"as now, without windows of {least}": of_kept(product(most), place, most)
+            for place, least in enumerate(LEFT_OUT)
+        },
     }
 
 
@@ -336,7 +406,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="the folder of scale_material.py")
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--videos", type=int, default=4096, help=f"strangers, a multiple of {BLOCK}")
-    parser.add_argument("--whitening", type=float, default=0.0, help="power of the covariance of a block of windows")
+    parser.add_argument("--whitening", type=float, default=WHITENING_POWER, help="power of the covariance")
     parser.add_argument("--of", choices=WHITENED_BY, default=WHITENED_BY[0], help="what the covariance is of")
     parser.add_argument("--one-side", action="store_true", help="whiten the vectors of queries only")
     parser.add_argument("--only-product", action="store_true", help="before and after, without what was tried")
@@ -344,9 +414,11 @@ def main() -> None:
     given = parser.parse_args()
     sample = whitening_sample(given.work, given.of, given.videos) if given.whitening else np.eye(2, dtype=np.float32)
     white = Whitening(sample, given.whitening, one_side=given.one_side)
-    asked = ask_all(given.work, given.half, given.videos, white)
+    asked, windows = ask_all(given.work, given.half, given.videos, white)
     vectors = [sum(len(look.vectors) for look in one.looks) for one in asked]
     print(f"{len(asked)} queries of {np.mean(vectors):.0f} vectors, {given.videos} videos, {time.process_time():.0f} s")
+    left = ", ".join(f"{least} {count:.0f}" for least, count in zip(LEFT_OUT, windows[1:], strict=True))
+    print(f"windows of a video: {windows[0]:.0f}; left by {left}")
     rows = []
     for most in (2, 4, 8, 32, 128):
         ways = {"before": before(most), "product": product(most)}
@@ -361,6 +433,7 @@ def main() -> None:
             "videos": given.videos,
             "queries": names,
             "vectors": vectors,
+            "windows": dict(zip(["all", *map(str, LEFT_OUT)], windows, strict=True)),
             "rows": rows,
         }
         given.output.write_text(json.dumps({"machine": describe_machine(), **document}, indent=1) + "\n")

@@ -29,7 +29,6 @@ from vidkin.index.storage.decisions import (
     prefer_copy,
 )
 from vidkin.index.storage.files import is_gone
-from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import (
     IndexInfo,
@@ -44,7 +43,7 @@ from vidkin.index.storage.manifest import (
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper, ShardedStore
+from vidkin.index.storage.shards import Mapper, open_store
 from vidkin.media.notebook import Results
 from vidkin.similarity import EXCERPT, SURE, Scorer
 
@@ -134,7 +133,11 @@ class Index:
         """
         place = open_place(path)
         if create and not read_only and not Manifest.exists(place):
-            create_index(place, resolve_spec(None, extractor, weights, whitening, rate, device), shards or 0)
+            from vidkin.index.query.common import fit_whitening
+
+            made = resolve_spec(None, extractor, weights, whitening, rate, device)
+            # A store of one's own compares windows in its own way.
+            create_index(place, made, shards or 0, fit_whitening if store is None else None)
         manifest = Manifest.read(place)
         if shards is not None and shards != manifest.shards:
             raise CollectionMismatchError(
@@ -143,7 +146,7 @@ class Index:
             )
         spec = resolve_spec(manifest, extractor, weights, whitening, rate, device)
         if store is None:
-            store = ShardedStore(place, manifest.shards) if manifest.shards else LanceStore(place)
+            store = open_store(place, manifest)
         index = cls(place, manifest, store, spec, read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
             # A wrong extractor is an error here and not in the first search.

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.update import RemovedPaths
-from vidkin.index.query.common import Calibration, CommonFrames, find_common
+from vidkin.index.query.common import Calibration, CommonFrames, find_common, fit_whitening
 from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
-from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
+from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE
 from vidkin.index.storage.lists import SavedLists
-from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.shards import ShardedStore, shard_places
+from vidkin.index.storage.plain_files import WHITENING_FILE, read_whitening, write_whitening
+from vidkin.index.storage.shards import open_store, shard_places
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.table import LanceTable, new_session
 
@@ -60,11 +61,11 @@ def repair(
         CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user decisions; the
             message says what to do. Nothing is removed then.
     """
-    shards = Manifest.read(place).shards
+    manifest = Manifest.read(place)
     with place.exclusive(wait):
         Decisions.open(place)
         SavedLists.open(place)
-        parts = shard_places(place, shards)
+        parts = shard_places(place, manifest.shards)
         for part in parts:
             LanceTable(part, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []
@@ -81,15 +82,20 @@ def repair(
                 with writing(place.uri):
                     place.delete([name])
                 damaged.append(DamagedPart(place.address(name), _cause(error)))
-        # All windows can be rebuilt.
+        # All windows can be rebuilt, and have to be if nobody knows how they were whitened.
+        lost = _repair_whitening(place, manifest) if manifest.whitened else None
+        if lost:
+            damaged.append(lost)
         for part in parts:
             try:
+                if lost:
+                    raise CollectionDamagedError(f"{part.address(WINDOWS_TABLE)} fits no {WHITENING_FILE}")
                 LanceTable(part, WINDOWS_TABLE, session=new_session).read_through()
             except CollectionDamagedError as error:
                 with writing(part.uri):
                     part.delete_folder(WINDOWS_TABLE)
                 damaged.append(DamagedPart(part.address(WINDOWS_TABLE), _cause(error)))
-        store = ShardedStore(place, shards) if shards else LanceStore(place)
+        store = open_store(place, manifest)
         try:
             readable = [record for record in store.videos() if record.status == "ok"]
             for done, record in enumerate(readable, start=1):
@@ -121,6 +127,19 @@ def repair(
     return tuple(damaged)
 
 
+def _repair_whitening(place: Place, manifest: Manifest) -> DamagedPart | None:
+    """Write how windows are whitened again if it is lost; None if it is there."""
+    try:
+        read_whitening(place)
+    except CollectionDamagedError as error:
+        whitening = fit_whitening(manifest.fingerprint)
+        if whitening is None:
+            raise CollectionDamagedError(f"{_cause(error)}; {INDEX_REMEDY}") from error
+        write_whitening(place, whitening)
+        return DamagedPart(place.address(WHITENING_FILE), _cause(error))
+    return None
+
+
 def check_files(place: Place) -> None:
     """Read the small files of an index, which are beside its store.
 
@@ -133,6 +152,8 @@ def check_files(place: Place) -> None:
     )
     for read in readers:
         read(place)
+    if Manifest.read(place).whitened:
+        read_whitening(place)
 
 
 def _cause(error: CollectionError) -> str:

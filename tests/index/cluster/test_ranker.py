@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +31,7 @@ from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.shards import ShardedStore, Task
+from vidkin.web.collection import SharedIndex
 
 
 @dataclass
@@ -252,13 +253,29 @@ def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: A
         RayRanker(open_place(tmp_path / "c"), shards=2)
 
 
-def test_the_commands_search_on_a_cluster(cluster: Any, collection: Collection) -> None:
+def test_the_commands_answer_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection) -> None:
     place, clip = str(collection.index.path), str(collection.clip)
-    for words in (["search", clip], ["coverage", clip]):
-        here, there = (run(*words, "-i", place, "--json", *more) for more in ([], ["--ray", "auto"]))
-        assert json.loads(there.out) == json.loads(here.out)
+    for words in (["search", clip], ["coverage", clip], ["duplicates", "--parts"], ["recurring"]):
+        found = []
+        for more in ([], ["--ray", "auto"]):
+            (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)  # compared again, not remembered
+            found.append(json.loads(run(*words, "-i", place, "--json", *more).out))
+        assert found[1] == found[0]
     # Two files are compared in one process: there is nothing to share.
     assert "No such option: --ray" in run("match", clip, clip, "--ray", "auto", status=2).err
+
+
+def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection) -> None:
+    """What `vidkin serve --ray` asks for every page: a handle to the index."""
+    answers = []
+    for address in (None, "auto"):
+        (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)
+        with closing(SharedIndex(collection.index.place, ray=address)) as shared, shared.reader() as index:
+            assert (index._cluster is None) == (address is None)
+            found = index.search(collection.clip), index.duplicates(parts=True), index.coverage(collection.clip)
+            answers.append(found)
+    assert answers[1] == answers[0]
+    assert [[Path(member.path).stem for member in group.members] for group in answers[0][1]] == [["longer", "0"]]
 
 
 @pytest.mark.cluster

@@ -19,12 +19,11 @@ from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import FeatureReader, VectorStore
-from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import MOST_JOBS, MappedJob, ShardedStore, Task, shard_places
+from vidkin.index.storage.shards import MOST_JOBS, MappedJob, ShardedStore, Task, open_store
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 
 _logger = logging.getLogger(__name__)
@@ -295,8 +294,9 @@ class Shard:
 
     def __init__(self, location: str, most_bytes: int, number: int | None = None) -> None:
         place = open_place(location)
-        self._shards, self._number = (1, 0) if number is None else (Manifest.read(place).shards, number)
-        self._store = LanceStore(place if number is None else shard_places(place, self._shards)[number])
+        self._manifest = Manifest.read(place)
+        self._shards, self._number = (1, 0) if number is None else (self._manifest.shards, number)
+        self._store = open_store(place, self._manifest, self._number)
         self._most_bytes = most_bytes
         self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
         self._bytes = 0
@@ -315,7 +315,7 @@ class Shard:
                 set_threads(1)
                 # A pair may have its other video in another shard.
                 if self._whole is None:
-                    self._whole = ShardedStore(self._place, self._shards)
+                    self._whole = open_store(self._place, self._manifest)
                 self._whole.refresh()
                 self._workers[number] = ray.get(job[0]).start(self._place, self._whole)
                 while len(self._workers) > MOST_JOBS:

@@ -20,12 +20,15 @@ from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import read_units, write_units
+from vidkin.index.storage.manifest import WHITENING_POWER
 from vidkin.index.storage.opening import LocalPlace
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import WindowVectors, frame_vectors
+from vidkin.index.storage.records import WindowVectors, WindowWhitening, frame_vectors
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
 _SAME = 0.85  # cosine of two window vectors that show the same
+# Whitened, .73 and more are as near, and hardly any is below this (of 6,350 pairs of .85 one in two hundred).
+_SAME_WHITENED = 0.7
 
 _RELATED = 0.5  # cosine that edited copies keep and unrelated videos do not reach
 
@@ -201,12 +204,16 @@ def find_common(
         copies: dict[tuple[int, int], bool] = {}
         # For each window the other videos whose whole picture shows the same, nearest first.
         nearest = store.nearest(windows.vectors, _NEIGHBORS)
-        is_near = (nearest.scores >= _SAME) & (nearest.video_ids != video_id) & (nearest.video_ids != NO_WINDOW)
+        least = _SAME_WHITENED if store.is_whitened else _SAME
+        is_near = (nearest.scores >= least) & (nearest.video_ids != video_id) & (nearest.video_ids != NO_WINDOW)
         for index in np.flatnonzero(np.count_nonzero(is_near, axis=1) >= minimum).tolist():
             near = is_near[index]
             neighbors = zip(nearest.video_ids[index, near].tolist(), nearest.windows[index, near].tolist(), strict=True)
             # An inset is compared in the part that holds it: the videos around it are unrelated, yet it is a copy.
-            others = list(dict.fromkeys(other for other, number in neighbors if number < windows_of.count(other)))
+            whole = [(other, number) for other, number in neighbors if number < windows_of.count(other)]
+            if store.is_whitened:
+                whole = [pair for pair in whole if windows_of.shows(pair, windows.vectors[index])]
+            others = list(dict.fromkeys(other for other, _ in whole))
             if len(others) >= minimum and _are_strangers((video_id, windows), others, windows_of, copies, minimum):
                 common.append(windows.vectors[index])
     return np.stack(common) if common else np.zeros((0, 0), np.float32)
@@ -224,6 +231,11 @@ class _WindowCache:
         """Number of these windows."""
         windows = self(video_id)
         return 0 if windows is None else len(windows)
+
+    def shows(self, window: tuple[int, int], vector: NDArray[np.floating]) -> bool:
+        """Whether this window of a video, by its id and number, shows the same as the vector."""
+        windows = self(window[0])
+        return windows is not None and float(windows.vectors[window[1]] @ vector) >= _SAME
 
     def __call__(self, video_id: int) -> WindowVectors | None:
         return self._read(video_id) if self._sizes.get(video_id, 0) else None
@@ -282,6 +294,9 @@ _SHIPPED = LocalPlace(Path(__file__).with_name("data"))
 
 _SHARE = 0.9
 
+# Vectors of the background that a covariance needs for each dimension.
+_VECTORS_A_DIMENSION = 8
+
 # Each is compared with two thousand of the background.
 _PICTURES_AT_ONCE = 1024
 
@@ -323,13 +338,8 @@ class Calibration:
         """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
             return cls(np.zeros((0, 1, 1), np.float32))
-        # Photographs are described alike whichever side of a comparison is cut into parts.
-        names = dict.fromkeys([extractor.fingerprint, extractor.fingerprint.replace("-query", "", 1)])
-        for name in names:
-            shipped = cls.read(_SHIPPED, _share_of(extractor), f"{name}.safetensors")
-            if shipped is not None:
-                return shipped
-        return cls.measure(extractor)
+        shipped = _shipped_background(extractor.fingerprint)
+        return cls.measure(extractor) if shipped is None else cls(shipped, _share_of(extractor))
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:
@@ -373,6 +383,27 @@ class Calibration:
     def save(self, place: Place, name: str = FILE) -> None:
         """Write the background descriptors to the index, whole or not at all."""
         write_units(place, name, "background", self.background)
+
+
+def fit_whitening(fingerprint: str) -> WindowWhitening | None:
+    """How windows of a new index are whitened: by the root of the covariance of the background photographs.
+
+    None where nobody measured what it does: for extractors whose background does not ship, which includes those with a
+    whitening of their own, and where it has too few vectors for a covariance.
+    """
+    background = _shipped_background(fingerprint)
+    if background is None or background.shape[1] != 1:
+        return None
+    count, _, dimension = background.shape
+    return WindowWhitening.fit(background[:, 0], WHITENING_POWER) if count >= _VECTORS_A_DIMENSION * dimension else None
+
+
+def _shipped_background(fingerprint: str) -> NDArray[np.floating] | None:
+    """Descriptors [N, R, D] of the background photographs by one of our extractors; None for others."""
+    # Photographs are described alike whichever side of a comparison is cut into parts.
+    names = dict.fromkeys([fingerprint, fingerprint.replace("-query", "", 1)])
+    found = (read_units(_SHIPPED, f"{name}.safetensors", "background") for name in names)
+    return next((background for background in found if background is not None), None)
 
 
 def _share_of(extractor: FrameExtractor) -> float:

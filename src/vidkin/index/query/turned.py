@@ -20,8 +20,9 @@ SURE_ENOUGH = 0.5
 TURN_MARGIN = 0.05
 """By how much a turned query must score more than the query as it is: many textures look the same turned."""
 
-# Least mean cosine of the few frames with the most similar windows of a video.
-_LEAST_TURNED = 0.6
+# Least mean cosine of the few frames with the most similar windows of a video; of whitened ones, where one in a hundred
+# of those that reach .6 otherwise is below it.
+_LEAST_TURNED, _LEAST_WHITENED = 0.6, 0.4
 # Windows looked up for each of these frames, and videos of each turn that are scored with them.
 _TURNED_WINDOWS, _MOST_TURNED = 64, 6
 # The query is read again if the few frames score that much, or if half of them have a frame in the video that is so
@@ -76,6 +77,7 @@ def _similar_windows(store: VectorStore, looks: Sequence[tuple[int, FrameFeature
     if not vectors:
         return []
     nearest = store.nearest(np.concatenate(vectors), _TURNED_WINDOWS)
+    least = _LEAST_WHITENED if store.is_whitened else _LEAST_TURNED
     result, first = [], 0
     for rows in map(len, vectors):
         cells = slice(first, first + rows)
@@ -86,7 +88,7 @@ def _similar_windows(store: VectorStore, looks: Sequence[tuple[int, FrameFeature
         np.maximum.at(best, (np.arange(rows)[:, None], columns), np.maximum(nearest.scores[cells], 0.0))
         mean = np.where(videos != NO_WINDOW, best.mean(axis=0), 0.0)
         ranked = np.argsort(-mean, kind="stable")
-        result.append([int(videos[place]) for place in ranked if mean[place] >= _LEAST_TURNED])
+        result.append([int(videos[place]) for place in ranked if mean[place] >= least])
     return result
 
 

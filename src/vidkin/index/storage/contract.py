@@ -80,8 +80,15 @@ class VectorStore(Protocol):
 
     **One writer.** Callers make sure that only one process writes (`Place.exclusive`).
 
+    **Whitening.** A store may compare windows in a space of its own, in which all directions vary alike: then
+    ``is_whitened``, and cosines of :meth:`nearest` are of that space. All vectors that go in and out are as described.
+
     **Rounding.** Features are kept as :func:`vidkin.index.storage.records.to_stored` rounds them.
     """
+
+    @property
+    def is_whitened(self) -> bool:
+        """Whether windows are compared whitened, so that cosines of :meth:`nearest` are smaller."""
 
     def refresh(self) -> bool:
         """Move to the newest committed state; True if anything changed."""
@@ -195,6 +202,14 @@ def check_vectors(vectors: NDArray[np.floating], limit: int) -> NDArray[np.float
     return vectors.astype(np.float32, copy=False)
 
 
+def check_dimension(queries: NDArray[np.float32], dimension: int) -> None:
+    """:class:`InvalidArgumentError` unless query vectors [Q, E] are of the dimension of the windows."""
+    if queries.shape[1] != dimension:
+        raise InvalidArgumentError(
+            f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
+        )
+
+
 # The records of a store in memory, by id and by path.
 
 
@@ -271,6 +286,8 @@ class Catalog:
 
 class MemoryStore:
     """A :class:`~vidkin.index.storage.contract.VectorStore` that exists only within the process. Search is exact."""
+
+    is_whitened = False
 
     def __init__(self) -> None:
         self._catalog = Catalog()
@@ -429,10 +446,7 @@ class WindowMatrix:
         """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
         if len(self) == 0 or len(queries) == 0:
             return no_windows(len(queries), limit)
-        if queries.shape[1] != self.vectors.shape[1]:
-            raise InvalidArgumentError(
-                f"query vectors must have dimension {self.vectors.shape[1]} as the index has, got {queries.shape[1]}"
-            )
+        check_dimension(queries, self.vectors.shape[1])
         table = no_windows(len(queries), limit)
         step = max(_QUERIES_A_BLOCK, _MOST_SCORES // len(self))
         for first in range(0, len(queries), step):

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.contract import (
     Catalog,
     NearestWindows,
     WindowMatrix,
+    check_dimension,
     check_entries,
     check_path_is_free,
     check_vectors,
@@ -26,7 +27,7 @@ from vidkin.index.storage.contract import (
 from vidkin.index.storage.files import REMEDY, reading, writing
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.plain_files import FeatureFiles, Snapshot, read_snapshot, state_of_tables, write_snapshot
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
 from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
@@ -93,6 +94,8 @@ class LanceStore:
         place: Where the store is, from :func:`vidkin.index.open_place`.
         exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
         keep_versions: How long superseded versions stay readable.
+        whitening: Says how windows are whitened while they are stored and compared, once that is needed; None: not at
+            all. Whoever reads windows gets them as they were.
     """
 
     def __init__(
@@ -101,11 +104,13 @@ class LanceStore:
         *,
         exact_below: int = 50_000,
         keep_versions: timedelta = _KEEP_VERSIONS,
+        whitening: Callable[[], WindowWhitening] | None = None,
     ) -> None:
         self._place = place
         self._features = FeatureFiles(self._place)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
+        self._whitening = None if whitening is None else cache(whitening)
         self._lock = threading.RLock()
         self._commits = 0
         self._next_id: int | None = None
@@ -116,6 +121,10 @@ class LanceStore:
             self._open_tables()
         else:
             self._catalog = Catalog(self._snapshot.records)
+
+    @property
+    def is_whitened(self) -> bool:
+        return self._whitening is not None
 
     def refresh(self) -> bool:
         with self._lock:
@@ -170,7 +179,7 @@ class LanceStore:
                 if entry.features is not None and entry.windows is not None
             ]
             self._features.write_many([(video_id, features) for video_id, features, _ in described])
-            windows = [(video_id, windows) for video_id, _, windows in described]
+            windows = [(video_id, self._whitened(windows)) for video_id, _, windows in described]
             if (rows := window_rows(windows)) is not None:
                 self._windows.append(rows)
             replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
@@ -213,10 +222,21 @@ class LanceStore:
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        return self._again_if_pruned(lambda: self._read_windows(video_ids))
+        found = self._again_if_pruned(lambda: self._read_windows(video_ids))
+        if self._whitening is None or not any(map(len, found)):
+            return found
+        # All at once; rounded as stores of windows that are not whitened round them.
+        vectors = np.concatenate([each.vectors for each in found if len(each)])
+        restored = self._whitening().restore(vectors).astype(np.float16)
+        parts = np.split(restored, np.cumsum([len(each) for each in found])[:-1])
+        return [replace(each, vectors=part) if len(each) else each for each, part in zip(found, parts, strict=True)]
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
+        if self._whitening is not None:
+            whitening = self._whitening()
+            check_dimension(queries, len(whitening.mean))
+            queries = whitening.apply(queries)
         return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
 
     def window_count(self) -> int:
@@ -253,7 +273,7 @@ class LanceStore:
                 self._note_commit()
             missing = find_missing_parts(self._catalog, files, counts)
             if missing:
-                self.update(rebuild_parts(missing, self._catalog.by_id, self._features, self._windows))
+                self.update(rebuild_parts(missing, self._catalog.by_id, self._features, self._windows, self._whitened))
             return len(orphans)
 
     def missing(self) -> dict[int, str]:
@@ -301,6 +321,12 @@ class LanceStore:
                 self._open_together()
                 self._load()
             return self._tables
+
+    def _whitened(self, windows: WindowVectors) -> WindowVectors:
+        """Windows as they are stored."""
+        if self._whitening is None or not len(windows):
+            return windows
+        return replace(windows, vectors=self._whitening().apply(windows.vectors))
 
     def _write_snapshot(self) -> None:
         """Write what readers need of the tables, so that they need not open them."""
@@ -512,10 +538,7 @@ class WindowSearch:
         if self._dataset is None or len(queries) == 0:
             return no_windows(len(queries), limit)
         dimension = self._dataset.schema.field("vector").type.list_size
-        if queries.shape[1] != dimension:
-            raise InvalidArgumentError(
-                f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
-            )
+        check_dimension(queries, dimension)
         if self.is_indexed:
             return self._approximate(queries, limit)
         if self._matrix is None:

@@ -30,16 +30,21 @@ from vidkin.index.storage.files import is_gone, write_whole
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
+from vidkin.index.storage.plain_files import WHITENING_FILE, write_whitening
 
 if TYPE_CHECKING:
-    from vidkin.index.storage.records import VideoRecord
+    from vidkin.index.storage.records import VideoRecord, WindowWhitening
 
 PathLike = str | os.PathLike[str]
 
-# An index without shards is of format 1, which earlier versions read.
-FORMAT_VERSION = 2
+# An index without shards is of format 1, which earlier versions read, and one of shards of 2. Earlier versions would
+# compare whitened windows with queries that are not.
+FORMAT_VERSION, _WITH_SHARDS = 3, 2
 
 MOST_SHARDS = 4096
+
+# Windows of new indexes are whitened by the root of the covariance.
+WHITENING_POWER = 0.5
 
 MANIFEST_FILE = "collection.json"
 SOUND_TABLE = "sound.table"
@@ -55,10 +60,11 @@ _OWN_FILES = {
     LEASE_FILE,
     CLOCK_FILE,
     "collection.partial",
+    WHITENING_FILE,
     "config.toml",
 }
 
-_REMEDY = "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
+INDEX_REMEDY = "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),
@@ -86,6 +92,8 @@ class Manifest:
         reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Version of vidkin that created it.
+        whitened: Windows are whitened by the covariance of the background photographs to this power, as the file
+            ``windows.safetensors`` says; 0: they are stored as they are, also in indexes of earlier versions.
         shards: Number of stores below the index, see :mod:`vidkin.index.storage.shards`; 0: one, in the index itself.
         format_version: Version of the layout on disk.
     """
@@ -103,6 +111,7 @@ class Manifest:
     reviewed: bool = False
     created: str = ""
     vidkin_version: str = ""
+    whitened: float = 0.0
     shards: int = 0
     format_version: int = 1
 
@@ -130,10 +139,10 @@ class Manifest:
         try:
             values = parse_json(content.decode())
         except ValueError as error:
-            raise CollectionDamagedError(f"{path} is damaged ({error}); {_REMEDY}") from error
+            raise CollectionDamagedError(f"{path} is damaged ({error}); {INDEX_REMEDY}") from error
         version = values.get("format_version") if isinstance(values, dict) else None
         if not isinstance(version, int):
-            raise CollectionDamagedError(f"{path} is damaged (no format version); {_REMEDY}")
+            raise CollectionDamagedError(f"{path} is damaged (no format version); {INDEX_REMEDY}")
         if version > FORMAT_VERSION:
             raise CollectionError(
                 f"{place.uri} has format {version}, made by vidkin {values.get('vidkin_version', '?')}; "
@@ -161,6 +170,9 @@ class Manifest:
         for name in ("follow_links", "images", "sound", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
+        whitened = values.get("whitened", 0.0)
+        if not isinstance(whitened, int | float) or isinstance(whitened, bool) or not 0 <= whitened <= 1:
+            problem = f"whitened is {whitened!r}"
         shards = values.get("shards", 0)
         if not isinstance(shards, int) or isinstance(shards, bool) or not 0 <= shards <= MOST_SHARDS:
             problem = f"shards is {shards!r}"
@@ -170,7 +182,7 @@ class Manifest:
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
             problem = f"measure is {values['measure']!r}"
         if problem is not None:
-            raise CollectionDamagedError(f"{path} is damaged ({problem}); {_REMEDY}")
+            raise CollectionDamagedError(f"{path} is damaged ({problem}); {INDEX_REMEDY}")
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known} | {"exclude": tuple(exclude)})
 
@@ -224,12 +236,13 @@ class Manifest:
             )
 
 
-def create_manifest(place: Place, manifest: Manifest) -> None:
+def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening | None = None) -> None:
     """Create an empty index, unless another process has just created one there.
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
         manifest: Its settings; time and version are added.
+        whitening: How its windows are whitened; written first.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
@@ -249,6 +262,8 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
         )
     with place.exclusive(10.0):
         if not Manifest.exists(place):
+            if whitening is not None:
+                write_whitening(place, whitening)
             created = datetime.now().astimezone().isoformat(timespec="seconds")
             replace(manifest, created=created, vidkin_version=__version__).write(place)
 
@@ -258,7 +273,7 @@ def _check_not_lost(place: Place) -> None:
     from vidkin.index.storage.lance import VIDEOS_TABLE
 
     if place.has_folder(VIDEOS_TABLE) or place.has_folder("shards"):
-        raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {_REMEDY}")
+        raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {INDEX_REMEDY}")
 
 
 # Which files of a folder to index; an index remembers these rules.
@@ -359,13 +374,19 @@ class WorkerSpec:
 # Create and open an index.
 
 
-def create_index(place: Place, spec: WorkerSpec, shards: int = 0) -> None:
+def create_index(
+    place: Place,
+    spec: WorkerSpec,
+    shards: int = 0,
+    whiten: Callable[[str], WindowWhitening | None] | None = None,
+) -> None:
     """Create an empty index for the features of an extractor.
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
         shards: Number of stores that share the videos; 0 for one.
+        whiten: Says how windows are whitened, by the fingerprint of the extractor; None: not at all.
 
     Raises:
         InvalidArgumentError: The number of shards is out of its range.
@@ -375,6 +396,7 @@ def create_index(place: Place, spec: WorkerSpec, shards: int = 0) -> None:
     if not 0 <= shards <= MOST_SHARDS:
         raise InvalidArgumentError(f"shards must be from 0 to {MOST_SHARDS}, got {shards}")
     extractor = spec.open()
+    whitening = None if whiten is None else whiten(extractor.fingerprint)
     manifest = Manifest(
         extractor=spec.extractor,
         fingerprint=extractor.fingerprint,
@@ -383,10 +405,13 @@ def create_index(place: Place, spec: WorkerSpec, shards: int = 0) -> None:
         sampling_rate=spec.base_rate,
         measure=extractor.scorer,
         sound=spec.sound,
+        whitened=0.0 if whitening is None else WHITENING_POWER,
         shards=shards,
-        format_version=FORMAT_VERSION if shards else 1,
+        format_version=_WITH_SHARDS if shards else 1,
     )
-    create_manifest(place, manifest)
+    if whitening is not None:
+        manifest = replace(manifest, format_version=FORMAT_VERSION)
+    create_manifest(place, manifest, whitening)
 
 
 def resolve_spec(

@@ -16,11 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.values import parse_json
-from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index.storage.contract import WindowMatrix
-from vidkin.index.storage.files import reading, writing
+from vidkin.index.storage.files import REMEDY, reading, write_whole, writing
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import VideoRecord, WindowVectors, restore_parts, round_parts, to_stored
+from vidkin.index.storage.records import (
+    VideoRecord,
+    WindowVectors,
+    WindowWhitening,
+    restore_parts,
+    round_parts,
+    to_stored,
+)
 from vidkin.similarity import FrameFeatures
 
 _SUFFIX = ".safetensors"
@@ -239,6 +246,46 @@ def _array(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
         raise ValueError(f"{end - len(data)} bytes are missing at its end")
     array: NDArray[Any] = data[start:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
     return array
+
+
+# How the windows of an index are whitened: written once, before the manifest that says so.
+
+
+WHITENING_FILE = "windows.safetensors"
+
+
+def read_whitening(place: Place) -> WindowWhitening:
+    """How the windows of this index are whitened.
+
+    Raises:
+        CollectionDamagedError: The file is missing or damaged; nothing can be searched without it.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    address = place.address(WHITENING_FILE)
+    with reading(address):
+        content = place.read(WHITENING_FILE)
+        if content is None:
+            raise CollectionDamagedError(f"{address} is missing; {REMEDY}")
+        try:
+            arrays = load(content)
+        except SafetensorError as error:
+            raise ValueError(str(error)) from error
+        mean, turn = arrays["mean"], arrays["turn"]
+        if mean.dtype != np.float32 or turn.dtype != np.float32 or turn.shape != (len(mean),) * 2:
+            raise ValueError("its values are not what was written")
+        if not (mean @ mean < 1 and np.isfinite(turn).all() and np.linalg.matrix_rank(turn) == len(mean)):
+            raise ValueError("its values are not what was written")
+        return WindowWhitening(mean, turn)
+
+
+def write_whitening(place: Place, whitening: WindowWhitening) -> None:
+    """Write what :func:`read_whitening` reads, whole or not at all."""
+    from safetensors.numpy import save
+
+    arrays = {"mean": whitening.mean, "turn": np.ascontiguousarray(whitening.turn)}
+    write_whole(place, WHITENING_FILE, save(arrays))
 
 
 # A copy of the tables of an index in one file: what a search or a list of the videos reads, without loading Lance.

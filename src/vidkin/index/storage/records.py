@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 VideoStatus = Literal["ok", "broken", "stale"]
 
+# Least variance of a direction, as a share of the mean, when windows are whitened.
+_LEAST_VARIANCE = 1e-2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoRecord(Result):
@@ -148,6 +151,42 @@ class WindowVectors:
         """No windows [0, dimension]."""
         times, frames = np.zeros(0), np.zeros(0, np.int64)
         return cls(np.zeros((0, dimension), np.float16), times, times, frames, frames)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowWhitening:
+    """Compares windows where pictures vary alike in all directions, so that what most pictures have says less.
+
+    Attributes:
+        mean: [E] float32, subtracted first; shorter than 1.
+        turn: [E, E] float32, symmetric, applied next; then vectors get length 1 again.
+    """
+
+    mean: NDArray[np.float32]
+    turn: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, vectors: NDArray[np.floating], power: float) -> WindowWhitening:
+        """By the covariance of these unit vectors [N, E] to a power: 1 for all of it, .5 for its root."""
+        sample = vectors.astype(np.float64)
+        values, directions = np.linalg.eigh(np.cov(sample.T))
+        # What hardly varies is not blown up without limit.
+        values = np.maximum(values, _LEAST_VARIANCE * values.mean())
+        turn = (directions * values ** (-power / 2)) @ directions.T
+        return cls(sample.mean(axis=0).astype(np.float32), turn.astype(np.float32))
+
+    def apply(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Vectors [N, E] as they are compared, of length 1."""
+        return unit_vectors((vectors.astype(np.float32, copy=False) - self.mean) @ self.turn)
+
+    def restore(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+        """The unit vectors [N, E] that :meth:`apply` made these of; off by no more than rounding is."""
+        along = vectors.astype(np.float64) @ np.linalg.inv(self.turn.astype(np.float64))
+        # The one point of the line from the mean along each vector that has length 1.
+        mean = self.mean.astype(np.float64)
+        slope, square = along @ mean, np.maximum(np.vecdot(along, along), _LEAST_LENGTH)
+        far = (np.sqrt(slope**2 + square * (1.0 - mean @ mean)) - slope) / square
+        return unit_vectors(mean + far[:, None] * along)
 
 
 @dataclass(frozen=True, slots=True)

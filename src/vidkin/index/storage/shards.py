@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -26,8 +27,10 @@ from vidkin.index.storage.contract import (
     no_windows,
 )
 from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.plain_files import read_whitening
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
 from vidkin.similarity import FrameFeatures
 
 _Item = TypeVar("_Item")
@@ -37,6 +40,14 @@ _Result = TypeVar("_Result")
 def shard_places(place: Place, shards: int) -> list[Place]:
     """The place of each shard's store; the place itself if there are no shards."""
     return [PartOfPlace(place, f"shards/{number:04d}") for number in range(shards)] or [place]
+
+
+def open_store(place: Place, manifest: Manifest, shard: int | None = None) -> LanceStore | ShardedStore:
+    """The store of an index, or one of its shards, with windows as the manifest says."""
+    whitening = partial(read_whitening, place) if manifest.whitened else None
+    if shard is not None or not manifest.shards:
+        return LanceStore(shard_places(place, manifest.shards)[shard or 0], whitening=whitening)
+    return ShardedStore(place, manifest.shards, whitening=whitening)
 
 
 Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
@@ -57,14 +68,17 @@ class ShardedStore:
     Args:
         place: Place of the index; shards are in ``shards/0000`` and following.
         shards: Number of shards, at least 1; it never changes.
+        whitening: As in a :class:`LanceStore`; that of the index, for all shards.
 
     Attributes:
         ask: Asks the shards; replaced to ask them where they are on a cluster.
     """
 
-    def __init__(self, place: Place, shards: int) -> None:
+    def __init__(self, place: Place, shards: int, *, whitening: Callable[[], WindowWhitening] | None = None) -> None:
         self._root = place
-        self.shards = [LanceStore(part) for part in shard_places(place, shards)]
+        shared = None if whitening is None else cache(whitening)
+        self.shards = [LanceStore(part, whitening=shared) for part in shard_places(place, shards)]
+        self.is_whitened = whitening is not None
         self.ask: Ask = self._ask_here
 
     def shard_of(self, video_id: int) -> int:

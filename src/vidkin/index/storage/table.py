@@ -305,8 +305,9 @@ def rebuild_parts(
     records: Mapping[int, VideoRecord],
     features: FeatureFiles,
     windows: LanceTable,
+    as_stored: Callable[[WindowVectors], WindowVectors],
 ) -> list[VideoRecord]:
-    """Rebuild windows, and remove the remains of videos whose features are lost.
+    """Rebuild windows, as they are stored, and remove the remains of videos whose features are lost.
 
     Returns:
         The records to rewrite.
@@ -318,7 +319,7 @@ def rebuild_parts(
         rebuilt: list[tuple[int, WindowVectors]] = []
         for video_id in without_windows[start : start + _VIDEOS_A_COMMIT]:
             try:
-                rebuilt.append((video_id, window_vectors(features.read(video_id))))
+                rebuilt.append((video_id, as_stored(window_vectors(features.read(video_id)))))
             except CollectionDamagedError:
                 lost[video_id] = "its features are damaged"
         windows.delete("video_id", [video_id for video_id, _ in rebuilt])
