@@ -271,7 +271,7 @@ def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collectio
     for address in (None, "auto"):
         (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)
         with closing(SharedIndex(collection.index.place, ray=address)) as shared, shared.reader() as index:
-            assert (index._cluster is None) == (address is None)
+            assert (index._ranker is None) == (address is None)
             found = index.search(collection.clip), index.duplicates(parts=True), index.coverage(collection.clip)
             answers.append(found)
     assert answers[1] == answers[0]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.index.helpers import PLAIN, units, video
 from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
-from vidkin.index import Entry, Index, LanceStore, SerialExecutor, WindowVectors, WorkerSpec, repair
+from vidkin.index import Entry, Index, LanceStore, SerialExecutor, WindowVectors, WorkerSpec, repair, window_vectors
 from vidkin.index.query import common
 from vidkin.index.query.common import fit_whitening
 from vidkin.index.query.query import Query, QueryTurns
@@ -23,12 +23,13 @@ from vidkin.index.storage.manifest import Manifest, create_index
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.plain_files import WHITENING_FILE, read_whitening, write_whitening
-from vidkin.index.storage.records import WindowWhitening
+from vidkin.index.storage.records import WindowWhitening, distinct_windows, to_stored
 from vidkin.index.storage.shards import ShardedStore
 from vidkin.similarity import FrameFeatures, PairScore
 
 # As much along the first axis as four times along the second: its root, 2, is taken off, and of that the root.
 CROSS = np.array([[1.0, 0], [-1, 0], [0, 0.5], [0, -0.5]])
+BOXES = np.array([[0, 0, 1, 1], [0, 0, 0.5, 1], [0.5, 0, 1, 1]], np.float32)
 
 
 def whitening_of(dimension: int = 8) -> WindowWhitening:
@@ -107,6 +108,40 @@ def test_rebuilt_windows_are_whitened_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(store.nearest(vectors, 3).scores, before, atol=2e-3)
 
 
+def test_parts_that_show_nearly_what_another_does_are_left_out_in_each_minute() -> None:
+    axes = np.eye(4, dtype=np.float32)
+    near = units(axes[1] + 0.75 * axes[2])  # cosine .8 with the second axis, .6 with the third
+    rows = [
+        (axes[0], 0, 5), (axes[0], 6, 9),  # the whole picture: both stay
+        (near, 0, 4), (axes[3], 5, 9),  # a part
+        (axes[1], 0, 9),  # a part for longer, in place of which the first is left out
+        (axes[2], 0, 4),  # another that is .6 like the one that is left out, and like none that stays
+        (axes[1], 60, 64),  # the same in the next minute
+    ]  # fmt: skip
+    first, last = (np.array([row[at] for row in rows]) for at in (1, 2))
+    windows = WindowVectors(np.stack([row[0] for row in rows]), first * 1.0, last + 1.0, first, last)
+    assert distinct_windows(windows, windows.vectors, 0.6).tolist() == [0, 1, 3, 4, 5, 6]
+    assert distinct_windows(windows, windows.vectors, 0.81).tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert distinct_windows(windows.of_rows(np.arange(0)), windows.vectors[:0], 0.6).tolist() == []
+
+
+def test_a_store_of_distinct_windows_states_them_and_gives_all(tmp_path: Path) -> None:
+    axes = np.eye(4, dtype=np.float32)
+    values = np.stack([axes[0], axes[1], units(axes[1] + 0.75 * axes[2])])[None, :, None]
+    features = FrameFeatures(values, np.zeros(1), np.ones(1, np.float32), "", np.zeros((1, 3), np.float32), BOXES[None])
+    store = LanceStore(open_place(tmp_path), distinct=0.6)
+    windows = window_vectors(to_stored(features))
+    (made,) = store.append_many([Entry(record("/a.mp4", frames=1, windows=3), to_stored(features), windows)])
+    assert (made.windows, store.get(made.id).windows, store.window_count()) == (2, 2, 2)
+    assert store.nearest(axes[1:2], 3).windows.tolist() == [[1, 0, -1]]
+    np.testing.assert_allclose(store.read_windows(made.id).vectors, windows.vectors, atol=1e-3)
+    store._windows.delete("video_id", [made.id])
+    assert store.missing() == {made.id: "it has 0 of its 2 windows"}
+    store.recover()
+    assert store.get(made.id).windows == 2
+    assert store.missing() == {}
+
+
 def test_the_file_says_how_and_damage_is_named(tmp_path: Path) -> None:
     place: Place = open_place(tmp_path)
     with pytest.raises(CollectionDamagedError, match=r"windows\.safetensors is missing; run `vidkin doctor --repair`"):
@@ -125,22 +160,28 @@ def test_only_extractors_with_a_shipped_background_of_many_views_are_whitened(tm
     for name in ("vidkin", "vidkin?views=none", "classical"):
         create_index(open_place(tmp_path / name), WorkerSpec(name), whiten=fit_whitening)
     create_index(open_place(tmp_path / "plain"), PLAIN, 2, fit_whitening)
+    create_index(open_place(tmp_path / "shards"), WorkerSpec("vidkin"), 2, fit_whitening)
     made = {path.name: Manifest.read(open_place(path)) for path in tmp_path.iterdir()}
     assert {name: (manifest.whitened, manifest.format_version) for name, manifest in made.items()} == {
         "vidkin": (0.5, 3),
         "vidkin?views=none": (0.0, 1),
         "classical": (0.0, 1),
         "plain": (0.0, 2),
+        "shards": (0.5, 3),
     }
-    assert {path.parent.name for path in tmp_path.rglob(WHITENING_FILE)} == {"vidkin"}
+    assert {name: manifest.distinct for name, manifest in made.items() if manifest.distinct < 1} == {"shards": 0.6}
+    assert {path.parent.name for path in tmp_path.rglob(WHITENING_FILE)} == {"vidkin", "shards"}
 
 
-def test_a_manifest_with_another_power_than_a_share_is_damaged(tmp_path: Path) -> None:
-    for power in (-0.5, 2, "half", True):
-        text = json.dumps({"format_version": 3, "extractor": "x", "fingerprint": "x-1", "whitened": power})
-        (tmp_path / "collection.json").write_text(text)
-        with pytest.raises(CollectionError, match=r"is damaged \(whitened is"):
-            Manifest.read(open_place(tmp_path))
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*(("whitened", value) for value in (-0.5, 2, "half", True)), *(("distinct", value) for value in (0, 1.5, "x"))],
+)
+def test_a_manifest_with_another_power_or_cosine_is_damaged(tmp_path: Path, name: str, value: object) -> None:
+    text = json.dumps({"format_version": 3, "extractor": "x", "fingerprint": "x-1", name: value})
+    (tmp_path / "collection.json").write_text(text)
+    with pytest.raises(CollectionError, match=rf"is damaged \({name} is"):
+        Manifest.read(open_place(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -166,13 +207,17 @@ def test_indexes_answer_alike_whitened_or_not(
     old = made_of(tmp_path / "old", clips)
     assert [index.store.is_whitened for index in (new, shards, old)] == [True, True, False]
     assert sorted(set(os.listdir(tmp_path / "new")) - set(os.listdir(tmp_path / "old"))) == [WHITENING_FILE]
-    found = []
+    found, counts = [], []
     for index in (new, shards, old):
         matches = [(Path(one.path).name, one.score, one.segments) for one in index.search(clips[0])]
         groups = [[Path(member.path).name for member in group.members] for group in index.duplicates(parts=True)]
         windows = [index.store.read_windows(one.id).vectors.astype(np.float32) for one in index.videos()]
         found.append((matches, groups, np.concatenate(windows)))
+        counts.append(index.info().windows)
         index.close()
+    # Those of shards store fewer windows, from which they find the same here, and give all of them.
+    assert len(found[1][2]) == len(found[0][2]) > counts[1] > 0
+    assert counts[0] == counts[2] == len(found[0][2])
     assert [name for name, _, _ in found[0][0]][:2] == ["a.mp4", "a-longer.mp4"]
     assert found[0][:2] == found[1][:2] == found[2][:2]
     for one in found[:2]:

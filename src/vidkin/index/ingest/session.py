@@ -178,7 +178,8 @@ class _Session:
                 if known is None:
                     self._writer.append(Entry(record), "broken", source.cause)
                 else:
-                    entry = Entry(record, known, self._store.read_windows(source.id))
+                    windows = self._store.read_windows(source.id)
+                    entry = Entry(replace(record, windows=len(windows)), known, windows)
                     self._writer.append(entry, _kind_of(step), f"same content as {source.path}")
             self._writer.write()
         return without_twin

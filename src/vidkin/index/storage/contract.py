@@ -83,6 +83,9 @@ class VectorStore(Protocol):
     **Whitening.** A store may compare windows in a space of its own, in which all directions vary alike: then
     ``is_whitened``, and cosines of :meth:`nearest` are of that space. All vectors that go in and out are as described.
 
+    **Fewer windows.** A store may leave out windows that show nearly what others do from :meth:`nearest` alone; the
+    records that it returns and keeps state how many are left.
+
     **Rounding.** Features are kept as :func:`vidkin.index.storage.records.to_stored` rounds them.
     """
 
@@ -129,7 +132,7 @@ class VectorStore(Protocol):
         """Features of several videos in the order of the ids; much faster than reading them one at a time."""
 
     def read_windows(self, video_id: int) -> WindowVectors:
-        """Windows of one video, vectors as float16; :class:`NotIndexedError` if it is unknown or has none."""
+        """All windows of one video, vectors as float16; :class:`NotIndexedError` if it is unknown or has none."""
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
         """Windows of several videos in the order of the ids; much faster than reading them one at a time."""

@@ -27,7 +27,14 @@ from vidkin.index.storage.contract import (
 from vidkin.index.storage.files import REMEDY, reading, writing
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.plain_files import FeatureFiles, Snapshot, read_snapshot, state_of_tables, write_snapshot
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
+from vidkin.index.storage.records import (
+    Entry,
+    VideoRecord,
+    WindowVectors,
+    WindowWhitening,
+    distinct_windows,
+    window_vectors,
+)
 from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
@@ -96,6 +103,9 @@ class LanceStore:
         keep_versions: How long superseded versions stay readable.
         whitening: Says how windows are whitened while they are stored and compared, once that is needed; None: not at
             all. Whoever reads windows gets them as they were.
+        distinct: Cosine from which on windows of parts are not stored, see
+            :func:`~vidkin.index.storage.records.distinct_windows`. Whoever reads windows gets all of them, made again
+            from the features.
     """
 
     def __init__(
@@ -105,12 +115,14 @@ class LanceStore:
         exact_below: int = 50_000,
         keep_versions: timedelta = _KEEP_VERSIONS,
         whitening: Callable[[], WindowWhitening] | None = None,
+        distinct: float = 1.0,
     ) -> None:
         self._place = place
         self._features = FeatureFiles(self._place)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
         self._whitening = None if whitening is None else cache(whitening)
+        self._distinct = distinct
         self._lock = threading.RLock()
         self._commits = 0
         self._next_id: int | None = None
@@ -179,7 +191,9 @@ class LanceStore:
                 if entry.features is not None and entry.windows is not None
             ]
             self._features.write_many([(video_id, features) for video_id, features, _ in described])
-            windows = [(video_id, self._whitened(windows)) for video_id, _, windows in described]
+            windows = [(video_id, self._as_stored(windows)) for video_id, _, windows in described]
+            counts = {video_id: len(stored) for video_id, stored in windows}
+            records = [replace(record, windows=counts.get(record.id, 0)) for record in records]
             if (rows := window_rows(windows)) is not None:
                 self._windows.append(rows)
             replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
@@ -222,6 +236,10 @@ class LanceStore:
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        if self._distinct < 1:
+            # One after the other: the features of a film take a hundred times what its windows do.
+            made = (window_vectors(self.read(video_id)) for video_id in video_ids)
+            return [replace(windows, vectors=windows.vectors.astype(np.float16)) for windows in made]
         found = self._again_if_pruned(lambda: self._read_windows(video_ids))
         if self._whitening is None or not any(map(len, found)):
             return found
@@ -273,7 +291,7 @@ class LanceStore:
                 self._note_commit()
             missing = find_missing_parts(self._catalog, files, counts)
             if missing:
-                self.update(rebuild_parts(missing, self._catalog.by_id, self._features, self._windows, self._whitened))
+                self.update(rebuild_parts(missing, self._catalog.by_id, self._features, self._windows, self._as_stored))
             return len(orphans)
 
     def missing(self) -> dict[int, str]:
@@ -322,11 +340,14 @@ class LanceStore:
                 self._load()
             return self._tables
 
-    def _whitened(self, windows: WindowVectors) -> WindowVectors:
-        """Windows as they are stored."""
-        if self._whitening is None or not len(windows):
+    def _as_stored(self, windows: WindowVectors) -> WindowVectors:
+        """The windows of a video that are stored, as they are compared."""
+        if not len(windows):
             return windows
-        return replace(windows, vectors=self._whitening().apply(windows.vectors))
+        vectors = windows.vectors.astype(np.float32, copy=False)
+        if self._whitening is not None:
+            vectors = self._whitening().apply(vectors)
+        return replace(windows, vectors=vectors).of_rows(distinct_windows(windows, vectors, self._distinct))
 
     def _write_snapshot(self) -> None:
         """Write what readers need of the tables, so that they need not open them."""

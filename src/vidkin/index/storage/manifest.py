@@ -45,6 +45,8 @@ MOST_SHARDS = 4096
 
 # Windows of new indexes are whitened by the root of the covariance.
 WHITENING_POWER = 0.5
+# Those of shards, which are for millions of videos, store about two windows of five; docs/scale.md has what is found.
+DISTINCT = 0.6
 
 MANIFEST_FILE = "collection.json"
 SOUND_TABLE = "sound.table"
@@ -94,6 +96,8 @@ class Manifest:
         vidkin_version: Version of vidkin that created it.
         whitened: Windows are whitened by the covariance of the background photographs to this power, as the file
             ``windows.safetensors`` says; 0: they are stored as they are, also in indexes of earlier versions.
+        distinct: Windows of parts with a cosine of this and more to one that is stored are not, see
+            :func:`~vidkin.index.storage.records.distinct_windows`; 1: all are.
         shards: Number of stores below the index, see :mod:`vidkin.index.storage.shards`; 0: one, in the index itself.
         format_version: Version of the layout on disk.
     """
@@ -112,6 +116,7 @@ class Manifest:
     created: str = ""
     vidkin_version: str = ""
     whitened: float = 0.0
+    distinct: float = 1.0
     shards: int = 0
     format_version: int = 1
 
@@ -173,6 +178,9 @@ class Manifest:
         whitened = values.get("whitened", 0.0)
         if not isinstance(whitened, int | float) or isinstance(whitened, bool) or not 0 <= whitened <= 1:
             problem = f"whitened is {whitened!r}"
+        distinct = values.get("distinct", 1.0)
+        if not isinstance(distinct, int | float) or isinstance(distinct, bool) or not 0 < distinct <= 1:
+            problem = f"distinct is {distinct!r}"
         shards = values.get("shards", 0)
         if not isinstance(shards, int) or isinstance(shards, bool) or not 0 <= shards <= MOST_SHARDS:
             problem = f"shards is {shards!r}"
@@ -410,7 +418,7 @@ def create_index(
         format_version=_WITH_SHARDS if shards else 1,
     )
     if whitening is not None:
-        manifest = replace(manifest, format_version=FORMAT_VERSION)
+        manifest = replace(manifest, distinct=DISTINCT if shards else 1.0, format_version=FORMAT_VERSION)
     create_manifest(place, manifest, whitening)
 
 

@@ -146,6 +146,12 @@ class WindowVectors:
             self.last_frames[:count],
         )
 
+    def of_rows(self, rows: NDArray[np.int64]) -> WindowVectors:
+        """These windows."""
+        return WindowVectors(
+            self.vectors[rows], self.starts[rows], self.ends[rows], self.first_frames[rows], self.last_frames[rows]
+        )
+
     @classmethod
     def empty(cls, dimension: int = 0) -> WindowVectors:
         """No windows [0, dimension]."""
@@ -352,6 +358,31 @@ def _spans(
             sums.append(vector)
             spans.append((at, at))
     return spans, sums
+
+
+def distinct_windows(windows: WindowVectors, vectors: NDArray[np.float32], least: float) -> NDArray[np.int64]:
+    """Rows of the windows without those of parts that show nearly the same as another that begins in the same minute.
+
+    Parts overlap, so that many say the same. All windows of whole pictures stay; of parts, the longest first, those
+    whose cosine with all that stay is below ``least``.
+
+    Args:
+        windows: W windows of one video.
+        vectors: [W, E] unit vectors, as they are compared.
+        least: Cosine in (0, 1]; 1 leaves nothing out.
+    """
+    count, stays = len(windows.of_whole()), np.zeros(len(windows), np.bool_)
+    minutes, seconds = windows.starts // _MINUTE, windows.ends - windows.starts
+    for minute in np.unique(minutes) if least < 1 else ():
+        rows = np.flatnonzero(minutes == minute)
+        rows = rows[np.lexsort((-seconds[rows], rows >= count))]
+        near = vectors[rows] @ vectors[rows].T
+        is_free = np.ones(len(rows), np.bool_)
+        for place, row in enumerate(rows.tolist()):
+            if is_free[place] or row < count:
+                stays[row] = True
+                is_free &= near[place] < least
+    return np.flatnonzero(stays) if least < 1 else np.arange(len(windows))
 
 
 # Sampling rates of indexed videos and of queries.

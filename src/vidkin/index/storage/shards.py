@@ -46,8 +46,9 @@ def open_store(place: Place, manifest: Manifest, shard: int | None = None) -> La
     """The store of an index, or one of its shards, with windows as the manifest says."""
     whitening = partial(read_whitening, place) if manifest.whitened else None
     if shard is not None or not manifest.shards:
-        return LanceStore(shard_places(place, manifest.shards)[shard or 0], whitening=whitening)
-    return ShardedStore(place, manifest.shards, whitening=whitening)
+        part = shard_places(place, manifest.shards)[shard or 0]
+        return LanceStore(part, whitening=whitening, distinct=manifest.distinct)
+    return ShardedStore(place, manifest.shards, whitening=whitening, distinct=manifest.distinct)
 
 
 Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
@@ -68,16 +69,24 @@ class ShardedStore:
     Args:
         place: Place of the index; shards are in ``shards/0000`` and following.
         shards: Number of shards, at least 1; it never changes.
-        whitening: As in a :class:`LanceStore`; that of the index, for all shards.
+        whitening, distinct: As in a :class:`LanceStore`, for all shards.
 
     Attributes:
         ask: Asks the shards; replaced to ask them where they are on a cluster.
     """
 
-    def __init__(self, place: Place, shards: int, *, whitening: Callable[[], WindowWhitening] | None = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        shards: int,
+        *,
+        whitening: Callable[[], WindowWhitening] | None = None,
+        distinct: float = 1.0,
+    ) -> None:
         self._root = place
         shared = None if whitening is None else cache(whitening)
-        self.shards = [LanceStore(part, whitening=shared) for part in shard_places(place, shards)]
+        places = shard_places(place, shards)
+        self.shards = [LanceStore(part, whitening=shared, distinct=distinct) for part in places]
         self.is_whitened = whitening is not None
         self.ask: Ask = self._ask_here
 
