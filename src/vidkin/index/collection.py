@@ -16,6 +16,7 @@ from vidkin.features import FrameExtractor
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import VideoFile, scan
+from vidkin.index.query import common
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -133,11 +134,9 @@ class Index:
         """
         place = open_place(path)
         if create and not read_only and not Manifest.exists(place):
-            from vidkin.index.query.common import fit_whitening
-
             made = resolve_spec(None, extractor, weights, whitening, rate, device)
             # A store of one's own compares windows in its own way.
-            create_index(place, made, shards or 0, fit_whitening if store is None else None)
+            create_index(place, made, shards or 0, common.fit_whitening if store is None else None)
         manifest = Manifest.read(place)
         if shards is not None and shards != manifest.shards:
             raise CollectionMismatchError(

@@ -12,12 +12,12 @@ from vidkin.index.query.common import Calibration, CommonFrames, find_common, fi
 from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
-from vidkin.index.storage.files import writing
+from vidkin.index.storage.files import WHITENING_FILE, writing
 from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import WHITENING_FILE, read_whitening, write_whitening
+from vidkin.index.storage.plain_files import read_whitening, write_whitening
 from vidkin.index.storage.shards import open_store, shard_places
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.table import LanceTable, new_session

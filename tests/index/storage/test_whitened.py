@@ -19,10 +19,11 @@ from vidkin.index.query import common
 from vidkin.index.query.common import fit_whitening
 from vidkin.index.query.query import Query, QueryTurns
 from vidkin.index.query.turned import find_turned
+from vidkin.index.storage.files import WHITENING_FILE
 from vidkin.index.storage.manifest import Manifest, create_index
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import WHITENING_FILE, read_whitening, write_whitening
+from vidkin.index.storage.plain_files import read_whitening, write_whitening
 from vidkin.index.storage.records import WindowWhitening, distinct_windows, to_stored
 from vidkin.index.storage.shards import ShardedStore
 from vidkin.similarity import FrameFeatures, PairScore

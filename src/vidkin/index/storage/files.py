@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
+# How the windows of an index are whitened, see :func:`vidkin.index.storage.plain_files.read_whitening`.
+WHITENING_FILE = "windows.safetensors"
+
 _CAUSES = {
     errno.ENOSPC: "no space left on the disk",
     errno.EDQUOT: "disk quota used up",

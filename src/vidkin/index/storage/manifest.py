@@ -26,11 +26,10 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
-from vidkin.index.storage.files import is_gone, write_whole
+from vidkin.index.storage.files import WHITENING_FILE, is_gone, write_whole
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import WHITENING_FILE, write_whitening
 
 if TYPE_CHECKING:
     from vidkin.index.storage.records import VideoRecord, WindowWhitening
@@ -271,6 +270,9 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
     with place.exclusive(10.0):
         if not Manifest.exists(place):
             if whitening is not None:
+                # The worker that describes files needs this module, and no store.
+                from vidkin.index.storage.plain_files import write_whitening
+
                 write_whitening(place, whitening)
             created = datetime.now().astimezone().isoformat(timespec="seconds")
             replace(manifest, created=created, vidkin_version=__version__).write(place)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index.storage.contract import WindowMatrix
-from vidkin.index.storage.files import REMEDY, reading, write_whole, writing
+from vidkin.index.storage.files import REMEDY, WHITENING_FILE, reading, write_whole, writing
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import (
     VideoRecord,
@@ -249,9 +249,6 @@ def _array(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
 
 
 # How the windows of an index are whitened: written once, before the manifest that says so.
-
-
-WHITENING_FILE = "windows.safetensors"
 
 
 def read_whitening(place: Place) -> WindowWhitening:
