@@ -135,7 +135,6 @@ class Index:
         place = open_place(path)
         if create and not read_only and not Manifest.exists(place):
             made = resolve_spec(None, extractor, weights, whitening, rate, device)
-            # A store of one's own compares windows in its own way.
             create_index(place, made, shards or 0, common.fit_whitening if store is None else None)
         manifest = Manifest.read(place)
         if shards is not None and shards != manifest.shards:
