@@ -27,6 +27,8 @@ from vidkin.similarity import FrameFeatures
 
 # Videos whose windows are read at a time, and cosines that are held at a time.
 _VIDEOS_A_BLOCK, _MOST_COSINES = 128, 1 << 23
+# Views that are compared with some videos at a time.
+_VIEWS_AT_A_TIME = 2048
 # Bytes of a piece of what is kept, at least and at most. The C library returns the memory of what is larger than 32 MiB
 # as soon as it is freed, whatever lies beside it.
 _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 20, 33 << 20
@@ -164,10 +166,7 @@ class Signatures:
             if wholes is None or not len(rows):
                 yield from ((video, []) for video in block)
                 continue
-            if turn in (None, "mirrored"):
-                alike = np.maximum.reduceat(wholes[rows] @ self.views.T, self.firsts, axis=1)
-            else:
-                alike = wholes[rows] @ self.views[self.firsts].T
+            alike = self._alike(wholes[rows], all_views=turn in (None, "mirrored"))
             if both and turn is None:
                 alike = np.maximum(alike, self._as_parts(rows))
             alike[np.arange(len(rows)), rows] = -1.0
@@ -194,7 +193,24 @@ class Signatures:
     @property
     def _step(self) -> int:
         """Videos that are compared with all others at a time."""
-        return max(1, _MOST_COSINES // max(1, len(self.views)))
+        return max(1, min(_ROWS_A_TASK, _MOST_COSINES // max(1, len(self.ids))))
+
+    def _alike(self, ones: NDArray[np.float32], *, all_views: bool) -> NDArray[np.float32]:
+        """The best cosine [R, V] of vectors [R, D] with any view of each video, or with its whole picture.
+
+        A few views at a time: their cosines stay in the processor's cache until the best of each video is known.
+        """
+        if not all_views:
+            return ones @ self.views[self.firsts].T
+        best = np.empty((len(ones), len(self.ids)), np.float32)
+        ends, first = np.append(self.firsts[1:], len(self.views)), 0
+        while first < len(ends):
+            begin = int(self.firsts[first])
+            last = max(first + 1, int(np.searchsorted(ends, begin + _VIEWS_AT_A_TIME, side="right")))
+            cosines = ones @ self.views[begin : int(ends[last - 1])].T
+            best[:, first:last] = np.maximum.reduceat(cosines, self.firsts[first:last] - begin, axis=1)
+            first = last
+        return best
 
     def _sharing(self, row: int, near: NDArray[np.int64], turn: Pose | None, *, both: bool) -> list[int]:
         """Ids of those rows that may share a part of their length with a video."""
