@@ -1,6 +1,6 @@
 """Describe the background photographs once with each extractor of the package, so that no index has to.
 
-    python benchmarks/ship_backgrounds.py --output src/vidkin/index/query/data
+    python benchmarks/ship_backgrounds.py --output src/vidkin/index/storage/data
 
 The photographs are those of `vidkin.features.background_frames`; the files in the tree were made from the originals in
 scikit-image, before JPEG. Run it again when weights, whitening or what an extractor computes have changed; files of

@@ -16,7 +16,6 @@ from vidkin.features import FrameExtractor
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.scan import VideoFile, scan
-from vidkin.index.query import common
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -110,9 +109,8 @@ class Index:
         Args:
             path: Folder of the index, or an address on object storage as text, for example ``s3://bucket/films``,
                 which needs ``vidkin[cloud]`` and credentials in the environment.
-            extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default
-                that of the index, ``vidkin`` for a new one (``classical`` with a whitening). Naming a different one
-                than the index has is an error.
+            extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default that of the
+                index, ``vidkin`` for a new one (``classical`` with a whitening). One that it does not have is an error.
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
                 is remembered unless ``read_only``).
             whitening: Safetensors file with the whitening of the features, under the same conditions.
@@ -135,7 +133,7 @@ class Index:
         place = open_place(path)
         if create and not read_only and not Manifest.exists(place):
             made = resolve_spec(None, extractor, weights, whitening, rate, device)
-            create_index(place, made, shards or 0, common.fit_whitening if store is None else None)
+            create_index(place, made, shards or 0, whiten=store is None)
         manifest = Manifest.read(place)
         if shards is not None and shards != manifest.shards:
             raise CollectionMismatchError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.update import RemovedPaths
-from vidkin.index.query.common import Calibration, CommonFrames, find_common, fit_whitening
+from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
@@ -17,7 +17,7 @@ from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_T
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import read_whitening, write_whitening
+from vidkin.index.storage.plain_files import fit_whitening, read_whitening, write_whitening
 from vidkin.index.storage.shards import open_store, shard_places
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.table import LanceTable, new_session

@@ -16,9 +16,9 @@ from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index import Entry, Index, LanceStore, SerialExecutor, WindowVectors, WorkerSpec, repair, window_vectors
 from vidkin.index.query import common
-from vidkin.index.query.common import fit_whitening
 from vidkin.index.query.query import Query, QueryTurns
 from vidkin.index.query.turned import find_turned
+from vidkin.index.storage import plain_files
 from vidkin.index.storage.files import WHITENING_FILE
 from vidkin.index.storage.manifest import Manifest, create_index
 from vidkin.index.storage.opening import open_place
@@ -159,9 +159,9 @@ def test_the_file_says_how_and_damage_is_named(tmp_path: Path) -> None:
 
 def test_only_extractors_with_a_shipped_background_of_many_views_are_whitened(tmp_path: Path) -> None:
     for name in ("vidkin", "vidkin?views=none", "classical"):
-        create_index(open_place(tmp_path / name), WorkerSpec(name), whiten=fit_whitening)
-    create_index(open_place(tmp_path / "plain"), PLAIN, 2, fit_whitening)
-    create_index(open_place(tmp_path / "shards"), WorkerSpec("vidkin"), 2, fit_whitening)
+        create_index(open_place(tmp_path / name), WorkerSpec(name))
+    create_index(open_place(tmp_path / "plain"), PLAIN, 2)
+    create_index(open_place(tmp_path / "shards"), WorkerSpec("vidkin"), 2)
     made = {path.name: Manifest.read(open_place(path)) for path in tmp_path.iterdir()}
     assert {name: (manifest.whitened, manifest.format_version) for name, manifest in made.items()} == {
         "vidkin": (0.5, 3),
@@ -204,7 +204,7 @@ def test_indexes_answer_alike_whitened_or_not(
     tmp_path: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new, shards = made_of(tmp_path / "new", clips), made_of(tmp_path / "shards", clips, 2)
-    monkeypatch.setattr(common, "fit_whitening", lambda _: None)
+    monkeypatch.setattr(plain_files, "fit_whitening", lambda _: None)
     old = made_of(tmp_path / "old", clips)
     assert [index.store.is_whitened for index in (new, shards, old)] == [True, True, False]
     assert sorted(set(os.listdir(tmp_path / "new")) - set(os.listdir(tmp_path / "old"))) == [WHITENING_FILE]

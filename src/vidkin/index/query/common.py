@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,9 @@ from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import read_units, write_units
-from vidkin.index.storage.manifest import WHITENING_POWER
-from vidkin.index.storage.opening import LocalPlace
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import WindowVectors, WindowWhitening, frame_vectors
+from vidkin.index.storage.plain_files import shipped_background
+from vidkin.index.storage.records import WindowVectors, frame_vectors
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
 _SAME = 0.85  # cosine of two window vectors that show the same
@@ -289,13 +287,7 @@ def _share(windows: WindowVectors, chosen: NDArray[np.bool_]) -> float:
 
 _logger = logging.getLogger(__name__)
 
-# Measured once for our own extractors, by their fingerprint.
-_SHIPPED = LocalPlace(Path(__file__).with_name("data"))
-
 _SHARE = 0.9
-
-# Vectors of the background that a covariance needs for each dimension.
-_VECTORS_A_DIMENSION = 8
 
 # Each is compared with two thousand of the background.
 _PICTURES_AT_ONCE = 1024
@@ -338,7 +330,7 @@ class Calibration:
         """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
         if not scorer_of(extractor).needs_background:
             return cls(np.zeros((0, 1, 1), np.float32))
-        shipped = _shipped_background(extractor.fingerprint)
+        shipped = shipped_background(extractor.fingerprint)
         return cls.measure(extractor) if shipped is None else cls(shipped, _share_of(extractor))
 
     @classmethod
@@ -383,27 +375,6 @@ class Calibration:
     def save(self, place: Place, name: str = FILE) -> None:
         """Write the background descriptors to the index, whole or not at all."""
         write_units(place, name, "background", self.background)
-
-
-def fit_whitening(fingerprint: str) -> WindowWhitening | None:
-    """How windows of a new index are whitened: by the root of the covariance of the background photographs.
-
-    None where nobody measured what it does: for extractors whose background does not ship, which includes those with a
-    whitening of their own, and where it has too few vectors for a covariance.
-    """
-    background = _shipped_background(fingerprint)
-    if background is None or background.shape[1] != 1:
-        return None
-    count, _, dimension = background.shape
-    return WindowWhitening.fit(background[:, 0], WHITENING_POWER) if count >= _VECTORS_A_DIMENSION * dimension else None
-
-
-def _shipped_background(fingerprint: str) -> NDArray[np.floating] | None:
-    """Descriptors [N, R, D] of the background photographs by one of our extractors; None for others."""
-    # Photographs are described alike whichever side of a comparison is cut into parts.
-    names = dict.fromkeys([fingerprint, fingerprint.replace("-query", "", 1)])
-    found = (read_units(_SHIPPED, f"{name}.safetensors", "background") for name in names)
-    return next((background for background in found if background is not None), None)
 
 
 def _share_of(extractor: FrameExtractor) -> float:

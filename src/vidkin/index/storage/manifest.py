@@ -42,9 +42,7 @@ FORMAT_VERSION, _WITH_SHARDS = 3, 2
 
 MOST_SHARDS = 4096
 
-# Windows of new indexes are whitened by the root of the covariance.
-WHITENING_POWER = 0.5
-# Those of shards, which are for millions of videos, store about two windows of five; docs/scale.md has what is found.
+# New indexes of shards, which are for millions of videos, store about two windows of five (docs/scale.md).
 DISTINCT = 0.6
 
 MANIFEST_FILE = "collection.json"
@@ -388,7 +386,8 @@ def create_index(
     place: Place,
     spec: WorkerSpec,
     shards: int = 0,
-    whiten: Callable[[str], WindowWhitening | None] | None = None,
+    *,
+    whiten: bool = True,
 ) -> None:
     """Create an empty index for the features of an extractor.
 
@@ -396,7 +395,7 @@ def create_index(
         place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
         shards: Number of stores that share the videos; 0 for one.
-        whiten: Says how windows are whitened, by the fingerprint of the extractor; None: not at all.
+        whiten: Whether windows are whitened if the extractor's background ships; a store from elsewhere cannot do it.
 
     Raises:
         InvalidArgumentError: The number of shards is out of its range.
@@ -406,7 +405,10 @@ def create_index(
     if not 0 <= shards <= MOST_SHARDS:
         raise InvalidArgumentError(f"shards must be from 0 to {MOST_SHARDS}, got {shards}")
     extractor = spec.open()
-    whitening = None if whiten is None else whiten(extractor.fingerprint)
+    # The worker that describes files needs this module, and no store.
+    from vidkin.index.storage.plain_files import WHITENING_POWER, fit_whitening
+
+    whitening = fit_whitening(extractor.fingerprint) if whiten else None
     manifest = Manifest(
         extractor=spec.extractor,
         fingerprint=extractor.fingerprint,

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index.storage.contract import WindowMatrix
-from vidkin.index.storage.files import REMEDY, WHITENING_FILE, reading, write_whole, writing
+from vidkin.index.storage.files import REMEDY, WHITENING_FILE, read_units, reading, write_whole, writing
+from vidkin.index.storage.opening import LocalPlace
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import (
     VideoRecord,
@@ -249,6 +251,36 @@ def _array(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
 
 
 # How the windows of an index are whitened: written once, before the manifest that says so.
+
+
+# Windows of new indexes are whitened by the root of the covariance.
+WHITENING_POWER = 0.5
+
+# Vectors of the background that a covariance needs for each dimension.
+_VECTORS_A_DIMENSION = 8
+
+_SHIPPED = LocalPlace(Path(__file__).with_name("data"))
+
+
+def fit_whitening(fingerprint: str) -> WindowWhitening | None:
+    """How windows of a new index are whitened: by the root of the covariance of the background photographs.
+
+    None where nobody measured what it does: for extractors whose background does not ship, which includes those with a
+    whitening of their own, and where it has too few vectors for a covariance.
+    """
+    background = shipped_background(fingerprint)
+    if background is None or background.shape[1] != 1:
+        return None
+    count, _, dimension = background.shape
+    return WindowWhitening.fit(background[:, 0], WHITENING_POWER) if count >= _VECTORS_A_DIMENSION * dimension else None
+
+
+def shipped_background(fingerprint: str) -> NDArray[np.floating] | None:
+    """Descriptors [N, R, D] of the background photographs, measured once for our own extractors; else None."""
+    # Photographs are described alike whichever side of a comparison is cut into parts.
+    names = dict.fromkeys([fingerprint, fingerprint.replace("-query", "", 1)])
+    found = (read_units(_SHIPPED, f"{name}.safetensors", "background") for name in names)
+    return next((background for background in found if background is not None), None)
 
 
 def read_whitening(place: Place) -> WindowWhitening:
