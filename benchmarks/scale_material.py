@@ -53,7 +53,9 @@ SOURCES = {
         "videos/mdn/rabbit.mp4", "videos/intel/night.mkv", "videos/intel/please.mkv", "videos/intel/walk.mkv",
     ),
 }  # fmt: skip
-# Every so many clips of the sky one is a source, of the halves in turn.
+# Small objects in a sky, of which a window vector says little; every so many clips one is a source, of the halves in
+# turn.
+SKY = "/labelled/aerial/"
 SKY_CLIPS = 78
 # Copies of sources, and what the index does not need.
 NOT_USED = ("chair-1", "chair-2", "pattern-h", "pattern-s", "rabbit320")
@@ -77,7 +79,8 @@ class Footage:
 
     Attributes:
         paths: Names of the sources.
-        frames: [F, V, D] float32, unit vectors.
+        means: [V, D] float32, mean of the unit vectors of each view.
+        deviations: [F, V, D] float32, what each frame is from these.
         baselines: [F, V] and information: [F], as in `FrameFeatures`.
         boxes: [V, 4] of all frames.
         first: [S + 1], where the frames of each source begin.
@@ -87,7 +90,8 @@ class Footage:
     """
 
     paths: tuple[str, ...]
-    frames: NDArray[np.float32]
+    means: NDArray[np.float32]
+    deviations: NDArray[np.float32]
     baselines: NDArray[np.float32]
     information: NDArray[np.float32]
     boxes: NDArray[np.float32]
@@ -98,12 +102,6 @@ class Footage:
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     window_first: NDArray[np.int64]
-
-    @cached_property
-    def means(self) -> NDArray[np.float32]:
-        """[V, D] mean of each view."""
-        mean: NDArray[np.float32] = self.frames.mean(axis=0)
-        return mean
 
     @cached_property
     def source_of(self) -> NDArray[np.int64]:
@@ -126,9 +124,13 @@ def open_footage(work: Path) -> Footage:
         rows = (of_video.vectors, views, of_video.first_frames + offset, of_video.last_frames + offset)
         parts.append([column[order] for column in rows])
     vectors, views, starts, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    frames = np.concatenate([one.values[:, :, 0].astype(np.float32) for one in features])
+    means: NDArray[np.float32] = frames.mean(axis=0)
+    frames -= means
     return Footage(
         paths=tuple(record.path for record in records),
-        frames=np.concatenate([one.values[:, :, 0].astype(np.float32) for one in features]),
+        means=means,
+        deviations=frames,
         baselines=np.concatenate([np.asarray(one.baseline, np.float32) for one in features]),
         information=np.concatenate([one.information.astype(np.float32) for one in features]),
         boxes=np.asarray(next(one.boxes for one in features if one.boxes is not None)[0], np.float32),
@@ -160,7 +162,7 @@ def usable(records: Sequence[VideoRecord]) -> list[VideoRecord]:
 def query_sources(records: Sequence[VideoRecord], half: str) -> list[str]:
     """Paths of the sources of a half."""
     paths = [record.path for record in usable(records)]
-    sky = [path for path in paths if "/labelled/aerial/" in path]
+    sky = [path for path in paths if SKY in path]
     chosen = sky[(0 if half == HALVES[0] else SKY_CLIPS // 2) :: SKY_CLIPS]
     return [path for path in paths if any(path.endswith(name) for name in SOURCES[half]) or path in chosen]
 
@@ -190,7 +192,7 @@ def plan_block(footage: Footage, block: int, seed: int = 0) -> Plan:
     draw = np.random.default_rng((seed, block))
     shape = (BLOCK, MOST_SHOTS)
     seconds = draw.uniform(*SHOT_SECONDS, shape)
-    start = draw.integers(0, len(footage.frames), shape)
+    start = draw.integers(0, len(footage.deviations), shape)
     source = footage.source_of[start]
     speed = np.array(SPEEDS)[draw.integers(0, len(SPEEDS), shape)]
     period = footage.periods[source]
@@ -204,7 +206,7 @@ def plan_block(footage: Footage, block: int, seed: int = 0) -> Plan:
     first = draw.uniform(*DOMINANT, shape)
     second = (1 - first) * draw.uniform(0.5, 1.0, shape)
     weights = np.sqrt(np.stack([first, second, 1 - first - second], axis=-1)).astype(np.float32)
-    return Plan(shots, start, length, speed, draw.integers(0, len(footage.frames), (*shape, 2)), weights)
+    return Plan(shots, start, length, speed, draw.integers(0, len(footage.deviations), (*shape, 2)), weights)
 
 
 @dataclass(frozen=True)
@@ -264,33 +266,54 @@ def mixed(
     means = footage.means[views]
     result = means + weights[:, :1] * (vectors - means)
     for other in range(2):
-        result += weights[:, other + 1, None] * (footage.frames[others[:, other], views] - means)
+        result += weights[:, other + 1, None] * footage.deviations[others[:, other], views]
     return unit_vectors(result)
 
 
 def compose_features(footage: Footage, number: int, *, seed: int = 0) -> FrameFeatures:
     """The features of one composed video, as its windows have them."""
     block, at = divmod(number, BLOCK)
-    plan = plan_block(footage, block, seed)
-    values, baselines, information, times, begin = [], [], [], [], 0.0
-    every = np.arange(footage.frames.shape[1])
-    for shot in range(int(plan.shots[at])):
-        rows = np.arange(plan.start[at, shot], plan.start[at, shot] + plan.length[at, shot])
-        period = footage.periods[footage.source_of[rows[0]]] / plan.speed[at, shot]
-        views = np.tile(every, len(rows))
-        own = footage.frames[rows].reshape(len(views), -1)
-        others = np.broadcast_to(plan.others[at, shot], (len(views), 2))
-        weights = np.broadcast_to(plan.weights[at, shot], (len(views), 3))
-        values.append(mixed(footage, own, views, others, weights).reshape(len(rows), len(every), 1, -1))
-        baselines.append(footage.baselines[rows])
-        information.append(footage.information[rows])
-        times.append(begin + np.arange(len(rows)) * period)
-        begin += len(rows) * period
-    frames = sum(map(len, values))
+    return composed(footage, plan_block(footage, block, seed), at)
+
+
+def compose_many(footage: Footage, numbers: Sequence[int], *, seed: int = 0) -> Iterator[FrameFeatures]:
+    """The features of these composed videos; each block of consecutive ones is planned once."""
+    planned, plan = -1, plan_block(footage, 0, seed)
+    for number in numbers:
+        block, at = divmod(number, BLOCK)
+        if block != planned:
+            planned, plan = block, plan_block(footage, block, seed)
+        yield composed(footage, plan, at)
+
+
+def composed(footage: Footage, plan: Plan, at: int) -> FrameFeatures:
+    """The features of the video at this place of a plan."""
+    shots = int(plan.shots[at])
+    length, start = plan.length[at, :shots], plan.start[at, :shots]
+    ends = np.cumsum(length)
+    period = footage.periods[footage.source_of[start]] / plan.speed[at, :shots]
+    values = np.empty((int(ends[-1]), *footage.means.shape), np.float32)
+    for shot, (first, count, end) in enumerate(zip(start.tolist(), length.tolist(), ends.tolist(), strict=True)):
+        # The two other moments are the same along a shot.
+        weights, (second, third) = plan.weights[at, shot], plan.others[at, shot]
+        rest = footage.means + weights[1] * footage.deviations[second] + weights[2] * footage.deviations[third]
+        part = values[end - count : end]
+        np.multiply(footage.deviations[first : first + count], weights[0], out=part)
+        part += rest
+    rows = np.repeat(start - (ends - length), length) + np.arange(len(values))
+    begins = np.cumsum(length * period) - length * period
+    times = np.repeat(begins, length) + (np.arange(len(values)) - np.repeat(ends - length, length)) * period.repeat(
+        length
+    )
     return FrameFeatures(
-        np.concatenate(values), np.concatenate(times), np.concatenate(information), "",
-        np.concatenate(baselines), np.broadcast_to(footage.boxes, (frames, *footage.boxes.shape)), begin,
-    )  # fmt: skip
+        unit_vectors(values)[:, :, None],
+        times,
+        footage.information[rows],
+        "",
+        footage.baselines[rows],
+        np.broadcast_to(footage.boxes, (len(values), *footage.boxes.shape)),
+        float((length * period).sum()),
+    )
 
 
 # Queries, and the videos to find.

@@ -34,6 +34,7 @@ from safetensors.numpy import load_file
 from scale_material import (
     BLOCK,
     HALVES,
+    SKY,
     Case,
     blocks,
     compose_windows,
@@ -56,7 +57,6 @@ WHITENED_BY = ("background", "collection")
 # Cosines from which on a window of a part is left out, and ways to choose fewer vectors of a query.
 LEFT_OUT = (0.9, 0.8, 0.7, 0.6, 0.5)
 FAMILY_WITHOUT = "turned"  # found by other vectors, `find_turned`
-SKY = "/labelled/aerial/"  # small objects in a sky, of which a window vector says little
 
 
 @dataclass(frozen=True)

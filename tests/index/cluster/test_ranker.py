@@ -8,6 +8,8 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -19,8 +21,10 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import run
+from tests.index.cluster.conftest import LOOPBACK
 from tests.index.helpers import video
 from tests.support.s3_server import S3Server
+from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, RayRanker
 from vidkin.index.cluster import ranker as ranker_module
@@ -276,6 +280,80 @@ def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collectio
             answers.append(found)
     assert answers[1] == answers[0]
     assert [[Path(member.path).stem for member in group.members] for group in answers[0][1]] == [["longer", "0"]]
+
+
+def test_a_machine_that_is_lost_costs_time_and_not_answers(
+    cluster: Any, collection: Collection, tmp_path: Path
+) -> None:
+    """Its shards go on where all processors are reserved by the others already."""
+    import ray
+
+    clips = [Path(record.path) for record in collection.index.videos()]
+    place = tmp_path / "c.vidkin"
+    with Index.open(place, extractor="classical", create=True, shards=4) as index:
+        index.add(clips, workers=1)
+    with Index.open(place, read_only=True) as index:
+        here = index.search(collection.clip), index.duplicates(parts=True)
+    (place / Comparisons.FILE).unlink()
+    (staying,) = cluster.worker_nodes
+    leaving = cluster.add_node(num_cpus=2, wait=True, **LOOPBACK)
+    lost: list[int] = []
+    with Index.open(place, read_only=True) as index, RayRanker(index.place) as ranker:
+        index.on_cluster(ranker)
+        # Four shards on four processors; asked before, so that all are there.
+        assert index.search(collection.clip) == here[0]
+
+        def nodes() -> list[str]:
+            def own(shard: Shard) -> str:
+                return str(ray.get_runtime_context().get_node_id())
+
+            return list(ray.get([actor.__ray_call__.remote(own) for actor in ranker._actors]))
+
+        def lose(done: int, total: int) -> None:
+            if not lost:
+                lost.extend(shard for shard, node in enumerate(nodes()) if node == leaving.node_id)
+                cluster.remove_node(leaving, allow_graceful=False)
+
+        there = index.duplicates(parts=True, on_progress=lose), index.search(collection.clip)
+        assert set(nodes()) == {staying.node_id}
+    assert len(lost) == 2
+    assert (there[1], there[0]) == here
+
+
+@pytest.mark.process
+def test_a_server_answers_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection, tmp_path: Path) -> None:
+    """`vidkin serve` of an index of shards, without and with `--ray`, asked over HTTP."""
+    place = tmp_path / "c.vidkin"
+    with Index.open(place, extractor="classical", create=True, shards=2) as index:
+        index.add([record.path for record in collection.index.videos()], workers=1)
+    answers = []
+    for options in ([], ["--ray", cluster.address]):
+        (place / Comparisons.FILE).unlink(missing_ok=True)
+        with served(place, *options) as address:
+
+            def ask(name: str, wanted: dict[str, Any] | None = None, address: str = address) -> Any:
+                body = None if wanted is None else json.dumps(wanted).encode()
+                request = urllib.request.Request(
+                    f"{address}api/{name}", body, {"Content-Type": "application/json", "Origin": address.rstrip("/")}
+                )
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+
+            videos = ask("videos")["videos"]
+            number = next(video["id"] for video in videos if video["name"] == "0.mp4")
+            job = ask("duplicates", {"parts": True})
+            while (state := ask(f"jobs/{job['id']}"))["state"] == "running":
+                time.sleep(0.05)
+            assert state["state"] == "done", state["error"]
+            found = ask("search", {"video": number})
+            assert found.pop("seconds") > 0
+            answers.append((videos, found, ask("duplicates")))
+    assert answers[1] == answers[0]
+    _, found, duplicates = answers[0]
+    assert [match["video"]["name"] for match in found["matches"]] == ["longer.mp4"]
+    assert [{member["name"] for member in group["members"]} for group in duplicates["groups"]] == [
+        {"0.mp4", "longer.mp4"}
+    ]
 
 
 @pytest.mark.cluster

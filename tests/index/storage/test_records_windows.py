@@ -9,7 +9,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import query_rate, sampling_rate, window_vectors
-from vidkin.index.storage.records import frame_vectors
+from vidkin.index.storage.records import WindowVectors, frame_vectors
 from vidkin.similarity import FrameFeatures
 
 
@@ -119,3 +119,24 @@ def test_queries_are_sampled_more_densely_up_to_120_frames() -> None:
     assert query_rate(0) == 4.0
     with pytest.raises(InvalidArgumentError, match="base sampling rate must be above 0, got 0"):
         query_rate(10, base=0)
+
+
+def test_all_views_at_once_have_the_windows_that_each_has_alone() -> None:
+    draw = np.random.default_rng(0)
+    centers = draw.normal(size=(4, 3, 8)).repeat(10, axis=0)
+    values = centers + draw.normal(size=centers.shape) * 0.5
+    values /= np.linalg.norm(values, axis=-1, keepdims=True)
+    values[::3, 2] = 0  # not described in every third frame
+    information = draw.uniform(0.0, 1.0, 40).round(1)
+    times = np.arange(40) * 0.5
+
+    def windows(views: list[int], **settings: float) -> WindowVectors:
+        boxes = np.tile(np.array([0, 0, 1, 1], np.float32), (40, len(views), 1))
+        part = values[:, views, None].astype(np.float16)
+        return window_vectors(FrameFeatures(part, times, information.astype(np.float32), boxes=boxes), **settings)
+
+    together = windows([0, 1, 2])
+    alone = [windows([0]), *(windows([view], similarity=0.45, longest=30.0) for view in (1, 2))]
+    assert min(len(one) for one in alone) >= 4
+    for name in ("vectors", "starts", "ends", "first_frames", "last_frames"):
+        np.testing.assert_array_equal(getattr(together, name), np.concatenate([getattr(one, name) for one in alone]))

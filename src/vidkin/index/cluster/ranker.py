@@ -34,8 +34,9 @@ _MOST_TRIES = 3
 # what a search waits for.
 _TASKS_A_SHARD, _PATIENCE = 2, 60.0
 
-# Least share of a processor that a shard reserves, if there are more shards than processors.
-_LEAST_SHARE = 0.01
+# Least share of a processor that a shard reserves, if there are more shards than processors, and what one reserves that
+# is started again: its machine may be gone for good. Of each processor so much is reserved at first that there is room.
+_LEAST_SHARE, _RESERVED = 0.01, 0.9
 
 
 class RayRanker:
@@ -97,7 +98,7 @@ class RayRanker:
         self._ray: Any = self._open.enter_context(connect(address))
         processors = max(1.0, float(self._ray.cluster_resources().get("CPU", 1)))
         count = stored or shards or int(processors)
-        self._share = min(1.0, max(_LEAST_SHARE, processors / count))
+        self._share = max(_LEAST_SHARE, _RESERVED * min(1.0, processors / count))
         self._actors = [self._start(shard) for shard in range(count)]
         # Jobs that are known to the actors, by what names them there; the last ones.
         self._jobs: OrderedDict[int, tuple[MappedJob, Any]] = OrderedDict()
@@ -208,8 +209,8 @@ class RayRanker:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _start(self, shard: int) -> Any:
-        actor = self._ray.remote(Shard).options(num_cpus=self._share)
+    def _start(self, shard: int, *, again: bool = False) -> Any:
+        actor = self._ray.remote(Shard).options(num_cpus=_LEAST_SHARE if again else self._share)
         return actor.remote(self._location, self._most_bytes, shard if self._stored else None)
 
     def _call(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -244,7 +245,7 @@ class RayRanker:
         with self._lock:
             if self._actors[shard] is dead:
                 self._ray.kill(dead)
-                self._actors[shard] = self._start(shard)
+                self._actors[shard] = self._start(shard, again=True)
 
 
 @dataclass

@@ -159,7 +159,8 @@ class FeatureFiles:
 def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
     """What a file holds: the whole picture of every frame; parts of it, half a byte a value, of the frames in which
     they were described; boxes where they change."""
-    stored = to_stored(features)
+    # Parts are rounded below: this rounds the rest.
+    stored = to_stored(features, parts=False)
     arrays: dict[str, NDArray[Any]] = {
         "values": stored.whole,
         "timestamps": stored.timestamps,
@@ -168,9 +169,10 @@ def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
     }
     if stored.boxes is None:
         return arrays
-    frames = np.flatnonzero(stored.described_parts)
+    numbers = round_parts(features.values[:, 1:].astype(np.float16, copy=False))
+    frames = np.flatnonzero(numbers.any(axis=(1, 2, 3)))
     # Slots for detected boxes are empty in most videos.
-    views = np.flatnonzero((stored.values[:, 1:] != 0).any(axis=(0, 2, 3))) + 1
+    views = np.flatnonzero(numbers.any(axis=(0, 2, 3))) + 1
     changes = np.flatnonzero((stored.boxes[1:] != stored.boxes[:-1]).any(axis=(1, 2))) + 1
     firsts = np.concatenate([[0], changes]) if len(stored) else changes
     rows = frames[:, None]
@@ -178,7 +180,7 @@ def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
         **arrays,
         "part_frames": frames.astype(np.int32),
         "part_views": views.astype(np.int32),
-        "parts": _packed(round_parts(stored.values[rows, views])),
+        "parts": _packed(numbers[rows, views - 1]),
         "part_baselines": stored.baselines[rows, views],
         "boxes": stored.boxes[firsts],
         "box_frames": np.diff(firsts, append=len(stored)).astype(np.int32),

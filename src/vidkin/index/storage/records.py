@@ -235,19 +235,20 @@ def restore_parts(numbers: NDArray[np.number]) -> NDArray[np.float16]:
     return unit_vectors(numbers.astype(np.float32, copy=False)).astype(np.float16)
 
 
-def to_stored(features: FrameFeatures) -> FrameFeatures:
+def to_stored(features: FrameFeatures, *, parts: bool = True) -> FrameFeatures:
     """Round features as a store keeps them: values in half precision, those of parts of the picture (views after the
     first) more coarsely (:func:`round_parts`).
 
     The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
-    video is exactly as similar to itself as to its stored form. Rounding again changes nothing.
+    video is exactly as similar to itself as to its stored form. Rounding again changes nothing. Without ``parts``,
+    these stay as they are.
     """
 
     def column(values: NDArray[np.floating] | None) -> NDArray[np.float32] | None:
         return None if values is None else values.astype(np.float32, copy=False)
 
     values = features.values.astype(np.float16, copy=False)
-    if values.shape[1] > 1:
+    if parts and values.shape[1] > 1:
         values = np.concatenate([values[:, :1], restore_parts(round_parts(values[:, 1:]))], axis=1)
     return replace(
         features,
@@ -304,60 +305,67 @@ def window_vectors(
     # The last frame stands as long as the one before it.
     last_step = starts[-1:] - starts[-2:-1] if len(starts) > 1 else np.zeros_like(starts)
     ends = np.concatenate([starts[1:], starts[-1:] + last_step])
-    seconds = list(zip(starts.tolist(), ends.tolist(), strict=True))
-    informative = features.information >= least_information
-    sums: list[NDArray[np.float32]] = []
-    spans: list[tuple[int, int]] = []
     vectors = frame_vectors(features.values)
-    # Frames in which a view was not described have zero vectors.
-    described = np.vecdot(vectors, vectors) > 0.5
-    for view in range(vectors.shape[1]):
-        stretches, sums_of_view = _spans(
-            vectors[:, view],
-            informative.tolist(),
-            described[:, view].tolist(),
-            seconds,
-            similarity if view == 0 else similarity_of_parts,
-            longest if view == 0 else longest_of_parts,
-        )
-        sums += sums_of_view
-        spans += stretches
-    if not spans:
+    views = np.arange(vectors.shape[1])
+    spans, sums = _spans(
+        vectors,
+        features.information >= least_information,
+        starts,
+        ends,
+        np.where(views == 0, similarity, similarity_of_parts),
+        np.where(views == 0, longest, longest_of_parts),
+    )
+    if not len(spans):
         return WindowVectors.empty(features.values.shape[-1])
-    first, last = np.ascontiguousarray(np.array(spans, np.int64).T)
-    return WindowVectors(unit_vectors(np.stack(sums)), starts[first], ends[last], first, last)
+    first, last = np.ascontiguousarray(spans.T)
+    return WindowVectors(unit_vectors(sums), starts[first], ends[last], first, last)
 
 
 def _spans(
     vectors: NDArray[np.float32],
-    informative: list[bool],
-    described: list[bool],
-    seconds: list[tuple[float, float]],
-    similarity: float,
-    longest: float,
-) -> tuple[list[tuple[int, int]], list[NDArray[np.float32]]]:
-    """First and last frame of each window of one view, and the sum of its vectors."""
-    spans: list[tuple[int, int]] = []
-    sums: list[NDArray[np.float32]] = []
-    is_open = False
-    for at, vector in enumerate(vectors):
+    informative: NDArray[np.bool_],
+    starts: NDArray[np.float64],
+    ends: NDArray[np.float64],
+    similarity: NDArray[np.float64],
+    longest: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """First and last frame [W, 2] of each window and the sum [W, E] of its vectors, one view after the other; of
+    vectors [T, V, E], with a similarity and a longest window for each view. All views are walked along together."""
+    # Frames in which a view was not described have zero vectors.
+    described = np.vecdot(vectors, vectors) > 0.5
+    sums, is_open = np.zeros_like(vectors[0] if len(vectors) else vectors.sum(axis=0)), np.zeros(len(similarity), bool)
+    first, last = np.zeros((2, len(similarity)), np.int64)
+    owners, spans, sums_of = [], [], []
+
+    def close(closed: NDArray[np.bool_]) -> None:
+        (rows,) = np.nonzero(closed)
+        owners.append(rows)
+        spans.append(np.stack([first[rows], last[rows]], axis=1))
+        sums_of.append(sums[rows])
+
+    for at in np.flatnonzero(described.any(axis=1) | ~informative).tolist():
         if not informative[at]:
-            is_open = False
-        if not (informative[at] and described[at]):
+            close(is_open)
+            is_open[:] = False
             continue
-        if (
-            is_open
-            and not is_before(longest, seconds[at][1] - seconds[spans[-1][0]][0])
-            # vector . mean / |mean|, with the sum in place of the mean.
-            and float(vector @ sums[-1]) >= similarity * math.sqrt(sums[-1] @ sums[-1])
-        ):
-            sums[-1] = sums[-1] + vector
-            spans[-1] = (spans[-1][0], at)
-        else:
-            is_open = True
-            sums.append(vector)
-            spans.append((at, at))
-    return spans, sums
+        vector = vectors[at]
+        joins = is_open & described[at] & ~is_before(longest, ends[at] - starts[first])
+        # vector . mean / |mean|, with the sum in place of the mean.
+        lengths = np.sqrt(np.vecdot(sums, sums).astype(np.float64))
+        joins &= np.vecdot(vector, sums) >= similarity * lengths
+        opens = described[at] & ~joins
+        if opens.any():
+            close(opens & is_open)
+            sums[opens] = vector[opens]
+            first[opens] = at
+            is_open |= opens
+        sums[joins] += vector[joins]
+        last[described[at]] = at
+    close(is_open)
+    owner = np.concatenate(owners)
+    # Those of a view were closed in the order in which they were opened.
+    order = np.argsort(owner, kind="stable")
+    return np.concatenate(spans)[order], np.concatenate(sums_of)[order]
 
 
 def distinct_windows(windows: WindowVectors, vectors: NDArray[np.float32], least: float) -> NDArray[np.int64]:
