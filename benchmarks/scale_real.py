@@ -3,7 +3,7 @@
     python benchmarks/scale_material.py --work /tmp/million                                     # once
     python benchmarks/scale_real.py --work /tmp/million --index /tmp/million/4.vidkin --shards 4 --videos 1000 10000
     python benchmarks/scale_real.py --work /tmp/million --index /tmp/million/4.vidkin --shards 4 --videos 10000 \\
-        --half held-back
+        --only-ask --half held-back
 
 Videos and queries are those of `scale_material.py`. Their features are appended to an index through its store, in
 batches, up to each of these sizes; then the store is optimized, which builds the index of its windows, and the queries
@@ -109,7 +109,7 @@ def append(work: Path, folder: Path, shards: int, videos: int) -> dict[str, Any]
             with clock.of("append"):
                 store.append_many(entries)
             done += len(numbers)
-            if done % (32 * BATCH) == 0:
+            if done % (32 * BATCH) == 0 or done == len(missing):
                 print(f"{done} of {len(missing)}: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
     return {"appended": done, **clock.seconds, "append_peak_mib": peak_mib()}
 
@@ -122,7 +122,7 @@ def build(folder: Path) -> dict[str, Any]:
     return {**clock.seconds, "build_peak_mib": peak_mib()}
 
 
-def ask(work: Path, folder: Path, half: str) -> dict[str, Any]:
+def ask(work: Path, folder: Path, half: str, candidates: int) -> dict[str, Any]:
     """The queries of a half, one after the other in one process."""
     clock = Clock()
     with clock.of("open"):
@@ -141,7 +141,7 @@ def ask(work: Path, folder: Path, half: str) -> dict[str, Any]:
             found = find_candidates(index.store, case.query, 100)
         with of_case.of("search"):
             parts.refresh()
-            words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, 100), "picture", None
+            words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
             # A file of which no video has the bytes.
             matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
         sides = (case.query.plain, case.query.mirrored)
@@ -156,13 +156,21 @@ def ask(work: Path, folder: Path, half: str) -> dict[str, Any]:
                 **of_case.seconds,
             }
         )
+    counts = {"records": len(index), "windows": index.store.window_count()}
     index.close()
-    return {**clock.seconds, "opened_mib": opened_mib, "ask_peak_mib": peak_mib(), **summary(rows), "queries": rows}
+    return {
+        **counts,
+        **clock.seconds,
+        "opened_mib": opened_mib,
+        "ask_peak_mib": peak_mib(),
+        **summary(rows),
+        "queries": rows,
+    }
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Recalls and times of the queries."""
-    result: dict[str, Any] = {}
+    result: dict[str, Any] = {"vectors_median": float(np.median([row["vectors"] for row in rows]))}
     for name, chosen in (("", rows), ("_without_skies", [row for row in rows if not row["sky"]])):
         for key, is_met in (
             ("recall_at_100", lambda row: row["candidate"] is not None),
@@ -209,23 +217,25 @@ def main() -> None:
     parser.add_argument("--videos", type=int, nargs="+", default=[1000], help="sizes, the smallest first")
     parser.add_argument("--shards", type=int, default=0, help="of a new index; 0: one store")
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
+    parser.add_argument("--candidates", type=int, default=100, help="scored exactly")
+    parser.add_argument("--only-ask", action="store_true", help="ask an index as it is")
     parser.add_argument("--delete", action="store_true", help="delete the index in the end")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     rows = []
     for videos in given.videos:
         row = {"videos": videos, "shards": given.shards}
-        row |= apart(append, given.work, given.index, given.shards, videos)
-        if row["appended"]:
+        if not given.only_ask:
+            row |= apart(append, given.work, given.index, given.shards, videos)
             row |= apart(build, given.index)
         row |= sizes(given.index)
-        row |= apart(ask, given.work, given.index, given.half)
+        row |= apart(ask, given.work, given.index, given.half, given.candidates)
         rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "queries"}), flush=True)
     if given.delete:
         shutil.rmtree(given.index)
     if given.output:
-        document = {"machine": describe_machine(), "half": given.half, "rows": rows}
+        document = {"machine": describe_machine(), "half": given.half, "candidates": given.candidates, "rows": rows}
         given.output.write_text(json.dumps(document, indent=1) + "\n")
 
 

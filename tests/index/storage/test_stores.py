@@ -289,6 +289,7 @@ def test_appending_a_path_again_replaces_it(store: VectorStore) -> None:
     new_entry = entry("/a.mp4", frames=5, seed=2)
     new, other = store.append_many([new_entry, entry("/b.mp4", vectors=unit([0.0, 0, 0, 1]))])
     assert [r.path for r in store.videos()] == ["/a.mp4", "/b.mp4"]
+    assert store.select(lambda r: r.path >= "/b") == [store.find("/b.mp4")]
     assert store.find("/a.mp4") == new
     assert new.id != old.id
     assert len(store.read(new.id)) == 5

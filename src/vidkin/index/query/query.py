@@ -484,7 +484,16 @@ class SearchParts:
 
     def records(self) -> list[VideoRecord]:
         """All records of the index; warns of those that no search finds until their files are read again."""
-        records = self.store.videos()
+        return self._warned_of_stale(self.store.videos())
+
+    def records_as_large(self, path: str | os.PathLike[str]) -> list[VideoRecord]:
+        """Those of files with as many bytes as this one, without a list of all; warns as :meth:`records` does."""
+        size = os.stat(path).st_size if os.path.isfile(path) else -1
+        some = self.store.select(lambda record: record.size == size or record.needs_reindex)
+        return [record for record in self._warned_of_stale(some) if record.size == size]
+
+    def _warned_of_stale(self, records: list[VideoRecord]) -> list[VideoRecord]:
+        """The same records, with a warning of the stale ones."""
         stale = [record.path for record in records if record.needs_reindex]
         if stale:
             _logger.warning(

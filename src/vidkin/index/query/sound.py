@@ -175,8 +175,8 @@ def search_file(
     )
     is_whole = limits.start is None and limits.end is None
     if by == "picture" or sound is None or not sound.has_tracks:
-        found, records = find(describe()), parts.records()
-        return put_identical_first(found, find_identical(records, path) if is_whole else [], limits.most)
+        found, large = find(describe()), parts.records_as_large(path)
+        return put_identical_first(found, find_identical(large, path) if is_whole else [], limits.most)
     with ThreadPoolExecutor(1, thread_name_prefix="vidkin sound") as pool:
         hearing = pool.submit(hear, path, start=limits.start, end=limits.end)
         query: Query | None = None

@@ -5,7 +5,7 @@ Shape legend: E dimension of a window vector, Q query vectors, K number of neare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -45,7 +45,7 @@ class NearestWindows:
 
     def put(
         self,
-        place: tuple[slice | int, slice],
+        place: tuple[slice, slice] | tuple[NDArray[np.int64], NDArray[np.int64]],
         matrix: WindowMatrix,
         rows: NDArray[np.int64],
         scores: NDArray[np.float32],
@@ -98,6 +98,10 @@ class VectorStore(Protocol):
 
     def videos(self) -> list[VideoRecord]:
         """All records, broken and stale ones too, sorted by path."""
+
+    def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
+        """The records that are wanted, sorted by path. What decides sees the ids of shards; few of very many are found
+        in far less time than by :meth:`videos`."""
 
     def count(self) -> int:
         """Number of records, broken and stale ones too."""
@@ -242,7 +246,11 @@ class Catalog:
 
     def by_path(self) -> list[VideoRecord]:
         """All records, sorted by path."""
-        return sorted(self.by_id.values(), key=lambda record: record.path)
+        return self.select(lambda record: True)
+
+    def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
+        """The wanted records, sorted by path."""
+        return sorted(filter(wanted, self.by_id.values()), key=lambda record: record.path)
 
     def get(self, video_id: int) -> VideoRecord:
         """The record with this id; :class:`NotIndexedError` if there is none."""
@@ -304,6 +312,9 @@ class MemoryStore:
 
     def videos(self) -> list[VideoRecord]:
         return self._catalog.by_path()
+
+    def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
+        return self._catalog.select(wanted)
 
     def count(self) -> int:
         return len(self._catalog)

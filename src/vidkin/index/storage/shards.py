@@ -47,7 +47,7 @@ def open_store(place: Place, manifest: Manifest, shard: int | None = None) -> La
     whitening = partial(read_whitening, place) if manifest.whitened else None
     if shard is not None or not manifest.shards:
         part = shard_places(place, manifest.shards)[shard or 0]
-        return LanceStore(part, whitening=whitening, distinct=manifest.distinct)
+        return LanceStore(part, whitening=whitening, distinct=manifest.distinct, parts=manifest.shards or 1)
     return ShardedStore(place, manifest.shards, whitening=whitening, distinct=manifest.distinct)
 
 
@@ -86,7 +86,7 @@ class ShardedStore:
         self._root = place
         shared = None if whitening is None else cache(whitening)
         places = shard_places(place, shards)
-        self.shards = [LanceStore(part, whitening=shared, distinct=distinct) for part in places]
+        self.shards = [LanceStore(part, whitening=shared, distinct=distinct, parts=shards) for part in places]
         self.is_whitened = whitening is not None
         self.ask: Ask = self._ask_here
 
@@ -101,7 +101,11 @@ class ShardedStore:
 
     def videos(self) -> list[VideoRecord]:
         """The records of all shards, sorted by path as in one store."""
-        records = [self._seen(at, record) for at, shard in enumerate(self.shards) for record in shard.videos()]
+        return self.select(lambda record: True)
+
+    def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
+        """The wanted records of all shards, sorted by path; only these are made again with the ids seen outside."""
+        records = [self._seen(at, record) for at, shard in enumerate(self.shards) for record in shard.select(wanted)]
         return sorted(records, key=lambda record: record.path)
 
     def count(self) -> int:
