@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Entry, LanceStore, MemoryStore, VectorStore, VideoRecord, WindowVectors, to_stored
+from vidkin.index.storage.contract import NO_WINDOW
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.shards import ShardedStore
 from vidkin.similarity import FrameFeatures
@@ -496,6 +497,23 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Lanc
     store.optimize()
     assert store.nearest(queries[:1], 1).video_ids.tolist() == [[new.id]]
     assert gone not in store.nearest(queries[1:2], 10).video_ids
+
+
+def test_one_of_four_shards_returns_half_of_what_is_wanted_and_nothing_else(disk: Callable[..., LanceStore]) -> None:
+    generator = np.random.default_rng(0)
+    vectors = units(generator.standard_normal((1500, 32), np.float32))
+    store = disk(exact_below=1000, parts=4)
+    store.append_many([entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(np.split(vectors, 30))])
+    queries = units(generator.standard_normal((5, 32), np.float32))
+    exact = store.nearest(queries, 100)
+    store.optimize()
+    assert store._window_search().is_indexed
+    close = store.nearest(queries, 100)
+    assert close.video_ids.shape == (5, 100)
+    assert (close.video_ids[:, 50:] == NO_WINDOW).all()
+    # Of the best quarter, which is what a shard has of all that is wanted, at most one in twenty is missed.
+    pairs = [(set(list(zip(*a, strict=True))[:25]), set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
+    assert sum(len(best & found) for best, found in pairs) / 125 > 0.95
 
 
 def test_neighbors_scattered_over_many_partitions_are_found(
