@@ -24,7 +24,14 @@ from vidkin.index.duplicates.detail import (
     most_detailed,
 )
 from vidkin.index.duplicates.differences import Difference, only_lacks_borders
-from vidkin.index.duplicates.pictures import SHOWS_MORE, Extent, Pictures, extent_of, read_pictures
+from vidkin.index.duplicates.pictures import (
+    SHOWS_MORE,
+    Extent,
+    Pictures,
+    extent_of,
+    moments_within,
+    read_pictures,
+)
 from vidkin.similarity import SURE, WHOLE
 
 _logger = logging.getLogger(__name__)
@@ -42,7 +49,6 @@ KeepRules = str | Sequence[str]
 _OUTSIDE = "outside:"
 # Version of stored choices: raise it when the same files would get another keeper or reason.
 _REVISION = 4
-_MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
 # Groups of up to this many members have a number for the members whose picture is best.
@@ -256,9 +262,21 @@ def _identify(files: Sequence[FileRecord]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _reference(files: Sequence[FileRecord]) -> FileRecord:
-    """The file whose moments are looked up in the others."""
-    return max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
+def _reference(files: Sequence[FileRecord], compare: Compare) -> FileRecord:
+    """The file whose moments are looked up in the others: the likeliest to be kept, as what is read of the others then
+    also tells how they differ from it. Of those with the most pixels and seconds the largest that most others show as
+    it is."""
+
+    def extent(file: FileRecord) -> tuple[int, float]:
+        return file.record.width * file.record.height, round(file.record.duration, 1)
+
+    most = max(map(extent, files))
+    largest = [file for file in files if extent(file) == most]
+    upright = Counter[int]()
+    if 1 < len(largest) <= len(files) <= _MOST_COMPARED:
+        for file, other in permutations(largest, 2):
+            upright[file.record.id] += compare(file, other).is_upright
+    return max(largest, key=lambda file: (upright[file.record.id], file.record.size))
 
 
 @dataclass(slots=True)
@@ -407,9 +425,10 @@ def _shared_extents(candidates: Sequence[_Candidate], compare: Compare) -> dict[
     return extents
 
 
-def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidate]:
-    """Readable files with their pictures at moments that they share with the first one."""
-    reference = _reference(files)
+def moments_of(files: Sequence[FileRecord], compare: Compare) -> dict[int, tuple[float, ...]]:
+    """Seconds of each file of a group, by its id, at which all show the same: where their pictures are compared, evenly
+    spread in the file that is likeliest to be kept. Nothing is read for it."""
+    reference = _reference(files, compare)
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}
     # Seconds of the reference that the others show as well, if there is such a stretch.
     start, end = 0.0, reference.record.duration
@@ -419,23 +438,35 @@ def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidat
             last = max(segment.target_end for segment in shared.segments)
             if max(start, first) < min(end, last):
                 start, end = max(start, first), min(end, last)
-    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
-    moments = [float(start + step * (end - start)) for step in steps]
+    # Those at which copies are compared, and two between them.
+    compared = moments_within(start, end, reference.record.duration)
+    moments: list[float] = np.sort([*compared, compared[:2].mean(), compared[2:].mean()]).tolist()
+    found = {}
+    for file in files:
+        result = results.get(file.record.id)
+        found[file.record.id] = tuple(
+            time if result is None else _moment(result, file, reference, time) for time in moments
+        )
+    return found
+
+
+def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidate]:
+    """Readable files with their pictures at moments that they share."""
+    moments, reference = moments_of(files, compare), _reference(files, compare)
     candidates: list[_Candidate] = []
     for file in files:
         twin = next((one for one in candidates if content_of(one.file.record) == content_of(file.record)), None)
         if twin is not None:
             candidates.append(replace(twin, file=file))
             continue
-        result = results.get(file.record.id)
-        times = moments if result is None else [_moment(result, file, reference, time) for time in moments]
         try:
-            pose = {} if result is None else {"mirrored": result.mirrored, "turned": result.turned}
-            candidate = _Candidate.of(file, read_pictures(file.record.path, times, **pose))  # type: ignore[arg-type]
+            result = PairResult(1.0) if file is reference else compare(file, reference)
+            pictures = read_pictures(
+                file.record.path, moments[file.record.id], mirrored=result.mirrored, turned=result.turned
+            )
+            candidates.append(_Candidate.of(file, pictures))
         except MediaError as error:
             _logger.warning("%s; it is not chosen as the best copy", error)
-            continue
-        candidates.append(candidate)
     return candidates
 
 

@@ -20,13 +20,22 @@ from PIL import Image
 
 from vidkin.features.views import turn_boxes_back
 from vidkin.index.duplicates.doubts import find_part
-from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
+from vidkin.index.duplicates.pictures import (
+    COMPARED,
+    find_bars,
+    moments_within,
+    read_moments,
+    read_small,
+    turned_images,
+)
 from vidkin.similarity import WHOLE, Box, Segment
 
-# Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
-# of the other video, so that all its copies are compared with the same frames of it, which are read once.
-_MOMENTS, _SHORT_SIDE = 4, 288
-_SPREAD = 8
+# The shorter side of the pictures that are compared, in pixels.
+_SHORT_SIDE = 288
+# Seconds by which moments that were read already may be off what the segment tells, and the share of it they must span.
+_CONFIRMED, _MOST_OF_IT = 0.25, 0.6
+# Seconds by which moments are rounded before their frames are read.
+_ROUNDED = 1e-3
 # Bytes of frames that are held for the next copy of the same video: of two videos, which are looked at at a time.
 _MOST_HELD = 160 << 20
 # The shorter side of pictures that are only compared in a known place.
@@ -154,7 +163,13 @@ class PlacedFrames:
             yield next(sides), next(sides)
 
 
-def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float, float]) -> PlacedFrames | None:
+Moments = tuple[Sequence[float], Sequence[float]]
+"""Seconds of two videos, as many of each, at which both show about the same."""
+
+
+def place_frames(
+    first: str, second: str, segment: Segment, lengths: tuple[float, float], read: Moments = ((), ())
+) -> PlacedFrames | None:
     """Find the moments of the second video that the first one shows, and where.
 
     Four frames of the first and those within .6 s of the same moments of the second are read; these are held for the
@@ -166,6 +181,8 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
         first, second: The files.
         segment: Where they match, the first as the query.
         lengths: Durations of both in seconds.
+        read: Where pictures of both were read already: four of these are taken if the segment confirms them and they
+            span most of it, as they need not be read again.
 
     Returns:
         None if the frames agree nowhere.
@@ -173,9 +190,8 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     Raises:
         MediaError: One of the files cannot be read.
     """
-    moments = _moments(segment, lengths[1])
-    there = segment.query_start + (moments - segment.target_start) / segment.speed
-    images, times = read_moments(first, there, lengths[0], short_side=_SHORT_SIDE)
+    there, around = _moments(read, segment, lengths[1])
+    images, times = read_small(first, there, lengths[0])
     images = turned_images(images, segment.turned)
     if segment.turned:
         # The box of a turned copy is in its picture as it is.
@@ -183,21 +199,24 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
         segment = replace(segment, query_box=tuple(box.tolist()))
     if segment.mirrored:
         images = images[:, :, ::-1]
-    # A frame may stand for several moments, or lie a little before its own.
-    middles = segment.target_start + segment.speed * (times - segment.query_start)
-    parts = _HELD.read(second, moments[np.abs(moments - middles[:, None]).argmin(axis=1)], lengths[1])
+    # A frame may stand for several moments, and lies a little before its own.
+    places = np.minimum(np.searchsorted(there, times - _ROUNDED), len(there) - 1)
+    parts = _HELD.read(second, around[places], lengths[1])
     return _PlaceSearch(_Frames(images, times), parts, segment).run()
 
 
-def _moments(segment: Segment, length: float) -> NDArray[np.float64]:
-    """Seconds of the target that are compared."""
-    spread = length * (np.arange(_SPREAD) + 0.5) / _SPREAD
-    inside = spread[(spread >= segment.target_start) & (spread <= segment.target_end)]
-    if len(inside) >= _MOMENTS:
-        places: NDArray[np.float64] = inside[np.rint(np.linspace(0, len(inside) - 1, _MOMENTS)).astype(np.int64)]
-        return places
-    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
-    return segment.target_start + steps * (segment.target_end - segment.target_start)
+def _moments(read: Moments, segment: Segment, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Seconds of both videos that are compared."""
+    if read[0] and read[1]:
+        places = np.rint(np.linspace(0, len(read[0]) - 1, COMPARED)).astype(np.int64)
+        there, around = (np.array(side, np.float64)[places] for side in read)
+        expected = segment.target_start + segment.speed * (there - segment.query_start)
+        is_confirmed = float(np.abs(expected - around).max()) <= _CONFIRMED and bool((np.diff(there) > 0).all())
+        spans = around[-1] - around[0] >= _MOST_OF_IT * (segment.target_end - segment.target_start)
+        if is_confirmed and spans:
+            return there, around
+    around = moments_within(segment.target_start, segment.target_end, length)
+    return segment.query_start + (around - segment.target_start) / segment.speed, around
 
 
 def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
