@@ -65,6 +65,8 @@ _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # A copy must be longer by more than this to count as longer: of a short one by a share of its length, from 20 s on by a
 # second, from 50 s on by a share again. Copies of any length differ by frames and sound at their ends.
 _ENDS, _SHARE_OF_SHORT, _SECOND, _SHARE_OF_LONG = 0.2, 0.05, 1.0, 0.02
+# Ratio of speeds that are one, and seconds by which a segment may be off at the start of both.
+_SAME_SPEED, _OFF_BY_SAMPLES = 0.03, 0.5
 # Seconds by which the last frames of equally long copies may differ.
 _EQUALLY_LONG = 0.1
 
@@ -264,19 +266,20 @@ def _identify(files: Sequence[FileRecord]) -> str:
 
 def _reference(files: Sequence[FileRecord], compare: Compare) -> FileRecord:
     """The file whose moments are looked up in the others: the likeliest to be kept, as what is read of the others then
-    also tells how they differ from it. Of those with the most pixels and seconds the largest that most others show as
-    it is."""
+    also tells how they differ from it. Of those with the most pixels and seconds the one that others show best as it
+    is; one with a caption, borders or flipped scores less."""
 
     def extent(file: FileRecord) -> tuple[int, float]:
         return file.record.width * file.record.height, round(file.record.duration, 1)
 
     most = max(map(extent, files))
     largest = [file for file in files if extent(file) == most]
-    upright = Counter[int]()
-    if 1 < len(largest) <= len(files) <= _MOST_COMPARED:
+    shown = dict.fromkeys((file.record.id for file in largest), 0.0)
+    if 1 < len(largest) <= _MOST_COMPARED:
         for file, other in permutations(largest, 2):
-            upright[file.record.id] += compare(file, other).is_upright
-    return max(largest, key=lambda file: (upright[file.record.id], file.record.size))
+            result = compare(file, other)
+            shown[file.record.id] += result.score if result.is_upright else 0.0
+    return max(largest, key=lambda file: (round(shown[file.record.id], 2), file.record.size))
 
 
 @dataclass(slots=True)
@@ -432,8 +435,9 @@ def moments_of(files: Sequence[FileRecord], compare: Compare) -> dict[int, tuple
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}
     # Seconds of the reference that the others show as well, if there is such a stretch.
     start, end = 0.0, reference.record.duration
-    for shared in results.values():
-        if shared.segments:
+    for file in files:
+        shared = results.get(file.record.id)
+        if shared is not None and shared.segments and not _runs_along(shared, file, reference):
             first = min(segment.target_start for segment in shared.segments)
             last = max(segment.target_end for segment in shared.segments)
             if max(start, first) < min(end, last):
@@ -470,8 +474,20 @@ def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidat
     return candidates
 
 
+def _runs_along(result: PairResult, file: FileRecord, reference: FileRecord) -> bool:
+    """Whether a file shows the reference from start to end, at one speed."""
+    if len(result.segments) != 1 or min(file.record.duration, reference.record.duration) <= 0:
+        return False
+    (segment,), speed = result.segments, reference.record.duration / file.record.duration
+    offset = segment.target_start - speed * segment.query_start
+    return abs(segment.speed / speed - 1) <= _SAME_SPEED and abs(offset) <= _OFF_BY_SAMPLES
+
+
 def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: float) -> float:
     """Time in a file that shows what the reference shows at ``time``, seconds."""
+    if _runs_along(result, file, reference):
+        # Segments are off by a part of the period of the samples; this is right to the frame.
+        return time * file.record.duration / reference.record.duration
     for segment in result.segments:
         if segment.target_start <= time <= segment.target_end:
             return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)

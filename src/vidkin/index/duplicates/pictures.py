@@ -434,9 +434,12 @@ def _mean_of_colors(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, float, float] | None:
     """The box of shares inside borders that are only a blurred copy of the picture."""
+    boxes = find_content_boxes(images, only_lines=True).tolist()
+    if not boxes:
+        return None
     edges = np.mean([measure_edges(_mean_of_colors(image)) for image in images], axis=0)
     height, width = edges.shape
-    for left, top, right, bottom in find_content_boxes(images, only_lines=True).tolist():
+    for left, top, right, bottom in boxes:
         rows = slice(round(top * height), round(bottom * height))
         columns = slice(round(left * width), round(right * width))
         inside = edges[rows, columns]
