@@ -65,7 +65,7 @@ _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # A copy must be longer by more than this to count as longer: of a short one by a share of its length, from 20 s on by a
 # second, from 50 s on by a share again. Copies of any length differ by frames and sound at their ends.
 _ENDS, _SHARE_OF_SHORT, _SECOND, _SHARE_OF_LONG = 0.2, 0.05, 1.0, 0.02
-# Ratio of speeds that are one, and seconds by which a segment may be off at the start of both.
+# Ratio of speeds that are one, and seconds by which a segment may be off at the ends of both.
 _SAME_SPEED, _OFF_BY_SAMPLES = 0.03, 0.5
 # Seconds by which the last frames of equally long copies may differ.
 _EQUALLY_LONG = 0.1
@@ -479,8 +479,12 @@ def _runs_along(result: PairResult, file: FileRecord, reference: FileRecord) -> 
     if len(result.segments) != 1 or min(file.record.duration, reference.record.duration) <= 0:
         return False
     (segment,), speed = result.segments, reference.record.duration / file.record.duration
-    offset = segment.target_start - speed * segment.query_start
-    return abs(segment.speed / speed - 1) <= _SAME_SPEED and abs(offset) <= _OFF_BY_SAMPLES
+    # A copy that is a little shorter lacks an end; it does not run a little faster.
+    if abs(reference.record.duration - file.record.duration) > _EQUALLY_LONG and abs(segment.speed - 1) <= _SAME_SPEED:
+        return False
+    start = segment.target_start - speed * segment.query_start
+    end = reference.record.duration - segment.target_end - speed * (file.record.duration - segment.query_end)
+    return abs(segment.speed / speed - 1) <= _SAME_SPEED and max(abs(start), abs(end)) <= _OFF_BY_SAMPLES
 
 
 def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: float) -> float:
