@@ -146,7 +146,7 @@ _CHANGE = 48
 _MOST_CHANGES = 0.3
 
 # The shorter side of the pictures by which copies are laid on each other, and bytes of them that are held.
-_SMALL_SIDE, _MOST_HELD = 288, 64 << 20
+_SMALL_SIDE, _MOST_HELD = 288, 40 << 20
 
 # Path, bytes and time of change of a file.
 _Identity = tuple[str, int, int]

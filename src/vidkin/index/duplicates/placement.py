@@ -39,8 +39,9 @@ _CONFIRMED, _MOST_OF_IT = 0.3, 0.4
 _CERTAIN = 0.97
 # Seconds by which moments are rounded before their frames are read.
 _ROUNDED = 1e-3
-# Bytes of frames that are held for the next copy of the same video: of two videos, which are looked at at a time.
-_MOST_HELD = 160 << 20
+# Bytes of frames that are held for the next copy of the same video: of one with all frames around its moments, and of
+# others with the few that are looked at first.
+_MOST_HELD = 120 << 20
 # The shorter side of pictures that are only compared in a known place.
 _GLANCE_SIDE = 144
 # Frames of the other video that may be the same moment: so many seconds around it, so many a second.
