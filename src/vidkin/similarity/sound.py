@@ -22,7 +22,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.contracts import Segment
 from vidkin.similarity.scale import SURE, UNRELATED
 
-SOUND_REVISION = 3
+SOUND_REVISION = 4
 """Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
 
 RATE = 8000
@@ -620,8 +620,9 @@ def _errors(
     return found, higher
 
 
-# Offsets in steps at which chance is measured, besides those of neighbors of a line.
+# Offsets in steps at which chance is measured: many where the speed differs, as two pieces share a beat at some speed.
 _ELSEWHERE = (-187, -131, -89, -53, 59, 97, 139, 191)
+_MANY = tuple(sign * step for step in range(11, 200, 4) for sign in (-1, 1))
 
 
 def _stretches(
@@ -631,16 +632,16 @@ def _stretches(
     pitch = query.pitches.astype(np.int64) + shift
     expected = speed * query.times + offset
     inside = (pitch >= 0) & (pitch < PITCHES) & (expected >= 0) & (expected <= target.times[-1] + settings.near_time)
-    count = int(inside.sum())
-    if count < 6:
+    if (count := int(inside.sum())) < 6:
         return []
     near = settings.near_time, settings.near_pitch
     rows, later, higher = _fits(query, target, inside, (speed, offset, shift), near)
-    elsewhere = np.concatenate([speed * query.times[inside] + (offset + lag) for lag in _ELSEWHERE])
-    others, _ = _errors(target, elsewhere, np.tile(pitch[inside], len(_ELSEWHERE)), near)
-    shares = sorted((np.isfinite(others).reshape(len(_ELSEWHERE), count).sum(axis=1) / count).tolist())
-    # The highest but one: rhythms and held tones fit at many offsets.
-    chance = min(max(settings.least_chance, shares[-2]), 0.6)
+    lags = _ELSEWHERE if speed == 1.0 else _MANY
+    elsewhere = np.concatenate([expected[inside] + lag for lag in lags])
+    others, _ = _errors(target, elsewhere, np.tile(pitch[inside], len(lags)), near)
+    shares = sorted((np.isfinite(others).reshape(len(lags), count).sum(axis=1) / count).tolist())
+    # Of 8 the second, of 96 the fifth: rhythms and held tones fit at many offsets.
+    chance = min(max(settings.least_chance, shares[-2 - len(lags) // 32]), 0.6)
     fitting = max(settings.agreement, chance + 0.15)
     gain, loss = math.log(fitting / chance), math.log((1 - fitting) / (1 - chance))
     values = np.full(len(query), loss)
